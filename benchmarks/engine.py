@@ -1,4 +1,4 @@
-"""What the engines that run the windowed bids job have in common.
+"""Common part of the engines that run the windowed bids job.
 
 The job: count, sum and maximum of price per bidder and 10 s of event time, every result row made. Engines
 are functions `open_engine(bids, threads)`: they load what is not measured and return a function that runs the

@@ -1,6 +1,6 @@
 """Runs each engine in a process of its own: its memory, thread pools and JVM are no other engine's.
 
-`threads` is what the engine is told to use. Engines without a JVM are also pinned to so many processors, so
+`threads` is the number that the engine is set to use. Engines without a JVM are also pinned to so many processors, so
 that one thread means one; a JVM needs others for its compiler and collector, and is not pinned.
 """
 

@@ -1,6 +1,6 @@
 """One job in several forms: count a key's elements until it was quiet for three seconds.
 
-Every element deletes the timer of its key and registers it anew, so that one fires only where a key falls silent; then
+Every element deletes the timer of its key and registers it again, so that one fires only where a key falls silent; then
 the count goes out and the key's state is cleared. All forms put out the same rows. Of timers that are due at the same
 time the loop takes that of the least key first, the others the one that was registered first.
 """

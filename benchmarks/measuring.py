@@ -1,4 +1,4 @@
-"""How the suites measure: rounds after warm-ups, as many for all sides, of which the median run counts.
+"""Measurements of the suites: rounds after warm-ups, as many for all sides, of which the median run counts.
 
 `FLINKCORE_BENCH_ROUNDS` sets the number of rounds (3). Functions run in this process (`measure`). Engines (`Engines`)
 have a process each and report their own seconds, without loading an input, starting a JVM and passing an answer.
@@ -30,7 +30,7 @@ SPARK_WARMUPS = 6
 
 
 class TimesItself(Protocol):
-    """What a run gives that measures itself."""
+    """Result of a run that measures itself."""
 
     @property
     def seconds(self) -> float: ...
@@ -86,7 +86,7 @@ def measure(
 
     Returns
     -------
-    What the last run gave.
+    Result of the last run.
     """
     cpu: list[float] = []
 

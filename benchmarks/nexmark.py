@@ -52,9 +52,7 @@ class Bids:
     disorder_seconds: int = 4
     active_people: int = 258_000
     base_ms: int = 1_735_689_600_000  # 2025-01-01T00:00:00Z
-    bidders: int | None = (
-        None  # all bidders are so many; None: as many as they are (not in Flink's generator)
-    )
+    bidders: int | None = None  # number of all bidders, or None for no limit (not in Flink's generator)
     checksum_type: ClassVar[type[Checksum]] = Checksum
 
     def checksum(self, result: pa.Table) -> Checksum:

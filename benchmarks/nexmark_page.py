@@ -1,7 +1,7 @@
 """Writes the figures of docs/nexmark.md from the results of runs: `python -m benchmarks.nexmark_page RESULTS.json ...`.
 
-A run: `FLINKCORE_BENCH_ROUNDS=3 pytest benchmarks/test_nexmark.py --save-results`. Of queries that a later run measured
-anew, all figures are those of that run.
+A run: `FLINKCORE_BENCH_ROUNDS=3 pytest benchmarks/test_nexmark.py --save-results`. If a later run measured a query
+again, all its figures are those of that run.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def program(module: str, *arguments: object) -> list[str]:
 
 
 def found_by(module: str, *arguments: object) -> Any:
-    """What a module of the benchmarks, run in a process of its own, prints as its last line, in JSON."""
+    """Return the last line, in JSON, that a module of the benchmarks prints in a process of its own."""
     CACHE.mkdir(exist_ok=True)
     command = program(module, *arguments)
     done = subprocess.run(
@@ -38,7 +38,7 @@ def found_by(module: str, *arguments: object) -> Any:
 
 
 def _family() -> dict[Path, list[str]]:
-    """This process and all below it, by their folders in /proc, with the fields of their `stat` behind the name."""
+    """This process and all below it, by their folders in /proc, with the fields of their `stat` after the name."""
     stats, parents = {}, {}
     for process in Path("/proc").iterdir():
         if process.name.isdigit():

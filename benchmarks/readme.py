@@ -18,7 +18,7 @@ RUNS = {
     "windows": "2026-11-22-amd-epyc-2cpu-windows",
 }
 
-# What was measured, its benchmark, and those that it is compared with.
+# Names of measurements, their benchmarks, and those that they are compared with.
 TABLE = [
     (
         "embedded, Arrow table to Arrow table, 1 thread",
@@ -102,7 +102,7 @@ def _range(seconds: dict[str, float]) -> str:
 
 
 def times_as_fast(baseline: str, windows: str) -> str:
-    """How many times as fast as Flink windows of some kind are, with the fewest and the most keys."""
+    """Return the speed of windows of some kind in multiples of Flink's, with the fewest and the most keys."""
     ratios = []
     for keys in (1_000, 20_000, 258_000):
         ours, theirs = (
@@ -128,7 +128,7 @@ def of_programs() -> dict[str, str]:
 
 
 def of_logs() -> dict[str, str]:
-    """µs of CPU time per event of functions over a log, and million events per second whose lateness is told."""
+    """µs of CPU time per event of functions over a log, and million events per second of `lateness`."""
     found = {
         form: f"{benchmark('inactivity', f'inactivity[{form}]')['extra_info']['cpu_ns_per_event'] / 1_000:.2g}"
         for form in ("replay", "batches")

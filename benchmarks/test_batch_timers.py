@@ -4,18 +4,18 @@ A `KeyedBatchProcessFunction` gets one timer of a key at a time, and its batches
 is due: for each element it is asked when the next timer of that key comes, and never which timer of all keys is next.
 `KeyTimers` has the first timer of each key in a column and finds due keys by reading it; no order across keys is kept.
 `TimerHeap`, where timers of row functions and of operators live, orders all of them, as those fire one by one across
-keys: a timer costs a place in the heap and one in the map of its key group, also where it is replaced before it is due.
+keys: a timer costs a place in the heap and one in the map of its key group, even if it is replaced before it is due.
 That shows where timers are replaced and where few keys set the same timer again; where most timers fire, the two cost
 about the same.
 
-The heap is spared here what it cannot do: nobody asks it for the timers of one key, `replaced` tells it which timer to
-delete, and one call takes all that are due. Functions over batches need the timers by key besides.
+The heap does not have to do here what it cannot: nobody asks it for the timers of one key, `replaced` names the timer
+to delete, and one call takes all that are due. Functions over batches need the timers by key besides.
 
 A heap of keys was tried in place of both: the first timer of each key in a column, the others in a sorted list, and in
 the heap an entry per key that is put right only when it is due. It needed 1.5 to 2.3 times the CPU time of `KeyTimers`
 in these shapes, and three times that of `TimerHeap` to register a million random timers, which a map finds by one look.
 
-How these figures can mislead: they are of the stores alone. Of a replay over batches timers are a tenth to a quarter.
+Caveats: they are of the stores alone. Of a replay over batches timers are a tenth to a quarter.
 Compared are CPU times; a round includes the growth of an empty store, on both sides.
 """
 
@@ -42,7 +42,7 @@ KEY_GROUPS = 128
 SHAPES = ("replaced", "window", "many")
 
 Fired = tuple[int, int]
-"""How many timers fired, and the sum of their times."""
+"""Number of timers that fired, and the sum of their times."""
 
 _cpu_ns: dict[tuple[str, int, str], float] = {}
 _fired: dict[tuple[str, int], Fired] = {}
@@ -60,7 +60,7 @@ class Batch:
 
 
 def batches(shape: str, n_keys: int) -> Iterator[Batch]:
-    """What elements of random keys register: a timer that the key's next one replaces, one per window, or one each."""
+    """Timers that elements of random keys register: one that the key's next one replaces, per window, or each."""
     random = np.random.default_rng(5)
     last_ms = np.zeros(n_keys, np.int64)
     for first in range(0, EVENTS, BATCH_ROWS):

@@ -1,6 +1,6 @@
 """One process function with a value and a timer per key, in Python, over batches and in Cython, against a bare loop.
 
-How these figures can mislead: the loop is what one writes without a library. It leaves deleted timers in its heap,
+Caveats: the loop is what one writes without a library. It leaves deleted timers in its heap,
 knows neither key groups nor failures, and could not be restored. Its elements are there already; the operator gets
 each as a record that is made for it. The Cython form reads Arrow columns: nobody makes a Python object for an element.
 As "process-function" the operator is driven directly; as "replay" the figure has all that a replay does before and

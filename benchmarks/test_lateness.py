@@ -1,4 +1,4 @@
-"""What every bound of out-of-orderness loses, of a log of Parquet files: `lateness()`, embedded and on Spark.
+"""Loss under every bound of out-of-orderness for a log of Parquet files: `lateness()`, embedded and on Spark.
 
 The log has events of one split, or of interleaved ones, out of order by up to four seconds; late are events for their
 watermark, and for windows of ten seconds. CPU time is that of this process, on Spark with its JVM and Python workers,

@@ -38,7 +38,7 @@ ENGINES = Engines()
 def test_nexmark(benchmark: Any, query: str, engine: str) -> None:
     if engine == "flink-query" and query in WITHOUT:
         pytest.skip(f"{query} is not written in Java")
-    # Of q4, SQL has what a stream has updated last.
+    # In q4, SQL returns the last updates of a stream.
     is_final = query == "q4" and engine in ("duckdb-query", "spark-query")
     log, baselines = Query(query, EVENTS), BASELINES.get(engine, ())
     ENGINES.measure(benchmark, engine, log, THREADS[engine], baselines=baselines, answer=is_final)

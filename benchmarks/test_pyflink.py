@@ -7,12 +7,12 @@ events and one of all of them, and of Spark the micro batches but for the first.
 flinkcore runs the same file, peers/pyflink_jobs.py, unedited (`program_of_flinkcore`), which is measured alike; and
 replays of a log with the same functions, whose rows count all that they do.
 
-How these figures can mislead: PyFlink's watermarks come by the wall clock, so which of a quiet key's timers still fire
+Caveats: PyFlink's watermarks come by the wall clock, so which of a quiet key's timers still fire
 depends on speed; the work is nearly the same. Its source hands over tuples, and its assigner of timestamps is Python
 too, as a user would write it; flinkcore reads columns. Process mode sends events to a Python process and back in
 bundles. The CPU time of PyFlink has its JVM's compiler and collector in it. Spark's state is in RocksDB, written to
 disk with every micro batch, and the function is called for each key and micro batch: larger ones cost less, but timers
-fire behind a micro batch only, so that those of a tenth of the events (ten seconds of event time) give another answer.
+fire only after a micro batch, so that those of a tenth of the events (ten seconds of event time) give another answer.
 
 `FLINKCORE_BENCH_PYFLINK` names the Python of an environment with PyFlink (peers/pyflink.py says how to make one).
 `FLINKCORE_BENCH_PYFLINK_EVENTS` (1,000,000) and `FLINKCORE_BENCH_PYFLINK_KEYS` (10,000) set the size; process mode
@@ -47,7 +47,7 @@ PROGRAM = f"map, filter, key_by and reduce in Python, {KEYS:,} keys: PyFlink"
 WINDOWS = f"tumbling windows, an AggregateFunction in Python, {KEYS:,} keys: PyFlink"
 
 _ns: dict[str, dict[str, float]] = {}
-"""Of each job, what an event costs each peer."""
+"""Cost of an event for each peer, by job."""
 
 
 class CountSumMax(AggregateFunction[Any, tuple[int, int, int], tuple[int, int, int]]):

@@ -1,7 +1,7 @@
 """The first pass of a replay on Spark: time columns to timeline, against reading these columns and nothing else.
 
 Both read the same Parquet files with the same settings of pyarrow in the same warm session, a task per file.
-What the pass takes more is what watermarks cost; reading is the bound. CPU time is that of Spark's Python
+The additional time of the pass is the cost of watermarks; reading is the bound. CPU time is that of Spark's Python
 workers, its JVM, and the driver. `FLINKCORE_BENCH_TIMES` sets the number of events (100 M),
 `FLINKCORE_BENCH_SPLITS` that of the splits (64).
 """

@@ -1,6 +1,6 @@
 """TimerHeap's batch verbs against Flink's HeapPriorityQueueSet and Python's heapq.
 
-How these figures can mislead: Flink's side handles a timer per call, as its InternalTimerServiceImpl does, and ours
+Caveats: Flink's side handles a timer per call, as its InternalTimerServiceImpl does, and ours
 whole batches. These show what the heap itself costs; jobs do not run so. Their functions and operators register,
 delete and take the timers of this heap one at a time, and columns of timers come to it only from a checkpoint.
 `test_single_verbs` shows what a timer at a time costs from Python, `test_inactivity.py` what it costs in a job.
@@ -95,7 +95,7 @@ def verbs(request: pytest.FixtureRequest) -> Verbs:
 
 @pytest.fixture(scope="module")
 def flink() -> dict[int, dict[str, float]] | str:
-    """Flink's ns per timer by size and verb, or why there is none."""
+    """Flink's ns per timer by size and verb, or the reason why it is missing."""
     try:
         options = (f"-Xms{JVM_HEAP}", f"-Xmx{JVM_HEAP}", "-XX:+UseParallelGC")
         output = run_java("TimerQueueBenchmark", "4", *map(str, SIZES), options=options)

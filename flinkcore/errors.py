@@ -143,7 +143,7 @@ class WorkerLostError(FlinkcoreError, RuntimeError):
 
 
 def innermost_cause(error: BaseException) -> BaseException:
-    """Return what an exception goes back to: the last of its causes, or the one behind which they come again."""
+    """Return what an exception goes back to: the last of its causes, or the one after which they repeat."""
     causes = [error]
     while (cause := causes[-1].__cause__) is not None and not any(cause is each for each in causes):
         causes.append(cause)

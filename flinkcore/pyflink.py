@@ -67,7 +67,7 @@ class _PyFlinkLoader:
 _FLINKCORE = import_module("flinkcore")
 
 if __name__ != "pyflink" and sys.modules.get("pyflink", _FLINKCORE) is not _FLINKCORE:
-    raise ImportError("PyFlink has been imported already: import flinkcore.pyflink before pyflink")
+    raise ImportError("PyFlink has been imported already. Import flinkcore.pyflink before pyflink")
 if not any(isinstance(finder, PyFlinkFinder) for finder in sys.meta_path):
     sys.meta_path.insert(0, PyFlinkFinder())
 sys.modules["pyflink"] = _FLINKCORE

@@ -14,7 +14,7 @@ CACHE = PEERS.parent / ".cache"
 
 
 class FlinkUnavailable(Exception):
-    """There is no JDK, or no way to get the jars; the text says which."""
+    """Error for a missing JDK, or jars that cannot be fetched; the text says which."""
 
 
 def jdk_tool(name: str) -> str:

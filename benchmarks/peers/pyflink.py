@@ -24,7 +24,7 @@ DEFAULT = CACHE / "pyflink" / "bin" / "python"
 
 
 class PyFlinkUnavailable(Exception):
-    """There is no environment with PyFlink, or no Java; the text says which."""
+    """Error for a missing environment with PyFlink, or missing Java; the text says which."""
 
 
 class Run(NamedTuple):
@@ -44,7 +44,7 @@ class Pair(NamedTuple):
 
     @property
     def seconds_per_event(self) -> float:
-        """What each event costs beyond the start of a job, which takes seconds: the slope between the two runs."""
+        """Cost of each event beyond the start of a job, which takes seconds: the slope between the two runs."""
         return (self.whole.seconds - self.tenth.seconds) / (self.whole.events - self.tenth.events)
 
     @property

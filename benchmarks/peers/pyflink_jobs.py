@@ -37,7 +37,7 @@ class SecondField(TimestampAssigner):
 
 
 class CountUntilQuiet(KeyedProcessFunction):
-    """The function of benchmarks/inactivity.py: a value and a timer per key, both anew with every element."""
+    """The function of benchmarks/inactivity.py: a value and a timer per key, both renewed by every element."""
 
     def open(self, runtime_context):
         self._state = runtime_context.get_state(

@@ -1,4 +1,4 @@
-"""What a log and its replays tell beyond their results: analyses, written once for this process and for Spark."""
+"""Analyses of logs and replays beyond their results, written once for this process and for Spark."""
 
 from flinkcore.analysis.comparison import Comparison, compare
 from flinkcore.analysis.point_in_time import as_of

@@ -41,7 +41,7 @@ SHOWN: Final[Ladder] = (
     (10 * _DAY, 6 * _HOUR),
     (100 * _DAY, _DAY),
 )
-"""Those of them that a table has; each is one of the bounds counted at."""
+"""Bounds that a table shows; each is one of those at which events are counted."""
 
 
 def bounds_up_to(reach_ms: int, ladder: Ladder) -> Int64s:

@@ -55,11 +55,11 @@ class Chart:
     Attributes
     ----------
     title
-        What it shows.
+        Title of the chart.
     text
-        What there is to see in it, as a sentence.
+        Description of what it shows, as a sentence.
     spec
-        Of Vega-Lite.
+        Specification of Vega-Lite.
     """
 
     title: str
@@ -224,7 +224,7 @@ def _event_time(log: SummarisedLog) -> Chart:
 
 
 def _drawn_from(least: Int64s, greatest: Int64s, watermark: Int64s) -> int | None:
-    """Where the axis of event time begins, if older events are so far away that nothing else could be seen."""
+    """Return where the axis of event time begins, if older events are so far away that they would hide all others."""
     newer = np.concatenate([greatest, watermark])
     first, last = int(newer.min()), int(newer.max())
     span = max(last - first, 1)
@@ -246,7 +246,7 @@ def _hints(grid: ArrivalGrid) -> list[str]:
 
 
 def _hover(fields: Sequence[tuple[str, str]]) -> Spec:
-    """What shows the values of a cell where the mouse is."""
+    """Return the layer that shows the values of the cell under the mouse."""
     return {
         "params": [_ZOOM],
         "mark": {"type": "rect", "opacity": 0.001, "color": _GREY, "tooltip": True},
@@ -261,7 +261,7 @@ def _hover(fields: Sequence[tuple[str, str]]) -> Spec:
 def _split_lines(
     log: SummarisedLog, values: npt.NDArray[Any], has_events: npt.NDArray[np.bool_], *, unit_ms: int = 1
 ) -> list[Spec]:
-    """A point of each split for each cell in which it has events, and one without a value where its line ends."""
+    """Return a point of each split for each cell in which it has events, and one without a value where a line ends."""
     clocks = _times(log.grid.edges_ms[:-1])
     ends = np.zeros_like(has_events)
     ends[:, 1:] = has_events[:, :-1] & ~has_events[:, 1:]
@@ -380,7 +380,7 @@ def _delays(log: SummarisedLog) -> Chart:
 
 
 def _typical(values: npt.NDArray[Any], usual: npt.NDArray[Any]) -> float:
-    """How large values mostly are; where some in most cells are far away from what is usual, how large that is."""
+    """Return the typical size of values, or of usual ones if some values in most cells are far from usual."""
     size, usual_size = np.abs(values), np.abs(usual)
     typical = float(np.quantile(size, 0.9)) if len(size) else 0.0
     least = float(np.quantile(usual_size, 0.9)) if len(usual_size) else 0.0
@@ -388,7 +388,7 @@ def _typical(values: npt.NDArray[Any], usual: npt.NDArray[Any]) -> float:
 
 
 def _far_scale(values_ms: npt.NDArray[Any], typical_ms: float, unit_ms: int) -> Spec:
-    """A scale on which what is usual can be seen, although a few values are far away; its ticks are durations."""
+    """Return a scale that shows usual values although a few are far away; its ticks are durations."""
     first_ms, last_ms = min(int(values_ms.min()), 0), int(values_ms.max())
     ticks = [0, *(sign * ms for ms in _ROUND_MS for sign in (1, -1) if ms >= typical_ms / 4)]
     shown = sorted(ms for ms in ticks if first_ms <= ms <= last_ms)
@@ -418,7 +418,7 @@ def _idle_times(log: SummarisedLog) -> list[Spec]:
         ):
             if not spans:
                 continue
-            # How long it lasted before each end of a span, and so before each edge.
+            # The total length of spans before each end of a span, and so before each edge.
             lasted = np.cumsum([length for start, end in spans for length in (0, end - start)])
             in_cells = np.diff(np.interp(edges, np.array(spans).ravel(), lasted))
             rows += [
@@ -701,7 +701,7 @@ def _keys(keys: KeyCounts, title: str, total: int, of_what: str, colour: str) ->
 
 
 def chart_of_firings(firings: Firings) -> Chart:
-    """When results fired, in time and again."""
+    """Return the chart of firings, in time and late."""
     on_time, late = int(firings.on_time.sum()), int(firings.late.sum()) + firings.without_time
     text = f"{on_time:,} results fire in time, {late:,} behind the end of their window, by a late event"
     if firings.without_time:
@@ -715,7 +715,7 @@ def chart_of_firings(firings: Firings) -> Chart:
 
 
 def chart_of_key(history: KeyHistory) -> Chart:
-    """What became of the events of a key: by arrival and event time, with the watermark that they met, and firings."""
+    """Return the chart of a key's events by arrival and event time, with the watermark that they met, and firings."""
     events = [each for each in rows_in_ms(history.events) if None not in (each["arrival"], each["timestamp"])]
     firings = [each for each in rows_in_ms(history.firings) if each["arrival"] is not None]
     # Those that are not as usual are drawn in any case, and above the others.
@@ -824,7 +824,7 @@ def _dates(*times_ms: int) -> tuple[int, ...]:
 
 
 def charts_of_frontier(frontier: LatenessFrontier) -> list[Chart]:
-    """What each bound of out-of-orderness loses, and how long results wait; none if no bound loses anything."""
+    """Return charts of the loss and the delay of each bound of out-of-orderness; none if no bound loses events."""
     if not frontier.largest_disorder_ms:
         return []
     rows = frontier.to_arrow().to_pylist()

@@ -51,12 +51,12 @@ HOW: Final = ("late_firing", "watermark", "emitted_at")
 
 SINK: Final = "of the sink (expected)"
 REPLAY: Final = "of the replay (found)"
-"""What messages call the rows of both sides."""
+"""Names of both sides in messages."""
 
 _OWN: Final = ("difference", "columns", "expected", "found", "by")
 
 EXAMPLES: Final = 2
-"""So many differences of each kind are shown."""
+"""Number of differences of each kind that are shown."""
 
 MOST_PAIRS: Final = 1 << 22
 """So many pairs of rows of one key are compared at most."""
@@ -64,7 +64,7 @@ MOST_PAIRS: Final = 1 << 22
 
 @dataclass(frozen=True)
 class ResultComparison:
-    """What is compared, by the columns of both sides; picklable.
+    """Columns and tolerances of a comparison; picklable.
 
     Attributes
     ----------
@@ -76,9 +76,9 @@ class ResultComparison:
         Columns that are neither keys nor compared, and why.
     upserts : bool
     types : pyarrow.Schema
-        Of keys and compared columns, to which both sides are brought.
+        Types of keys and compared columns, to which both sides are cast.
     told : pyarrow.Schema
-        Further columns of the replay's rows, of which differences tell.
+        Further columns of the replay's rows, which differences show.
     """
 
     keys: tuple[str, ...]
@@ -107,7 +107,7 @@ class ResultComparison:
         Raises
         ------
         ConfigurationError
-            If a column is missing or comes twice, a key has the name of a column of differences, there is none to
+            If a column is missing or comes twice, a key has the name of a column of differences, no column is left to
             compare, or a tolerance is negative.
         SchemaError
             If a column has types that cannot be compared.
@@ -128,7 +128,7 @@ class ResultComparison:
         taken = [name for name in key_names if name.lower() in _OWN]  # Spark takes no notice of case
         if taken:
             raise ConfigurationError(
-                f"differences have columns {', '.join(_OWN)} of their own: rename the key {taken[0]!r} on both sides"
+                f"differences have columns {', '.join(_OWN)} of their own. Rename the key {taken[0]!r} on both sides"
             )
         if not compared:
             raise ConfigurationError(
@@ -224,8 +224,8 @@ def compare(
     keys : str or sequence of str
         Columns that name a result, such as the key and the start of the window. Null is a key like any other.
     columns : str or sequence of str, optional
-        What is compared; by default all that both have, but for the keys and for how a result came: `late_firing`,
-        `watermark`, `emitted_at`.
+        Columns to compare; by default all that both sides have except the keys and `late_firing`, `watermark` and
+        `emitted_at`.
     upserts : bool, optional
         Whether the sink keeps the last row of a key only; by default it does if no key comes twice in it.
     rel_tol, abs_tol : float
@@ -239,7 +239,7 @@ def compare(
     Raises
     ------
     ConfigurationError
-        If a column is missing or comes twice, a key has the name of a column of differences, there is none to compare,
+        If a column is missing or comes twice, a key has the name of a column of differences, no column is left,
         or a tolerance is negative.
     SchemaError
         If a column has types that cannot be compared.
@@ -267,12 +267,12 @@ def compare(
 
 
 class Comparison(ABC):
-    """How the rows of a sink and of a replay differ.
+    """Differences between the rows of a sink and of a replay.
 
     Parameters
     ----------
     comparison : ResultComparison
-        What was compared.
+        Columns and tolerances of the comparison.
     counts : mapping of str to int
         Differences by kind.
     equal : int
@@ -311,7 +311,7 @@ class Comparison(ABC):
 
     @property
     def is_equal(self) -> bool:
-        """Whether there is no difference."""
+        """Return whether both sides are equal."""
         return not self.counts
 
     @abstractmethod
@@ -381,7 +381,7 @@ class ArrowComparison(Comparison):
 def _left_out(
     expected: Sequence[str], found: Sequence[str], taken: Collection[str]
 ) -> tuple[tuple[str, str], ...]:
-    """The columns of both sides that are not taken, and why."""
+    """Return the columns of both sides that are not taken, and why."""
 
     def why(name: str) -> str:
         if name in HOW:
@@ -400,7 +400,7 @@ def _rows(number: int) -> str:
 
 
 def _shown(row: Mapping[str, Any]) -> str:
-    """An example: the key, and what differs."""
+    """Return an example: the key, and what differs."""
     names = list(row)
     key = ", ".join(f"{name}={row[name]}" for name in names[: names.index("difference")])
     both = {"sink": row["expected"], "replay": row["found"]}
@@ -439,7 +439,7 @@ class _Differences:
         self._rows: list[tuple[Int64s, Int64s, Any]] = []
 
     def _not_withdrawn(self, found: pa.Table) -> pa.Table:
-        """The rows that were given; where the last row of a key is withdrawn, none of it is left."""
+        """Return the rows that were given; where the last row of a key is withdrawn, none of it is left."""
         withdrawn = pc.is_in(found.column(ROW_KIND), pa.array(WITHDRAWN)).to_numpy()
         if not withdrawn.any():
             return found
@@ -452,7 +452,7 @@ class _Differences:
         return found.filter(pa.array(stands))
 
     def to_arrow(self) -> pa.Table:
-        """The differences, in the order of their keys."""
+        """Return the differences, in the order of their keys."""
         partner = self._partners()
         if self._comparison.upserts:
             self._explain_last(partner)
@@ -491,7 +491,7 @@ class _Differences:
         return partner
 
     def _pairs(self) -> Iterator[tuple[Int64s, Int64s]]:
-        """All pairs of rows of one key, some at a time; a sink of last rows prefers the last firing."""
+        """Yield all pairs of rows of one key, some at a time; a sink of last rows prefers the last firing."""
         order, other = self._orders
         ids, others = self._ids[0][order], self._ids[1][other]
         first, last = np.searchsorted(others, ids, "left"), np.searchsorted(others, ids, "right")
@@ -501,7 +501,7 @@ class _Differences:
             keys = self._expected.select(list(self._comparison.keys)).slice(int(order[many[0]]), 1)
             raise DataError(
                 f"{rows_of_key[many[0]]:,} rows of the sink and {(last - first)[many[0]]:,} of the replay have the key "
-                f"{keys.to_pylist()[0]}: name columns as keys that tell results apart, such as the start of the window"
+                f"{keys.to_pylist()[0]}. Name columns as keys that tell results apart, such as the start of the window"
             )
         n_pairs = np.cumsum(last - first)
         start = 0
@@ -540,7 +540,7 @@ class _Differences:
     # ---- what is left ----
 
     def _explain_last(self, partner: Int64s) -> None:
-        """Of a sink that keeps the last row of a key: its rows, and the last firings."""
+        """Compare the rows of a sink that keeps the last row of a key with the last firings."""
         last_of_id = self._last_rows(1, np.arange(len(self._found)))
         last, final = last_of_id[last_of_id >= 0], last_of_id[self._ids[0]]
         self._add(ONLY_IN_SINK, np.flatnonzero(final < 0), None)
@@ -555,7 +555,7 @@ class _Differences:
         self._add(ONLY_IN_REPLAY, None, only_found[~is_late])
 
     def _explain_all(self, partner: Int64s) -> None:
-        """Of a sink that keeps all rows: what is left of a key on both sides, in order; then what one side has more."""
+        """Pair the rest of a key's rows on both sides in order and add surplus rows, for a sink of all rows."""
         rest = np.flatnonzero(partner < 0)
         has_partner = np.zeros(len(self._found), np.bool_)
         has_partner[partner[partner >= 0]] = True
@@ -575,7 +575,7 @@ class _Differences:
         self._add_firings(None, rest_of_both, 1, np.setdiff1d(np.arange(len(has_partner)), more))
 
     def _add_firings(self, expected: Int64s | None, found: Int64s | None, side: int, common: Int64s) -> None:
-        """Firings of one side, before or behind those that both sides have of the key."""
+        """Add the firings of one side that come before or after those that both sides have of the key."""
         rows = expected if expected is not None else found
         assert rows is not None
         is_before = self._last_rows(side, common)[self._ids[side][rows]] > rows
@@ -583,7 +583,7 @@ class _Differences:
             self._add(kind, *((chosen, None) if expected is not None else (None, chosen)))
 
     def _last_rows(self, side: int, rows: Int64s) -> Int64s:
-        """The last of some ascending rows of a side, by id; -1 where there is none."""
+        """Return the last of some ascending rows of a side, by id; -1 for ids without rows."""
         last = np.full(len(self._expected) + len(self._found) + 1, -1)
         last[self._ids[side][rows]] = rows
         return last
@@ -627,7 +627,7 @@ class _Differences:
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _changes(self, expected: Int64s, found: Int64s) -> tuple[pa.Array, pa.Array]:
-        """The columns that differ, and by how much."""
+        """Return the columns that differ, and by how much."""
         comparison = self._comparison
         differ = {name: ~self._are_equal(name, expected, found) for name in comparison.columns}
         names = [
@@ -649,7 +649,7 @@ class _Differences:
 
 
 def _last_of_each(ids: Int64s) -> Int64s:
-    """The last row of each id."""
+    """Return the last row of each id."""
     last = np.full(int(ids.max(initial=-1)) + 2, -1)
     last[ids] = np.arange(len(ids))
     return last[last >= 0]
@@ -683,7 +683,7 @@ def _are_close(
 
 
 def _are_alike(first: Any, second: Any, rel_tol: float, abs_tol: float) -> bool:
-    """Whether two values of one nested type are equal; numbers with fractions as :func:`_are_close`."""
+    """Return whether two values of one nested type are equal; numbers with fractions as :func:`_are_close`."""
     if isinstance(first, float) and isinstance(second, float):
         return math.isclose(first, second, rel_tol=rel_tol, abs_tol=abs_tol) or (
             first != first and second != second
@@ -705,7 +705,7 @@ _UNITS: Final = ("s", "ms", "us", "ns")
 
 
 def _common_type(name: str, expected: pa.DataType, found: pa.DataType) -> pa.DataType:
-    """The type in which values of both are compared."""
+    """Return the type in which values of both are compared."""
     if expected == found:
         return found
     if pa.types.is_timestamp(expected) and pa.types.is_timestamp(found):  # without a zone they are UTC

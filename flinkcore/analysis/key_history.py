@@ -1,4 +1,4 @@
-"""Why the results of a key are what they are: its events, what became of each, and what its results were made of."""
+"""History of a key, which explains its results: its events, the fate of each, and the events of each result."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ NO_WINDOWS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class KeyHistory:
-    """What became of the events of one key, and what its results were made of.
+    """History of a key: its events, the fate of each, and the events of each result.
 
-    Times are of the type of the log's event time: timestamps of ms, or int64. `print` tells it as a story.
+    Times are of the type of the log's event time: timestamps of ms, or int64. `print` shows it as a story.
 
     Attributes
     ----------
@@ -83,8 +83,8 @@ class KeyHistory:
         `log`, `split`, `position`            where it lies; the position is that in the split, null where arrival
                                               orders the rows and not where they lie: of a DataFrame, or a table
         `timestamp`, `arrival`
-        `watermark`                           int64, ms, the one in force when it arrived; null: there was none
-        `held_by`                             the split whose watermark that was; null: not known, or all were idle
+        `watermark`                           int64, ms, in force when it arrived; null before the first
+        `held_by`                             split of that watermark; null if unknown, or if all were idle
         `behind_watermark`                    whether it was late for the watermark, and maybe in time for a window
         `fate`                                "in window", "late", "in no window", "processed" (by a process function),
                                               "filtered" or "rejected"
@@ -105,11 +105,11 @@ class KeyHistory:
         `firing`                              its number, from 1 on
         `window_start`, `window_end`          null: it has no bounds, or is a call of a process function
         `arrival`                             what the replay clock showed
-        `watermark`                           int64, ms; null: there was none
+        `watermark`                           int64, ms; null before the first
         `cause`                               "watermark", "event", "end of the log", "event-time timer" or
                                               "processing-time timer"
         `event`, `timer`                      number of the event, or time of the timer, that was the cause
-        `late_firing`                         whether an event fired the window again, behind its end
+        `late_firing`                         whether an event fired the window again, after its end
         `events`                              numbers of those that the results were made of; of a call of a process
                                               function, of the one that it was for
         `call`                                number of the call of a process function, from 0 on, in their order
@@ -117,12 +117,12 @@ class KeyHistory:
         ====================================  ==========================================================================
 
     timers : pyarrow.Table
-        What a process function did with timers: `arrival` and `watermark` when it was; `action`: "registered",
+        Timer actions of a process function: `arrival` and `watermark` at the time; `action`: "registered",
         "deleted" or "fired"; `time_domain`: "event time" or "processing time"; `timestamp` of the timer; `event`:
         number of the one whose call did it, null for that of a timer; `call`: number of that call, or of the one
         for which the timer fired.
     notes : list of str
-        What is not known, and why.
+        Facts that are not known, with the reason.
     kind : {"windows", "sessions", "function"}
         Whether the windows are such as do not merge, or do, or results are those of a process function.
     tables : list of str
@@ -153,7 +153,7 @@ class KeyHistory:
         path
             A local file, which is replaced.
         title
-            Of the page; by default the key.
+            Title of the page; by default the key.
 
         Raises
         ------
@@ -175,13 +175,13 @@ class KeyHistory:
         window : int, datetime, str or pair of these
             A time, in ms since the epoch, or as text in ISO 8601: the windows that it falls into. Two: the start and
             the end of one window; of sessions, all that overlap it, so that what it has grown from, and events that
-            were late for it, are told of as well. Rows that are no events have no windows, and are kept as far as
+            were late for it, are shown as well. Rows that are not events have no windows, and are kept as far as
             their time is not known, or lies within one.
 
         Raises
         ------
         ConfigurationError
-            If it is no time, or pair of times, or the history is that of a process function.
+            If it is not a time, or pair of times, or the history is that of a process function.
         """
         if self.kind == "function":
             raise ConfigurationError(NO_WINDOWS)
@@ -231,7 +231,7 @@ class KeyHistory:
         return replace(self, events=events, firings=firings, notes=notes)
 
     def _other_times(self) -> str:
-        """What is told of a key none of whose rows is in a window that was asked for."""
+        """Return the note for a key without a row in the requested windows."""
         column = self.events.column("timestamp")
         first, last = pc.min_max(column.cast(pa.int64())).as_py().values()
         is_time = are_dates(column)
@@ -242,7 +242,7 @@ class KeyHistory:
 
 
 def _overlap(one: Bounds, other: Bounds) -> bool:
-    """Whether windows have a time in common; one without bounds has all."""
+    """Return whether windows overlap; one without bounds overlaps all."""
     (start, end), (other_start, other_end) = one, other
     if start is None or end is None or other_start is None or other_end is None:
         return True
@@ -256,7 +256,7 @@ class AskedWindow(NamedTuple):
     end_ms: int | None
 
     def fits(self, bounds: Bounds) -> bool:
-        """Whether a window is one of them; a window without bounds always is."""
+        """Return whether a window is one of them; a window without bounds always is."""
         start_ms, end_ms = bounds
         if start_ms is None or end_ms is None:
             return True
@@ -271,7 +271,7 @@ def asked_window(window: Any) -> AskedWindow:
     Raises
     ------
     ConfigurationError
-        If that is no time, or pair of times.
+        If that is not a time, or pair of times.
     """
     if isinstance(window, tuple | list):
         if len(window) != 2:
@@ -303,7 +303,7 @@ def _time_ms(time: Any) -> int:
 
 
 def key_history(planned: PlannedJob, key: Any, window: Any = None) -> KeyHistory:
-    """Tell what became of the events of one key of a job, and what its results were made of.
+    """Return the history of one key of a job: its events, the fate of each, and the events of each result.
 
     The times of the whole log are read, for the watermarks; of the rest only what can have the key.
 
@@ -315,7 +315,7 @@ def key_history(planned: PlannedJob, key: Any, window: Any = None) -> KeyHistory
         Its value; of a key of several columns a tuple in their order, or a mapping by name. Text stands for a value of
         any type.
     window
-        As of `KeyHistory.at`; None: all.
+        Time or pair of times as for `KeyHistory.at`, or None for all windows.
 
     Raises
     ------
@@ -336,18 +336,18 @@ def _only_operator(planned: PlannedJob) -> StagePlan:
     plan = planned.plan
     if len(plan.stages) > 1:
         raise ConfigurationError(
-            f"the job has {len(plan.stages)} operators, each with keys of its own: call why() on the stream behind the "
+            f"the job has {len(plan.stages)} operators, each with keys of its own: call why() on the stream after the "
             "first one, whose events are those of the log"
         )
     (stage,) = plan.stages
     if stage.takes_rows_anywhere:
         raise ConfigurationError(
-            "the job gives rows as they come, and why() tells what became of those of a key: call it on the stream of "
+            "the job passes rows on unchanged, but why() explains results of operators. Call it on the stream of "
             "a window or a process function"
         )
     if len(stage.inputs) > 1:
         raise ConfigurationError(
-            f"{stage.operator.function_name} takes two streams, and why() tells of operators of one: call it on each "
+            f"{stage.operator.function_name} takes two streams, but why() explains operators of one. Call it on each "
             "of the streams before they are connected, with a window or a process function of its own"
         )
     if not runs_alone(stage.operator):
@@ -365,8 +365,8 @@ def _refuse_unknown_windows(windows: OperatorWindows) -> None:
     assigner = windows.assigner
     if windows.merge and assigner.is_event_time() and type(assigner) not in SESSIONS:
         raise ConfigurationError(
-            f"{type(assigner).__name__} merges windows in a way of its own, and why() cannot tell which of them take "
-            "an event in: it tells of sessions, and of windows that do not merge"
+            f"{type(assigner).__name__} merges windows in its own way, and why() does not know which of them take "
+            "an event in. It explains sessions, and windows that do not merge"
         )
     if getattr(assigner, "window_stagger", None) is WindowStagger.NATURAL:
         raise ConfigurationError(
@@ -399,7 +399,7 @@ class _KeyAnalysis:
         self._notes: list[str] = []
 
     def history(self) -> KeyHistory:
-        """Read the rows of the key, run the operator over them, and tell of both."""
+        """Read the rows of the key, run the operator over them, and return the history of both."""
         rows = self._rows()
         if not rows.num_rows:
             self._notes.append(self._unknown_key())
@@ -418,7 +418,7 @@ class _KeyAnalysis:
     # ---- rows ----
 
     def _rows(self) -> pa.Table:
-        """All rows of the key, in the order of their numbers: events, and with a reason those that are none."""
+        """Return all rows of the key, in the order of their numbers: events, and those that did not become events."""
         fields = [*self._stage.inputs[0].schema, *PLACE_FIELDS]
         tables = [empty_table(pa.schema(fields))]
         for number, log in enumerate(self._logs):
@@ -432,7 +432,7 @@ class _KeyAnalysis:
         return pa.concat_tables(tables).sort_by(order).combine_chunks()
 
     def _unknown_key(self) -> str:
-        """What is told of a key that no row has."""
+        """Return the note for a key that no row has, with similar keys."""
         near = [
             key
             for number, log in enumerate(self._logs)
@@ -527,7 +527,7 @@ class _KeyAnalysis:
         )
 
     def _fates(self, run: KeyRun, events: LogEvents) -> dict[int, _Fate]:
-        """What became of each event, by its number."""
+        """Return the fate of each event, by its number."""
         windows, numbers = self._windows, event_numbers(events)
         if windows is None:
             return dict.fromkeys(numbers, _Fate("processed"))
@@ -570,7 +570,7 @@ class _KeyAnalysis:
     def _savings(
         self, windows: OperatorWindows, met: Sequence[_Met], late: Collection[int]
     ) -> dict[int, tuple[int | None, int | None]]:
-        """By number of each late event, the least out-of-orderness bound and allowed lateness, in ms; None: no one."""
+        """Return the least bound and lateness in ms, each or None, that would save a late event, by its number."""
         bounds = {log.strategy.out_of_orderness_ms for log in self._logs}
         (bound_ms,) = bounds if len(bounds) == 1 else (None,)
         if late and bound_ms is None:
@@ -584,7 +584,7 @@ class _KeyAnalysis:
             for number, watermark, (window,) in met:
                 needed[number] = sessions.take(window.start, window.end, watermark)
         else:
-            # What lies between windows, and is late, would be in none at any time.
+            # A late event between windows is in no window at any time.
             needed = {
                 number: lateness_needed(assigned[-1].max_timestamp(), watermark)
                 for number, watermark, assigned in met
@@ -650,7 +650,7 @@ class _KeyAnalysis:
     def _holders(
         self, arrivals: Int64s, watermarks: Int64s, has_place: npt.NDArray[np.bool_]
     ) -> list[int | None]:
-        """Over all logs, the number of the split whose watermark was in force at each arrival; None: not known."""
+        """Return the split, counted over all logs, whose watermark was in force at each arrival, or None if unknown."""
         held = np.full(len(arrivals), -1)
         planes = self._planned.time_planes
         for number, plane in reversed(list(enumerate(planes))):
@@ -662,7 +662,7 @@ class _KeyAnalysis:
 
 
 class _Fate(NamedTuple):
-    """What became of an event: windows that took it in, windows that it was late for, and what would have saved it."""
+    """Fate of an event: windows that took it in, windows that it was late for, and bounds that would have saved it."""
 
     name: str
     windows: Sequence[Bounds] = ()
@@ -673,7 +673,7 @@ class _Fate(NamedTuple):
 
 
 def _lost(reason: str) -> _Fate:
-    """What became of a row that was taken out before the operator."""
+    """Return the fate of a row that was removed before the operator."""
     name, _, why = reason.partition(": ")
     return _Fate(name, reason=why)
 
@@ -687,7 +687,7 @@ class _Met(NamedTuple):
 
 
 def _saving(present_ms: int | None, needed_ms: int | None, lateness_ms: int) -> int | None:
-    """A bound or lateness that is longer by what is needed beyond the present lateness; None: there is none."""
+    """Return a bound or lateness extended by what is needed beyond the present lateness, or None if none is enough."""
     if present_ms is None or needed_ms is None:
         return None
     saving_ms = present_ms + needed_ms - lateness_ms
@@ -741,7 +741,7 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _split_values(values: Sequence[Any], splits: Sequence[int | None]) -> pa.Array:
-    """The values of splits, by their numbers over all logs; as text where logs have them of several types."""
+    """Return the values of splits, by their numbers over all logs; as text where logs have them of several types."""
     named = [None if split is None or split < 0 else values[split] for split in splits]
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) > 1:

@@ -1,4 +1,4 @@
-"""What the operator of a job does with the events of one key: it is run over them alone, with the watermarks of all."""
+"""Runs of a job's operator over the events of one key alone, with the watermarks of all."""
 
 from __future__ import annotations
 
@@ -63,24 +63,24 @@ _SPLIT: Final = 2
 _LATE: Final = OutputTag("flinkcore late")
 
 Bounds: TypeAlias = tuple[int | None, int | None]
-"""Start and end of a window, in ms since the epoch; None: it has none."""
+"""Start and end of a window, in ms since the epoch; None for a window without bounds."""
 
 
 class Firing(NamedTuple):
-    """What a window, or a call of a function, gave at once.
+    """Results that a window, or a call of a function, emitted at once.
 
     Attributes
     ----------
     bounds : Bounds
     arrival_ms : int
-        What the replay clock showed.
+        Time of the replay clock.
     watermark : int
     event : int or None
-        Number of the one that was the cause; None: a watermark or a timer was.
+        Number of the event that was the cause, or None if it was a watermark or a timer.
     timer : TimerAct or None
         That was the cause.
     is_late : bool
-        Whether an event fired the window again, behind its end.
+        Whether an event fired the window again after its end.
     events : list of int
         Numbers of those that it was made of.
     results : range
@@ -102,7 +102,7 @@ class Firing(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyRun:
-    """What one run of an operator over the events of a key gave.
+    """Record of a run of an operator over the events of a key.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class KeyRun:
         By numbers of events, the windows that each was assigned to; empty for windows over columns that do not follow
         from the time of an event.
     timers : list of TimerAct
-        What happened to timers of a process function.
+        Actions on timers of a process function.
     calls : dict of int to int
         By numbers of events, those of their calls of a process function.
     """
@@ -135,7 +135,7 @@ def with_numbers(events: LogEvents, numbers: Int64s) -> LogEvents:
 
 
 def event_numbers(events: LogEvents) -> list[int]:
-    """The numbers of events as `with_numbers` makes them."""
+    """Return the numbers of events as `with_numbers` makes them."""
     numbers: list[int] = events.batch.column(EVENT).to_pylist()
     return numbers
 
@@ -190,7 +190,7 @@ class _Numbers:
 
 
 class _CollectNumbers(ProcessWindowFunction):  # type: ignore[type-arg]
-    """Gives the numbers of a window's elements, in place of what a job makes of them."""
+    """Window function that returns the numbers of a window's elements instead of a job's results."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Row]) -> Iterator[Row]:
         window = context.window()
@@ -234,7 +234,7 @@ class _NotedSessions(_NotedWindows, MergingWindowAssigner[Any, Any]):
 
 
 def _follow_from_time(assigner: WindowAssigner[Any, Any]) -> bool:
-    """Whether the time of an event alone tells the windows that it is assigned to."""
+    """Return whether the time of an event alone determines the windows that it is assigned to."""
     if type(assigner) is TumblingEventTimeWindows:
         return assigner.window_stagger is WindowStagger.ALIGNED
     return type(assigner) in (SlidingEventTimeWindows, CumulativeEventTimeWindows, EventTimeSessionWindows)
@@ -366,7 +366,7 @@ def _rows_of_calls(
     fired_at: Sequence[tuple[Bounds, int]],
     fired: PlacedEvents,
 ) -> list[range]:
-    """Of each firing, the rows that the functions gave for it; both runs fire in one order.
+    """Return the rows that the functions emitted for each firing; both runs fire in one order.
 
     A reduce function that gives None leaves a window without a value, and a firing without a call.
     """
@@ -389,7 +389,7 @@ def _rows_of_calls(
 
 
 def _emitted(placed: PlacedEvents) -> Int64s:
-    """The sequences of results of one key, which count them as they are emitted."""
+    """Return the sequences of results of one key, which count them as they are emitted."""
     return placed.order[FIXED_COLUMNS]
 
 

@@ -41,7 +41,7 @@ ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
 SPLIT: Final = f"{HIDDEN_PREFIX}split"
 POSITION: Final = f"{HIDDEN_PREFIX}position"
 REASON: Final = f"{HIDDEN_PREFIX}reason"
-"""Columns behind those of the rows: null where a row never got one; a reason: why it is no event."""
+"""Columns after those of the rows, null where a row never got a value. The reason says why it is not an event."""
 
 PLACE_FIELDS: Final = (
     pa.field(TIMESTAMP, pa.int64()),
@@ -86,7 +86,7 @@ class Key:
         names = [field.name for field in fields]
         if not names:
             raise ConfigurationError(
-                "the windows of window_all have no key, and why() tells of the events of one: call it on a stream "
+                "the windows of window_all have no key, but why() explains the events of one. Call it on a stream "
                 "with key_by(...) before the windows"
             )
         if isinstance(given, Mapping) and set(given) == set(names):
@@ -116,23 +116,23 @@ class Key:
         return ", ".join(f"{name} = {self.values.column(name)[0].as_py()!r}" for name in self.columns)
 
     def is_in(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """Which rows have this key; shape (n_rows,)."""
+        """Return which rows have this key; shape (n_rows,)."""
         return reduce(and_, [_equal(rows.column(name), self.values.column(name)) for name in self.columns])
 
     def is_near(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """Which rows have this key but for the case of text, and blanks around it; shape (n_rows,)."""
+        """Return which rows have this key but for the case of text, and blanks around it; shape (n_rows,)."""
         return reduce(
             and_,
             [_equal(_loose(rows.column(name)), _loose(self.values.column(name))) for name in self.columns],
         )
 
     def has(self, name: str, value: Any) -> bool:
-        """Whether a column of the key has this value."""
+        """Return whether a column of the key has this value."""
         column = self.values.column(name)
         return bool(_equal(pa.array([value], column.type), column)[0])
 
     def conditions(self) -> list[Expression]:
-        """What is true of rows with this key, as far as partition values and statistics can tell."""
+        """Return conditions on rows with this key that partition values and statistics can decide."""
         return [
             pc.field(name) == column[0]
             for name, column in zip(self.columns, self.values.columns, strict=True)
@@ -149,7 +149,7 @@ def _value(value: Any, field: pa.Field) -> pa.Array:
         return pa.array([value], field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ConfigurationError(
-            f"{value!r} is no value of the key column {field.name!r}, which is {field.type}: {error}"
+            f"{value!r} is not a value of the key column {field.name!r}, which is {field.type}: {error}"
         ) from error
 
 
@@ -159,7 +159,7 @@ def _loose(column: pa.Array) -> pa.Array:
 
 
 def _equal(column: pa.Array, value: pa.Array) -> npt.NDArray[np.bool_]:
-    """Which values are that of an array of one, as keys are equal: any NaN to any, but 0.0 not to -0.0."""
+    """Return which values are that of an array of one, as keys are equal: any NaN to any, but 0.0 not to -0.0."""
     is_valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
     if value.null_count:
         return ~is_valid
@@ -196,7 +196,7 @@ class KeepKey:
 
 
 def are_untouched(columns: Iterable[str], ops: Sequence[ColumnOp]) -> bool:
-    """Whether ops pass columns on as they are, so that they can be looked at before."""
+    """Return whether ops pass these columns on unchanged, so that they can be read before the ops."""
     names = set(columns)
     for op in reversed(ops):
         if isinstance(op, Select | WithColumns) and names & {name for name, _ in op.expressions}:
@@ -214,9 +214,9 @@ class ReadKeyRows:
     Attributes
     ----------
     plan
-        What the job does with the log.
+        Plan of the log in the job.
     time_plane
-        Of the log.
+        Time plane of the log.
     key
         By the names that its columns have in this log.
     """
@@ -229,17 +229,17 @@ class ReadKeyRows:
 
     @property
     def finds_lost_rows(self) -> bool:
-        """Whether the log itself has the key: also of rows that are taken out before they are events."""
+        """Return whether the log itself has the key, so that removed rows have it, too."""
         return are_untouched(self.key.columns, (*self.plan.before, *self.plan.after))
 
     @property
     def comes_before_steps(self) -> bool:
-        """Whether the key is known before `LogPlan.after`, which are then left to whoever takes the rows."""
+        """Return whether the key is known before `LogPlan.after`, which are then left to the caller."""
         return are_untouched(self.key.columns, self.plan.after)
 
     @property
     def given(self) -> LogPlan:
-        """The plan whose events are read: no others than those of the key."""
+        """The plan whose events are read: only those of the key."""
         if not self.comes_before_steps:
             return replace(self.plan, after=(*self.plan.after, KeepKey(self.key)), orders_ties=True)
         names = frozenset(self.plan.data_columns())
@@ -250,7 +250,7 @@ class ReadKeyRows:
         return pa.schema([*self.given.data_schema(), *PLACE_FIELDS])
 
     def __call__(self, chunk: Chunk) -> Iterator[bytes]:
-        """Yield the rows of a chunk as an Arrow IPC stream; nothing, if there are none."""
+        """Yield the rows of a chunk as an Arrow IPC stream, if it has any."""
         chunk = chunk.held(self._columns_read)
         of_key = None
         if self.finds_lost_rows:
@@ -278,10 +278,10 @@ class ReadKeyRows:
         batches = chunk.rows_where(self.key.conditions()).read(list(self.key.columns), self.batch_rows)
         return sum(int(np.count_nonzero(self.key.is_in(batch))) for batch in batches)
 
-    # ---- rows that are no events ----
+    # ---- rows that are not events ----
 
     def _lost(self, chunk: Chunk) -> pa.Table:
-        """The rows of the key that a filter before the watermarks, or a fault, has taken out."""
+        """Return the rows of the key that a filter before the watermarks, or a fault, has taken out."""
         lost: list[pa.RecordBatch] = []
         for batch in chunk.read(self._columns_read, self.batch_rows):
             rows = batch.filter(pa.array(self.key.is_in(batch)))
@@ -297,7 +297,7 @@ class ReadKeyRows:
         return pa.Table.from_batches(lost, self.schema())
 
     def _rejected(self, chunk: Chunk, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Those of some rows of the log that have a fault: looked for by halves."""
+        """Yield the rows that have a fault, found by halving."""
         log = replace(self.plan.log, on_bad_row=_REJECTED, split=None)
         reader = EventReader(log, self.plan.before, None, self.plan.timestamp_range)
         looked_at = [rows]
@@ -312,7 +312,7 @@ class ReadKeyRows:
                 looked_at += [some.slice(n_rows // 2), some.slice(0, n_rows // 2)]
 
     def _without_place(self, chunk: Chunk, rows: pa.RecordBatch, reason: str) -> pa.RecordBatch:
-        """Rows that are no events, with what the log says of their times and splits."""
+        """Rows that are not events, with what the log says of their times and splits."""
         log, n_rows = self.plan.log, rows.num_rows
         name, ops = arrival_column(log)
         arrivals = pa.nulls(n_rows) if name is None else apply_ops(ops, rows)[0].column(name)
@@ -371,7 +371,7 @@ def _stream(rows: pa.Table) -> bytes:
 
 
 def _times(column: pa.Array, unit: TimeUnit | None) -> pa.Array:
-    """A column of times in ms; null where it holds none."""
+    """Return a column of times in ms; null where it holds none."""
     if pa.types.is_null(column.type):
         return column.cast(pa.int64())
     times, unreadable = to_milliseconds(column, unit)

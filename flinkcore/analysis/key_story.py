@@ -58,7 +58,7 @@ def shown_time(time_ms: int, is_time: bool) -> str:
 
 
 def _place(each: dict[str, Any], kind: int) -> tuple[int, ...]:
-    """Where a paragraph comes: by time; then by calls, or, of windows, what an event is the cause of behind it."""
+    """Return the place of a paragraph: by time, then by call; results of windows follow the event that caused them."""
     arrival = _LARGEST if each["arrival"] is None else each["arrival"]
     if each["call"] is not None:
         return arrival, each["call"], 0, kind
@@ -99,7 +99,7 @@ class _Story:
     is_time
         Whether times are shown as dates, and not as numbers.
     logs
-        How many there are.
+        Number of logs.
     is_of_function
         Whether results are those of a process function, and not of windows.
     """
@@ -137,7 +137,7 @@ class _Story:
         return [f"{head}  {first}", *(f"{self._margin}  {line}" for line in others)]
 
     def event(self, event: dict[str, Any]) -> list[str]:
-        """The arrival of an event, and what became of it."""
+        """Return the arrival of an event, and what became of it."""
         split = "" if event["split"] is None else f" of split {event['split']!r}"
         log = f" of log {event['log']}" if self._several_logs else ""
         at = "" if event["position"] is None else f", position {event['position']:,}"
@@ -174,7 +174,7 @@ class _Story:
             yield f"too late for {self._windows(event['missed_windows'])}"
 
     def firing(self, firing: dict[str, Any]) -> list[str]:
-        """A firing, and what it was made of."""
+        """Return a firing, and what it was made of."""
         first = self._cause_of_call(firing) if self._is_of_function else self._cause_of_firing(firing)
         of = f"of {_many(len(firing['events']), 'event')}: {_spans(firing['events'])}"
         results = [", ".join(f"{name} = {value}" for name, value in row.items()) for row in firing["results"]]
@@ -195,7 +195,7 @@ class _Story:
         return f"{what} fires, {self._watermark(firing['watermark'])}"
 
     def timer(self, timer: dict[str, Any]) -> list[str]:
-        """What was done with a timer."""
+        """Return the lines about an action on a timer."""
         by = "" if timer["event"] is None else f" by event {timer['event']:,}"
         what = f"timer of {timer['time_domain']} at {self._time(timer['timestamp'])} {timer['action']}{by}"
         return self._lines(timer["arrival"], what)

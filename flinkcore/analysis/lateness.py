@@ -1,4 +1,4 @@
-"""How many events a log loses, and how long results wait, under every bound of out-of-orderness: from a planned job."""
+"""Loss of events and delay of results under every bound of out-of-orderness, computed from a planned job."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def lateness_of(
     Parameters
     ----------
     planned : PlannedJob
-        Of one log.
+        Job of one log.
     windows : sequence of WindowAssigner, optional
-        Tumbling, sliding or cumulative windows of event time; None: those of the job's first operator, if it is such a
-        window over columns.
+        Tumbling, sliding or cumulative windows of event time; by default those of the job's first operator, if it is
+        such a window over columns.
     allowed_lateness : sequence of Duration or Time, optional
-        Counted for each of the windows; None: that of the job's first operator, or 0.
+        Allowed lateness, counted for each of the windows; by default that of the job's first operator, or 0.
     bounds : sequence of Duration or Time, optional
-        At which late events are counted, besides the strategy's own bound; None: see `LatenessFrontier.bounds_ms`.
+        Bounds at which late events are counted, besides the strategy's own; default: `LatenessFrontier.bounds_ms`.
 
     Raises
     ------
@@ -77,8 +77,8 @@ def lateness_of(
         )
     if planned.checkpoints.cuts:
         raise ConfigurationError(
-            "What a bound loses is told of a log from its beginning, but this job goes on from a checkpoint, with the "
-            "watermarks of an earlier log"
+            "The loss of a bound is known only for a log from its beginning, but this job resumes from a "
+            "checkpoint, with the watermarks of an earlier log"
         )
     log = plan.logs[0]
     own_ms = require_bound(log.strategy)
@@ -160,7 +160,7 @@ def lateness_of(
 
 
 def _doubts(time_plane: TimePlane, own_ms: int, largest_ms: int, has_arrivals: bool) -> Iterator[str]:
-    """What looks wrong of the times of a log, in words."""
+    """Yield the doubts about the times of a log, in words."""
     splits = time_plane.splits
     live = np.flatnonzero(splits.events > 0)
     if not len(live):
@@ -272,7 +272,7 @@ def _of_window(
 
 
 def _behind(watermark_ms: Int64s, time_ms: Int64s) -> Int64s:
-    """How far times lie behind watermarks, at most 2**63 - 1; -1: they do not."""
+    """Return how far times lie behind watermarks, at most 2**63 - 1, or -1 for times that are not behind."""
     difference = watermark_ms.view(np.uint64) - time_ms.view(np.uint64)
     behind = np.minimum(difference, np.uint64(MAX_TIMESTAMP)).astype(np.int64)
     return np.where(watermark_ms < time_ms, np.int64(-1), behind)
@@ -313,7 +313,7 @@ def _of_splits(
 
 
 def _holds(time_plane: TimePlane) -> tuple[Int64s, Int64s]:
-    """How long each split held the watermark, in ms, and by how much in the mean over the time of the log."""
+    """Return how long each split held the watermark, in ms, and by how much in the mean over the time of the log."""
     n_splits, holders = len(time_plane.split_values), time_plane.holders
     if time_plane.replay_range is None or not len(holders.split):
         return np.zeros(n_splits, np.int64), np.zeros(n_splits, np.int64)
@@ -328,7 +328,7 @@ def _holds(time_plane: TimePlane) -> tuple[Int64s, Int64s]:
 
 
 def _silence(time_plane: TimePlane, between: Int64s) -> Int64s:
-    """The longest time without an arrival of each split: between its arrivals, before the first or after the last."""
+    """Return the longest time without an arrival of each split: between, before or after its arrivals."""
     splits = time_plane.splits
     if time_plane.replay_range is None:
         return between

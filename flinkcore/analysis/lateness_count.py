@@ -96,13 +96,13 @@ class CountLateness:
     Attributes
     ----------
     plan
-        Of the log.
+        Plan of the log.
     time_plane
-        Of the log, for reading.
+        Time plane of the log, for reading.
     clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
         The timeline of bound 0, without the end of the log.
     own_bound_ms
-        Of the strategy.
+        Bound of the strategy.
     bounds_ms : numpy.ndarray of int64, shape (n_bounds,)
         Among them the strategy's own.
     groups : numpy.ndarray of int32, shape (n_bounds + 1,)
@@ -110,7 +110,7 @@ class CountLateness:
     windows
         For which events may be late.
     allowed_lateness_ms
-        Of all windows.
+        Allowed latenesses of all windows.
     """
 
     plan: LogPlan

@@ -58,34 +58,34 @@ def shown_windows(window: TimeWindows) -> str:
 
 
 _SHARES: Final = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0001, 0.0)
-"""What the bounds lose at most that a text shows."""
+"""Largest loss of each bound that a text shows."""
 
 _MATTERS: Final = 0.2
-"""Share from which on something is worth a line of advice."""
+"""Least share that is worth a line of advice."""
 
 MANY: Final = 0.01
 """Share of lost events above which their likely causes are named."""
 
 _UNEVEN: Final = 1.5
-"""How many times its even part of the late events a split has that is named for them."""
+"""Least multiple of its even share of late events for which a split is named."""
 
 _FAR: Final = 10
-"""How many times the usual time between two events of a split is far more than that."""
+"""Multiple of the usual time between two events of a split that counts as far more."""
 
 _BAR_WIDTH: Final = 24
 
 
 class Waits(NamedTuple):
-    """How long after their ends windows fire for the first time.
+    """Time from the ends of windows to their first firing.
 
     Attributes
     ----------
     fired_on_time : int
         Windows that fire because the watermark reaches their end, at the latest at the end of the log.
     open_at_end : int
-        Those of them that only the end of the log fires: nobody knows how long their results would wait.
+        Number of windows that only the end of the log fires; the delay of their results is unknown.
     median_ms, p99_ms, max_ms : int or None
-        Of the others; None: there is none, or arrivals are no clock.
+        Delays of the other windows, or None if there are no others or arrivals are not a clock.
     """
 
     fired_on_time: int
@@ -97,7 +97,7 @@ class Waits(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WindowLateness:
-    """What happens to the windows of one assigner; a window is one of the time axis, whatever the keys.
+    """Lateness of the windows of one assigner; a window is a stretch of the time axis, whatever the keys.
 
     Attributes
     ----------
@@ -110,8 +110,8 @@ class WindowLateness:
     max_timestamp_ms : numpy.ndarray of int64, shape (n_windows,)
         Last moments of the windows that have events, ascending.
     opened_behind_ms, last_behind_ms : numpy.ndarray of int64, shape (n_windows,)
-        How far the last moment lies behind the watermark of bound 0 when the window's first event arrives, and its last
-        one: under bounds up to that, the event is behind it. -1: it is not.
+        Distance of the window's last moment behind the watermark of bound 0 when its first event arrives, and its last
+        one: under bounds up to that, the event is late. -1 if that is not late.
     """
 
     window: TimeWindows
@@ -131,12 +131,12 @@ class WindowLateness:
         return len(self.max_timestamp_ms)
 
     def incomplete(self, bound_ms: int, allowed_lateness_ms: int = 0) -> int:
-        """How many windows get an event after they fire for the first time, and after a time allowed beyond."""
+        """Return the number of windows that get an event after their first firing and an allowed lateness."""
         behind = min(bound_ms + allowed_lateness_ms, MAX_TIMESTAMP)
         return self.windows - int(np.searchsorted(self._last_in_order, behind, side="left"))
 
     def waits(self, bound_ms: int, clock_ms: Int64s | None, watermark_ms: Int64s) -> Waits:
-        """How long results wait under a bound.
+        """Return how long results wait under a bound.
 
         Parameters
         ----------
@@ -160,12 +160,12 @@ class WindowLateness:
 
 @dataclass(frozen=True, eq=False)
 class SplitLateness:
-    """Which splits bring the late events.
+    """Late events of each split, and its hold on the watermark.
 
     Attributes
     ----------
     values : list
-        Of the split column, in split order.
+        Values of the split column, in split order.
     events : numpy.ndarray of int64, shape (n_splits,)
     loses_none_ms : numpy.ndarray of int64, shape (n_splits,)
         The least bound under which none of its events is late for the watermark.
@@ -174,15 +174,15 @@ class SplitLateness:
     late_at_own : numpy.ndarray of int64, shape (n_splits,)
         Events late for the watermark under the stream's own bound.
     late_after_leaps : numpy.ndarray of int64, shape (n_splits,)
-        Of these, how many come while the watermark stands where one advance by more
+        Number of these that come while the watermark is where a single advance by more
         than this bound has brought it.
     holds_ms : numpy.ndarray of int64, shape (n_splits,)
-        How long the merged watermark was the split's own, on the clock of arrivals.
+        Time during which the merged watermark was the split's own, on the clock of arrivals.
     held_back_ms : numpy.ndarray of int64, shape (n_splits,)
-        How much higher the merged watermark would be without the split, in the mean over the time of the log.
+        Mean rise of the merged watermark without the split, over the time of the log.
     silence_ms : numpy.ndarray of int64, shape (n_splits,), or None
-        The longest time without an arrival, from the first arrival of the log to the last; None: rows of the log have
-        no order.
+        The longest time without an arrival, from the first arrival of the log to the last, or None if the rows
+        of the log have no order.
     span_ms : int
         From the first arrival of the log to the last.
     """
@@ -199,14 +199,14 @@ class SplitLateness:
     span_ms: int
 
     def usual_gap_ms(self, split: int) -> int:
-        """How far apart the arrivals of a split usually are: the mean, its longest silence left out."""
+        """Return the usual time between arrivals of a split: the mean without its longest silence."""
         silence_ms = 0 if self.silence_ms is None else int(self.silence_ms[split])
         return (self.span_ms - silence_ms) // max(int(self.events[split]), 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LatenessFrontier:
-    """What every bound of out-of-orderness loses, and how long it makes results wait.
+    """Loss of events and delay of results for every bound of out-of-orderness.
 
     Figures are exact: those of a replay with that bound. Late events are counted at `bounds_ms`.
 
@@ -217,7 +217,7 @@ class LatenessFrontier:
     filtered, rejected : int
         Other rows of the log.
     own_bound_ms : int
-        That of the stream's strategy.
+        Bound of the stream's strategy.
     largest_disorder_ms : int
         The least bound under which no event is late for the watermark.
     bounds_ms : numpy.ndarray of int64, shape (n_bounds,)
@@ -229,11 +229,11 @@ class LatenessFrontier:
     by_window : tuple of WindowLateness
     splits : SplitLateness
     idleness_ms : int or None
-        That of the stream's strategy.
+        Idle timeout of the stream's strategy.
     why_no_waits : str or None
         Why there is no telling how long results wait.
     doubts : tuple of str
-        What looks wrong of the times, and would make the figures those of another log.
+        Doubts about the times, which would make the figures those of another log.
     causes : tuple of str
         Likely causes of the late events under the stream's own bound, each with what to change; none if they are few.
     tables : tuple of str
@@ -286,7 +286,7 @@ class LatenessFrontier:
         Parameters
         ----------
         *bounds : Duration or Time
-            Of `bounds_ms`, or above the largest disorder.
+            Bounds that are in `bounds_ms`, or above the largest disorder.
 
         Returns
         -------
@@ -304,7 +304,7 @@ class LatenessFrontier:
         return self._table(asked)
 
     def _place(self, bound: int, counted_ms: Int64s | None = None, what: str = "late events") -> int:
-        """Where a bound lies among those counted at, by default `bounds_ms`.
+        """Return where a bound lies among those counted at, by default `bounds_ms`.
 
         From the largest disorder on, where nothing is late, it is the last of `bounds_ms`.
         """
@@ -320,8 +320,8 @@ class LatenessFrontier:
         if at == len(counted_ms) or counted_ms[at] != bound:
             near = [shown_duration(int(each)) for each in counted_ms[max(at - 1, 0) : at + 1]]
             raise ConfigurationError(
-                f"{what} were not counted at a bound of {shown_duration(bound)}, but at {' and '.join(near)}: "
-                "take one of these, or name yours in bounds=[...]"
+                f"{what} were not counted at a bound of {shown_duration(bound)}, but at {' and '.join(near)}. "
+                "Take one of these, or name yours in bounds=[...]"
             )
         return at
 
@@ -384,8 +384,8 @@ class LatenessFrontier:
         share : float
             From 0 to 1, such as 0.001.
         window, allowed_lateness
-            Events are lost that are late for all their windows of this assigner, after this lateness; None: the first
-            ones stated. Without windows, those are lost that are late for the watermark.
+            Lost events are those that are late for all their windows of this assigner, after this lateness; the default
+            is the first of each. Without windows, events that are late for the watermark are lost.
 
         Returns
         -------
@@ -394,7 +394,7 @@ class LatenessFrontier:
         Raises
         ------
         ConfigurationError
-            If it is no share, or these windows were not stated.
+            If it is not a share, or these windows were not stated.
         """
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ConfigurationError(f"the share of events that may be lost is from 0 to 1, not {share!r}")
@@ -416,7 +416,8 @@ class LatenessFrontier:
         delay : Duration or Time
             From the end of a window to its first firing, on the clock of arrivals.
         window
-            None: the first one stated. Without windows, or without a clock, the bound itself is the delay.
+            Windows whose delay counts; by default the first one stated. Without windows, or without a clock, the bound
+            itself is the delay.
         at_most_share : float
             The share of results that wait no longer: 0.5, 0.99 or 1.
 
@@ -507,7 +508,7 @@ class LatenessFrontier:
         Parameters
         ----------
         bound : Duration or Time, optional
-            One that `to_arrow` has, or above the largest disorder; None: the stream's own.
+            Bound that `to_arrow` has, or above the largest disorder; by default the stream's own.
 
         Returns
         -------
@@ -614,7 +615,7 @@ class LatenessFrontier:
         )
 
     def sentence_for_splits(self) -> str | None:
-        """Return in words which split holds the watermark back most, and whether an idleness helps; None: none does."""
+        """Return in words which split holds the watermark back most and whether an idle timeout helps, or None."""
         splits = self.splits
         if len(splits.values) < 2:
             return None
@@ -678,7 +679,7 @@ class LatenessFrontier:
         path
             A local file, which is replaced.
         title
-            Of the page.
+            Title of the page.
 
         Raises
         ------
@@ -693,7 +694,7 @@ class LatenessFrontier:
         return html_lines(str(self))
 
     def _picture(self, windows: WindowLateness | None, number: int) -> list[str]:
-        """What is lost, under bounds at which that falls below a tenth, a twentieth, and so on."""
+        """Return the lines of the loss under bounds at which it falls below a tenth, a twentieth, and so on."""
         lost = self.late_for_watermark if windows is None else windows.late[number]
         own = min(self.own_bound_ms, self.largest_disorder_ms)
         bounds = sorted({int(self.bounds_ms[0]), own, *(self._bound_of(share, lost) for share in _SHARES)})
@@ -722,7 +723,7 @@ class LatenessFrontier:
         return ["", title, *(f"  {line}  {bar}".rstrip() for line, bar in zip(aligned, bars, strict=True))]
 
     def _advice(self) -> list[str]:
-        """Which splits matter, and what else than a bound would help."""
+        """Return the advice: which splits matter, and what would help besides a bound."""
         lines = [""]
         if self.by_window and self.why_no_waits is not None:
             lines.append(f"How long results wait is not known: {self.why_no_waits}.")
@@ -756,7 +757,7 @@ class LatenessFrontier:
         return lines if len(lines) > 1 else []
 
     def _waits_for_silent_splits(self) -> str | None:
-        """What to do if splits hold the watermark back in turn, so that no single one of them would help."""
+        """Return what to do if splits hold the watermark back in turn, so that no single one of them would help."""
         if self.idleness_ms is not None or not self.by_window or self.why_no_waits is not None:
             return None
         splits, windows = self.splits, self.by_window[0]
@@ -780,7 +781,7 @@ def _shown_wait(wait_ms: int) -> str:
 
 
 def _shown_delay(median_ms: int, p99_ms: int, end: str) -> str:
-    """When results come, as seen from an end."""
+    """Return when results come, as seen from an end."""
     median, p99 = (shown_duration(abs(wait_ms), 2) for wait_ms in (median_ms, p99_ms))
     if median_ms >= 0:
         return f"{median} after {end} (median; 99 % within {p99})"

@@ -1,4 +1,4 @@
-"""What pictures show of a log of any length: events by split and arrival, how late they are, and its keys.
+"""Summaries of logs of any length for pictures: events by split and arrival, their lateness, and keys.
 
 Each chunk of the log is summarised by itself; summaries of chunks are added up. A summary has cells of a grid over the
 arrivals, bins of lateness, and counts of the keys with most events, so its size does not depend on the log's.
@@ -47,7 +47,7 @@ LATENESS_MS: Final = (
     *(1, 10, 100, _SECOND, 10 * _SECOND, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE),
     *(_HOUR, 2 * _HOUR, 4 * _HOUR, 8 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY, 30 * _DAY),
 )
-"""Ends of the bins of lateness, ms; what lies behind the last has a bin of its own."""
+"""Ends of the bins of lateness, ms; what lies beyond the last has a bin of its own."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class ArrivalGrid:
     first_ms
         Where the first cell begins.
     width_ms
-        Of a cell: a length of time that people use.
+        Width of a cell: a length of time that people use.
     cells
-        How many there are.
+        Number of cells.
     """
 
     first_ms: int
@@ -70,7 +70,7 @@ class ArrivalGrid:
 
     @classmethod
     def over(cls, first_ms: int, last_ms: int, most_cells: int = MOST_CELLS) -> ArrivalGrid:
-        """The finest grid of so many cells at most that has both arrivals in it."""
+        """Return the finest grid of so many cells at most that has both arrivals in it."""
         least = max(1, -(-(last_ms - first_ms + 1) // (most_cells - 1)))
         width = next((step for step in _STEPS if step >= least), -(-least // _DAY) * _DAY)
         first = first_ms // width
@@ -78,11 +78,11 @@ class ArrivalGrid:
 
     @property
     def edges_ms(self) -> Int64s:
-        """Where cells begin, and where the last one ends."""
+        """Return where cells begin, and where the last one ends."""
         return self.first_ms + self.width_ms * np.arange(self.cells + 1, dtype=np.int64)
 
     def cell_of(self, clock_ms: Int64s) -> Int64s:
-        """The cell of each time; what lies outside is in the first or the last one."""
+        """Return the cell of each time; what lies outside is in the first or the last one."""
         return np.clip((clock_ms - self.first_ms) // self.width_ms, 0, self.cells - 1)
 
 
@@ -100,7 +100,7 @@ class KeyCounts:
     Attributes
     ----------
     columns : tuple of str
-        Of the key.
+        Columns of the key.
     missing : int
     """
 
@@ -158,7 +158,7 @@ class KeyCounts:
         return list(zip(names, counts.column("rows").to_pylist(), strict=True))
 
     def to_columns(self, name: str) -> dict[str, Any]:
-        """The counts as columns of :func:`write_columns`."""
+        """Return the counts as columns of :func:`write_columns`."""
         counts = self.counts()
         return {f"{name}.{column}": counts.column(column).combine_chunks() for column in counts.schema.names}
 
@@ -177,7 +177,7 @@ class LogSummary:
     grid
         Over the arrivals.
     groups
-        How many groups the splits fall into.
+        Number of groups of splits.
     keys
         Columns of the key; none: keys are not counted.
 
@@ -188,13 +188,13 @@ class LogSummary:
     least_ms, greatest_ms : numpy.ndarray of int64, shape (groups, cells)
         Event times; 2**63 - 1 and -2**63 where there is no event.
     least_delay_ms, greatest_delay_ms, delays_ms : numpy.ndarray of float64, shape (groups, cells)
-        How long after its event time an event arrives: ends (infinite where there is no event), and the sum.
+        Delay of arrivals after event times: least and greatest (infinite without an event), and sum.
     behind, ahead : numpy.ndarray of int64, shape (len(LATENESS_MS) + 1,)
-        Events by how far they are behind the watermark, 0 ms included, and ahead of it.
+        Numbers of events by distance behind the watermark, 0 ms included, and ahead of it.
     before_watermark : int
         Events that came before the first watermark.
     keys, late_keys : KeyCounts
-        Of all events, and of those behind the watermark.
+        Counts of the keys of all events, and of those behind the watermark.
     """
 
     def __init__(self, grid: ArrivalGrid, groups: int, keys: Sequence[str]) -> None:
@@ -249,7 +249,7 @@ class LogSummary:
             self.late_keys.add_rows(events.batch.filter(pa.array(is_late)))
 
     def merge_bytes(self, data: bytes) -> None:
-        """Add the events that `to_bytes` told."""
+        """Add the events that `to_bytes` packed."""
         header, columns = read_columns("LogSummary", data)
         cells = columns["cells"].to_numpy()
         for name, ufunc in _CELL_COLUMNS.items():
@@ -262,7 +262,7 @@ class LogSummary:
         self.late_keys.add_columns("late_keys", columns, header["late_missing"])
 
     def to_bytes(self) -> bytes:
-        """All that is known, for another process."""
+        """Return all that is known, for another process."""
         cells = np.flatnonzero(self.events)
         columns = {name: getattr(self, name).reshape(-1)[cells] for name in _CELL_COLUMNS}
         key_columns = self.keys.to_columns("keys") | self.late_keys.to_columns("late_keys")
@@ -301,9 +301,9 @@ class SummariseChunk:
     Attributes
     ----------
     plan
-        Of the log: it reads times and keys only.
+        Plan of the log; only times and keys are read.
     time_plane
-        Of the log.
+        Time plane of the log.
     timeline
         As its operator sees it.
     grid
@@ -339,15 +339,15 @@ class SummarisedLog:
     Attributes
     ----------
     plan
-        Of the log.
+        Plan of the log.
     time_plane
         Its own.
     timeline
         As its operator sees it.
     summary
-        Of its events.
+        Summary of its events.
     split_names
-        Of the groups: the busiest splits, and what the others are called, if there are more.
+        Names of the groups: the busiest splits, and a name for the others, if there are more.
     shown_splits
         Numbers of the splits that have a group of their own.
     """
@@ -366,13 +366,13 @@ class SummarisedLog:
 
     @cached_property
     def watermark_ms(self) -> Int64s:
-        """The merged watermark at the edges of the cells, shape (cells + 1,); -2**63: there was none yet."""
+        """The merged watermark at the edges of the cells, shape (cells + 1,); -2**63 before the first."""
         steps = np.searchsorted(self.timeline.clock_ms, self.grid.edges_ms, side="left")
         return self.timeline.watermark_after(steps)
 
 
 def summarised_log(planned: PlannedJob, log: int) -> SummarisedLog | None:
-    """Read times and keys of a log once more, and summarise them; None: no event of it comes to its operator.
+    """Read times and keys of a log once more; return their summary, or None if no event comes to its operator.
 
     Parameters
     ----------
@@ -422,14 +422,14 @@ class Firings:
     timeline
         As the windows see it.
     last_arrival_ms
-        Of all logs.
+        Last arrival of all logs.
     emitted_at
-        Column with the times; None: only those of what watermarks fire are known, from the timeline.
+        Column with the times, or None if only the times of what watermarks fire are known, from the timeline.
 
     Attributes
     ----------
     on_time, late : numpy.ndarray of int64, shape (cells,)
-        Rows that fired in time, and behind their end by a late event.
+        Rows that fired in time, and after their end by a late event.
     at_end : int
         Rows that the end of the log fired.
     without_time : int

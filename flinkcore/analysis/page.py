@@ -41,7 +41,7 @@ _NO_NETWORK: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
     "img-src data: blob:"
 )
-"""What the browser allows the page: nothing from elsewhere. Vega compiles its expressions, which counts as eval."""
+"""Policy of the page: it loads nothing from elsewhere. Vega compiles its expressions, which counts as eval."""
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1d2530; --soft: #5b6675; --line: #d9dee5; --paper: #fff; --card: #f5f7fa; }
@@ -244,7 +244,7 @@ def _log_sections(planned: PlannedJob, names: Sequence[str]) -> Iterator[str]:
 
 
 def _frontier(planned: PlannedJob) -> Iterator[str]:
-    """What other bounds would lose; of a job of one log whose strategy has a bound."""
+    """Yield the section on other bounds, for a job of one log whose strategy has a bound."""
     if len(planned.plan.logs) > 1 or not planned.time_planes[0].events:
         return
     strategy = planned.plan.logs[0].strategy

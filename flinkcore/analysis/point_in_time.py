@@ -33,7 +33,7 @@ WITHDRAWN: Final = ("-U", "-D")
 
 @dataclass(frozen=True)
 class PointInTimeJoin:
-    """What is asked of features, by the columns of both sides.
+    """Columns and settings of a join of questions with the features known at their time.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class PointInTimeJoin:
         for _, name in names:
             if name in questions:
                 raise ConfigurationError(
-                    f"the questions have a column {name!r} already: give a prefix for the columns of the features, "
+                    f"the questions have a column {name!r} already. Give a prefix for the columns of the features, "
                     "or name those that you want in columns"
                 )
         max_age_ms = None if max_age is None else interval_or_ms(max_age, "max_age")
@@ -124,7 +124,7 @@ class PointInTimeJoin:
         Parameters
         ----------
         questions, features : pyarrow.Schema
-            Of both sides, with the columns that the join reads of them.
+            Schemas of both sides, with the columns that the join reads.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class PointInTimeJoin:
         Raises
         ------
         SchemaError
-            If the keys of both sides are values of different kinds, a time is no time, or `latest_by` has no order.
+            If the keys of both sides are values of different kinds, a time is not a time, or `latest_by` has no order.
         """
         for schema, name in ((questions, self.at), (features, self.emitted_at)):
             kind = schema.field(name).type
@@ -196,9 +196,9 @@ def as_of(
     latest_by : str, optional
         Column of the features, such as ``window_end``: of the rows that were known, those count whose value here is
         the greatest, so that a late firing of an older window does not take the place of a newer window. A row that
-        is withdrawn leaves nothing to serve until another one comes that is no older.
+        is withdrawn leaves nothing to serve until another one of the same age or newer comes.
     max_age : Duration, Time or int (ms), optional
-        What was emitted longer before is not served any more.
+        Largest age of a served row: rows that were emitted earlier are not served any more.
     allow_exact_matches : bool
         Whether what was emitted at the very time of the question is served.
     prefix : str
@@ -216,7 +216,7 @@ def as_of(
         If a column is missing, comes or would come twice, or the age is negative.
     SchemaError
         If the keys of both sides are values of different kinds (a text and a number, a timestamp with a zone and one
-        without), a time is no time, or `latest_by` has nested values.
+        without), a time is not a time, or `latest_by` has nested values.
     DataError
         If a time does not fit into 64 bits of milliseconds, or a key not into the type of both sides.
 
@@ -256,7 +256,7 @@ def as_of(
 def _served_rows(
     asked: pa.Table, known: pa.Table, join: PointInTimeJoin, question_ids: Int64s, feature_ids: Int64s
 ) -> tuple[Int64s, pa.DataType, npt.NDArray[np.bool_]]:
-    """The row of the features that answers each question; the type of these numbers; and where there is none."""
+    """Return the row of features that answers each question, the type of these numbers, and which have no answer."""
     emitted_ms, emitted_ns, is_known = _times(known, join.emitted_at)
     asked_ms, asked_ns, is_asked = _times(asked, join.at)
     rows = np.flatnonzero(is_known & (feature_ids != NO_KEY))
@@ -269,7 +269,7 @@ def _served_rows(
     ms = np.concatenate([emitted_ms[rows], asked_ms])
     ns = np.concatenate([emitted_ns[rows], asked_ns])
     is_question = np.arange(len(ids)) >= n_rows
-    # Whether a question sees the features of its very time is whether it comes behind them.
+    # A question sees features with an equal timestamp only if it sorts after them.
     order = np.lexsort((is_question == join.allow_exact_matches, ns, ms, ids))
     found = np.maximum.accumulate(np.where(is_question[order], -1, np.arange(len(ids))))
     served = np.empty(len(ids), np.int64)
@@ -292,7 +292,7 @@ def _served_rows(
 
 
 def _times(table: pa.Table, name: str) -> tuple[Int64s, Int64s, npt.NDArray[np.bool_]]:
-    """A column of times in ms, what they have beyond in ns, and where they are not null."""
+    """Return a column of times in ms, what they have beyond in ns, and where they are not null."""
     column = table.column(name)
     whole, beyond = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for chunk in column.chunks:
@@ -305,7 +305,7 @@ def _times(table: pa.Table, name: str) -> tuple[Int64s, Int64s, npt.NDArray[np.b
 
 
 def _are_latest(ids: Int64s, values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Whether no row of the same key before, in the order of emission, has a greater value."""
+    """Return whether no earlier row of the same key, in the order of emission, has a greater value."""
     if len(ids) == 0:
         return np.empty(0, np.bool_)
     ranks = np.asarray(pc.rank(values, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
@@ -315,7 +315,7 @@ def _are_latest(ids: Int64s, values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 
 
 def _common_key_type(name: str, questions: pa.DataType, features: pa.DataType) -> pa.DataType:
-    """The type to which the keys of both can be brought without a change of what they are."""
+    """Return the type to which the keys of both can be brought without a change of what they are."""
     kinds = [_kind_of_key(kind) for kind in (questions, features)]
     try:
         if None in kinds or (kinds[0] != kinds[1] and "null" not in kinds) or kinds == ["null", "null"]:
@@ -332,7 +332,7 @@ def _common_key_type(name: str, questions: pa.DataType, features: pa.DataType) -
 
 
 def _kind_of_key(kind: pa.DataType) -> Any:
-    """What the values of a type are, however many bits they have; None: nothing that can be a key."""
+    """Return the kind of a type's values, whatever their bits, or None if they cannot be keys."""
     types = pa.types
     if types.is_struct(kind):
         parts = tuple((field.name, _kind_of_key(field.type)) for field in kind)

@@ -36,9 +36,9 @@ class TimerAct(NamedTuple):
     timestamp : int
         In ms since the epoch.
     arrival_ms, watermark : int
-        What the clock showed, and the watermark in force.
+        Time of the clock, and the watermark in force.
     by_element : int or None
-        How many elements came before the one whose call did it; None: a timer's call did, or it fired.
+        Number of elements before the one whose call did it, or None if a timer's call did or the timer fired.
     call : int
         The number of the call that did it, or for which it fired, counted from 0 on.
     event : int or None
@@ -70,7 +70,7 @@ class Call:
 
 @dataclass
 class Journal:
-    """What was recorded, in the order in which it happened."""
+    """Record of calls and timers, in the order in which they happened."""
 
     calls: list[Call] = field(default_factory=list)
     timers: list[TimerAct] = field(default_factory=list)
@@ -204,12 +204,12 @@ class RecordedFunction(KeyedProcessFunction):
 
 @dataclass
 class WindowCall:
-    """What a window gave as it fired.
+    """Results of a window's firing.
 
     Attributes
     ----------
     fired_at : tuple of Window and int, or None
-        The window and the watermark; None: its aggregate had no result, so that no function was called.
+        Window and watermark, or None if its aggregate had no result, so that no function was called.
     n_results : int
     """
 
@@ -218,7 +218,7 @@ class WindowCall:
 
 
 class RecordedAggregateFunction(AggregateFunction):  # type: ignore[type-arg]
-    """Aggregates by a function, and notes a call for each result of an aggregate, also where that is None."""
+    """Aggregates by a function, and notes a call for each result of an aggregate, even if that is None."""
 
     def __init__(self, function: AggregateFunction[Any, Any, Any], calls: list[WindowCall]) -> None:
         self._function = function
@@ -248,7 +248,7 @@ class RecordedAggregateFunction(AggregateFunction):  # type: ignore[type-arg]
 
 
 class RecordedWindowFunction(ProcessWindowFunction):  # type: ignore[type-arg]
-    """Calls a window function, or gives the aggregate where there is none, and notes it among the calls.
+    """Calls a window function, or returns the aggregate without one, and notes it among the calls.
 
     Parameters
     ----------

@@ -113,11 +113,11 @@ def check_names(names: Sequence[str], side: str) -> None:
     """Check that each column is there once (ConfigurationError)."""
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
-        raise ConfigurationError(f"the {side} have two columns {twice!r}: rename or drop one of them")
+        raise ConfigurationError(f"the {side} have two columns {twice!r}. Rename or drop one of them")
 
 
 def names_of(names: str | Sequence[str], setting: str) -> tuple[str, ...]:
-    """Return one name or several as a tuple; ConfigurationError if there is none, or one comes twice."""
+    """Return one name or several as a tuple; ConfigurationError if there are no names, or one comes twice."""
     found = (names,) if isinstance(names, str) else tuple(names)
     if not found or len(set(found)) < len(found) or not all(isinstance(name, str) for name in found):
         raise ConfigurationError(f"{setting} names one column or several, each once, not {names!r}")
@@ -142,7 +142,7 @@ def names_each_row(table: pa.Table, keys: Sequence[str]) -> bool:
 
 
 def _with_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that have a key: one of a single column cannot be null."""
+    """Return the rows that have a key: one of a single column cannot be null."""
     return pc.drop_null(batch) if batch.num_columns == 1 else batch
 
 
@@ -154,7 +154,7 @@ def ids_of_keys(
     Parameters
     ----------
     first, second : (str, pyarrow.Table)
-        What messages call them, and the tables.
+        Names of the tables in messages, and the tables.
     keys : sequence of str
         Columns of both. Those of the first table are made of the types of the second.
 

@@ -49,7 +49,7 @@ class SessionsByLateness:
         Parameters
         ----------
         start, end
-            Of the session that it would be alone.
+            Bounds of the session that the event would form alone.
         watermark
             That it met.
         """
@@ -85,7 +85,7 @@ class SessionsByLateness:
 
 
 def _joined(pieces: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Those stretches that are not empty; neighbours that are open from the same lateness on are one."""
+    """Return those stretches that are not empty; neighbours that are open from the same lateness on are one."""
     joined: list[tuple[int, int, int]] = []
     for start, end, lateness_ms in pieces:
         if start >= end:

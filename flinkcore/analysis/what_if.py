@@ -1,4 +1,4 @@
-"""What a job would have given under other watermark strategies: all replayed together, and their results compared."""
+"""Results of a job under other watermark strategies: all are replayed together, and their results compared."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class WhatIf:
         Parameters
         ----------
         number : int
-            Of the other strategy, from 1 on.
+            Number of the other strategy, from 1 on.
 
         Returns
         -------
@@ -211,7 +211,7 @@ def _in_words(strategy: WatermarkStrategy) -> str:
 def _differ(
     first: pa.Table, second: pa.Table, first_prefix: str, second_prefix: str, columns: Sequence[str]
 ) -> Any:
-    """Which rows of two tables differ in a column; shape (n_rows,), bool."""
+    """Return which rows of two tables differ in a column; shape (n_rows,), bool."""
     differs = np.zeros(first.num_rows, np.bool_)
     for name in columns:
         differs |= ~_are_equal(first[f"{first_prefix}{name}"], second[f"{second_prefix}{name}"])
@@ -231,7 +231,7 @@ def _are_equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Any:
 
 
 def _distances(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """How far numbers are from each other; without pairs of which one is null or NaN."""
+    """Return how far numbers are from each other; without pairs of which one is null or NaN."""
     by = pc.abs(differences(one, other))
     return by.filter(by.is_valid() if pa.types.is_decimal(by.type) else pc.invert(pc.is_nan(by)))
 
@@ -275,7 +275,7 @@ def what_if(
     for name in names:
         if name not in schema.names:
             raise ConfigurationError(
-                f"keys names {name!r}, which is no column of the results: {', '.join(schema.names)}"
+                f"keys names {name!r}, which is not a column of the results: {', '.join(schema.names)}"
             )
     if ROW_KIND in schema.names:
         raise ConfigurationError("what_if compares results, and retracting() withdraws them: leave it out")
@@ -362,7 +362,7 @@ def _keys_of(end: Transformation) -> tuple[str, ...]:
 def _with_strategy(
     step: Transformation, strategy: WatermarkStrategy, done: dict[int, Transformation]
 ) -> Transformation:
-    """The steps of a job with another watermark strategy, and without ids and side outputs; its log stays the same."""
+    """Return the steps of a job with another watermark strategy, without ids and side outputs; its log is unchanged."""
     if not step.inputs():
         return step
     if id(step) not in done:

@@ -155,11 +155,11 @@ class Checkpoint:
         Parameters
         ----------
         uid : str
-            Of the operator.
+            Identifier of the operator.
         key_group_range : (int, int)
             First and last key group, inclusive.
         max_parallelism : int
-            Of the job.
+            Maximum parallelism of the job.
 
         Returns
         -------

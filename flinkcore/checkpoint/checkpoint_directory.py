@@ -129,7 +129,7 @@ class CheckpointDirectory:
         FileNotFoundError
             If there is no such file.
         CheckpointError
-            If it is no regular file (opening a pipe would block), is longer, or cannot be read.
+            If it is not a regular file (opening a pipe would block), is longer, or cannot be read.
         """
         with self._reading(name):
             filesystem, directory = self.place.filesystem, self.place.path
@@ -178,7 +178,7 @@ class CheckpointDirectory:
         Parameters
         ----------
         name : str
-            Of the file or folder; "" is the directory itself.
+            Name of the file or folder; "" is the directory itself.
 
         Raises
         ------

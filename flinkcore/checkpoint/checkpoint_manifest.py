@@ -35,14 +35,14 @@ class JsonObject:
     Raises
     ------
     DataError
-        If it is no object, lacks a member, or has an unknown one.
+        If it is not an object, lacks a member, or has an unknown one.
     """
 
     def __init__(
         self, content: Any, where: str, members: Collection[str], optional: Collection[str] = ()
     ) -> None:
         if type(content) is not dict:
-            raise DataError(f"{where} is no JSON object")
+            raise DataError(f"{where} is not a JSON object")
         for name in members:
             if name not in content:
                 raise DataError(f"{where} lacks {name!r}")
@@ -228,13 +228,13 @@ class OperatorPart:
     Parameters
     ----------
     uid : str
-        Of the operator.
+        Identifier of the operator.
     subtask : int
         Index of the subtask.
     key_group_range : (int, int) or None
         First and last key group, inclusive; None for an operator without keys.
     watermark_ms : int
-        Of the operator, in ms since the epoch.
+        Watermark of the operator, in ms since the epoch.
     tables : tuple of TableFile
     """
 
@@ -387,7 +387,7 @@ class CheckpointManifest:
             n_tables = sum(len(part.tables) for part in self.parts)
             raise DataError(
                 f"a manifest of {len(self.parts):,} parts with {n_tables:,} tables has {len(data):,} bytes, and "
-                f"{MAX_MANIFEST_BYTES:,} are the most: write the checkpoint with fewer partitions"
+                f"{MAX_MANIFEST_BYTES:,} are the most. Write the checkpoint with fewer partitions"
             )
         return data
 
@@ -404,7 +404,7 @@ class CheckpointManifest:
         Raises
         ------
         CheckpointError
-            If it is no manifest, damaged, describes no complete checkpoint, or is of a newer version.
+            If it is not a manifest, damaged, describes no complete checkpoint, or is of a newer version.
         """
         try:
             if _values_at_most(data) > _MAX_MANIFEST_VALUES:
@@ -542,6 +542,6 @@ def _refuse_key_group_gaps(uid: str, ranges: Sequence[tuple[int, int]], max_para
 
 
 def newest_manifest(names: Iterable[str]) -> tuple[int, str] | None:
-    """Return number and name of the newest manifest of a directory; None if there is none."""
+    """Return number and name of the newest manifest of a directory, or None."""
     numbers = [(int(match[1]), name) for name in names if (match := MANIFEST_NAME.fullmatch(name))]
     return max(numbers, default=None)

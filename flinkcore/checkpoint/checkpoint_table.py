@@ -16,7 +16,7 @@ from flinkcore.errors import SchemaError
 
 
 class TableKind(Enum):
-    """What a table contains."""
+    """Kind of a table's content."""
 
     TIMERS = "timers"
     KEYED_STATE = "keyed_state"
@@ -60,7 +60,9 @@ class CheckpointTable:
         """Return the distinct values of a dictionary column, and by row the index of its value, `(n_rows,)`."""
         array = self._array(column)
         if column not in self.shapes or not pa.types.is_dictionary(array.type):
-            raise SchemaError(f"the column {column!r} of a table of a checkpoint is no dictionary of values")
+            raise SchemaError(
+                f"the column {column!r} of a table of a checkpoint is not a dictionary of values"
+            )
         if array.type.index_type != pa.int32() or array.indices.null_count:
             raise SchemaError(
                 f"the column {column!r} of a table of a checkpoint is {array.type} with "

@@ -18,7 +18,7 @@ class OperatorBackends:
     Parameters
     ----------
     keyed_state : KeyedStateBackend, optional
-        Of an operator with keys.
+        State of an operator with keys.
     time_services : InternalTimeServiceManager, optional
         On the same key context.
     operator_state : OperatorStateBackend, optional
@@ -40,7 +40,7 @@ class OperatorBackends:
         watermark_ms : int
             The operator's watermark in ms since the epoch; -2**63 before the first.
         splits : sequence of SplitPosition
-            Of a source.
+            Splits of a source.
         """
         return OperatorSnapshot(
             None if self.keyed_state is None else self.keyed_state.key_context.key_group_range,
@@ -65,7 +65,7 @@ class OperatorBackends:
         ----------
         checkpoint : Checkpoint
         uid : str
-            Of the operator.
+            Identifier of the operator.
         subtask : int
             Index of the subtask.
         parallelism : int

@@ -50,7 +50,7 @@ class OperatorSnapshot:
     operator_state : mapping of str to OperatorStateSnapshot
         By name of the state, including broadcast states.
     splits : sequence of SplitPosition
-        Of a source.
+        Splits of a source.
     time_plane : CheckpointTable, optional
         Positions in the splits of a replay's log, and their watermark generators.
     windows : sequence of CheckpointTable

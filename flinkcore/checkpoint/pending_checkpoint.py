@@ -59,7 +59,7 @@ class CheckpointWriter:
         Parameters
         ----------
         uid : str
-            Of the operator, by which it finds its state again.
+            Identifier of the operator, by which it finds its state again.
         subtask : int
             Index of the subtask.
         snapshot : OperatorSnapshot
@@ -201,7 +201,7 @@ class PendingCheckpoint:
     ----------
     storage : CheckpointDirectory
     folder : str
-        Of its files, within the directory.
+        Folder of its files, within the directory.
     number : int
         Greater than that of the previous checkpoint.
     max_parallelism : int
@@ -324,7 +324,7 @@ class PendingCheckpoint:
             self._remove_others({table.file for part in manifest.parts for table in part.tables})
 
     def may_be_complete(self) -> bool:
-        """Return whether the checkpoint was committed, or that cannot be told."""
+        """Return whether the checkpoint was, or may have been, committed."""
         try:
             return self._is_complete()
         except CheckpointError:

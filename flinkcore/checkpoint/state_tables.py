@@ -101,7 +101,7 @@ def keyed_state_of_table(table: CheckpointTable, decode_keys: Decode = decode) -
     values = table.values("value", decode_maps if type is StateDescriptor.Type.MAP else decode)
     container = {StateDescriptor.Type.LIST: list, StateDescriptor.Type.MAP: dict}.get(type)
     if container is not None and not set(map(builtins.type, values)) <= {container}:
-        raise SchemaError(f"a {type.value} state of a checkpoint has values that are no {container.__name__}")
+        raise SchemaError(f"a {type.value} state of a checkpoint has values other than {container.__name__}")
     if container is not None and not all(values):  # of other kinds, a column state of objects may have None
         raise SchemaError(f"a {type.value} state of a checkpoint has an entry without a value")
     if characteristic is not None:
@@ -121,10 +121,12 @@ def keyed_state_of_table(table: CheckpointTable, decode_keys: Decode = decode) -
 def _checked_stamp(stamped: Any) -> None:
     if builtins.type(stamped) is not tuple or len(stamped) != 2 or builtins.type(stamped[1]) is not int:
         raise SchemaError(
-            "a state of a checkpoint with a time to live has a value that is no pair with the time of its last access"
+            "a state of a checkpoint with a time to live has a value without the time of its last access"
         )
     if not MIN_TIMESTAMP <= stamped[1] <= MAX_TIMESTAMP:
-        raise SchemaError(f"a state of a checkpoint has the last access {stamped[1]}, which is no time in ms")
+        raise SchemaError(
+            f"a state of a checkpoint has the last access {stamped[1]}, which is not a time in ms"
+        )
 
 
 def operator_state_to_table(name: str, snapshot: OperatorStateSnapshot) -> CheckpointTable:
@@ -140,7 +142,9 @@ def operator_state_of_table(table: CheckpointTable) -> OperatorStateSnapshot:
     mode = DistributionMode(table.attributes["mode"])
     elements = table.values("element")
     if mode is DistributionMode.BROADCAST and any(type(e) is not tuple or len(e) != 2 for e in elements):
-        raise SchemaError("a broadcast state of a checkpoint has an element that is no pair of key and value")
+        raise SchemaError(
+            "a broadcast state of a checkpoint has an element that is not a pair of key and value"
+        )
     return OperatorStateSnapshot(mode, elements)
 
 

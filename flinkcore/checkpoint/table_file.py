@@ -22,13 +22,13 @@ class TableFile:
     ----------
     kind : TableKind
     name : str
-        Of the state or the timer service, or the number of a table of rows that wait; empty for other kinds.
+        Name of the state or the timer service, or the number of a table of rows that wait; empty for other kinds.
     file : str
         Relative to the checkpoint's directory.
     size : int
         In bytes.
     sha256 : str
-        Of the whole file.
+        Digest of the whole file.
     n_rows : int
     shapes : dict of str to Shape
     attributes : dict of str to object
@@ -172,10 +172,10 @@ _HEADER, _DATA, _COMPRESSION = 2, 1, 3
 """Numbers of fields in Arrow's Message.fbs: of a Message, a DictionaryBatch and a RecordBatch."""
 
 MOST_FREE_OBJECTS = 1 << 20
-"""How many structs and lists a batch may have, in addition to one for each byte of its file."""
+"""Most structs and lists of a batch, in addition to one for each byte of its file."""
 
 MOST_FREE_NULLS = 1 << 24
-"""How many values may take no byte, in addition to one for each byte of the file."""
+"""Most values that take no byte, in addition to one for each byte of the file."""
 
 
 def read_batch(data: pa.Buffer) -> pa.RecordBatch:
@@ -187,8 +187,8 @@ def read_batch(data: pa.Buffer) -> pa.RecordBatch:
     Raises
     ------
     SchemaError, pyarrow.ArrowException
-        If it is no Arrow file with one batch, that batch contradicts itself, or takes too much memory for the size of
-        its file.
+        If it is not an Arrow file with one batch, that batch contradicts itself, or takes too much memory for the size
+        of its file.
     """
     if data.size < len(_MAGIC) or data.slice(0, len(_MAGIC)).to_pybytes() != _MAGIC:
         raise SchemaError("it does not begin as an Arrow file")
@@ -286,7 +286,7 @@ def _is_compressed(message: pa.ipc.Message) -> bool:
     data = memoryview(message.metadata)
 
     def field(table: int, number: int) -> int:
-        """Return the offset of a field of a table; 0 if there is none."""
+        """Return the offset of a field of a table, or 0 if it is missing."""
         (back,) = struct.unpack_from("<i", data, table)
         vtable = table - back
         size, _ = struct.unpack_from("<HH", data, vtable)

@@ -104,7 +104,7 @@ def _expect_values(array: pa.Array, shape: Shape) -> None:
 
 
 def _objects(array: pa.Array) -> list[Any]:
-    # Several times as fast as to_pylist for what is no number.
+    # Several times as fast as to_pylist for what is not a number.
     values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
     return values
 
@@ -244,7 +244,7 @@ def _zone(name: str | None) -> Any:
         return ZoneInfo(name)
     except (KeyError, ValueError, OverflowError, OSError) as failure:
         raise SchemaError(
-            f"a column of a checkpoint has datetimes of the time zone {name!r}, which is not known here: install the "
+            f"a column of a checkpoint has datetimes of the time zone {name!r}, which is not known here. Install the "
             f"package tzdata ({failure})"
         ) from failure
 

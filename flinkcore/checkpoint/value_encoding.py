@@ -76,7 +76,7 @@ def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
 
 
 def _kind_of(found: type) -> type | None:
-    """Return the type whose encoder takes values of a type; None if there is none."""
+    """Return the type whose encoder takes values of a type, or None."""
     if found in _ENCODERS:
         return found
     # Rows of one origin have a class of their own, with their field names; it counts as Row.

@@ -5,7 +5,7 @@ from typing import Any
 from flinkcore.errors import DataError
 
 MAX_DEPTH = 16
-"""How deep lists, tuples and dictionaries may be nested; Arrow's files do not allow much deeper types."""
+"""Deepest nesting of lists, tuples and dictionaries; Arrow's files do not allow much deeper types."""
 
 Shape = str | list[Any]
 """The name of a kind, or a list of that name and what it consists of: ``["tuple", "int", ["list", "str"]]``.
@@ -51,7 +51,7 @@ def check_shape(shape: Any, where: str, depth: int = 0) -> None:
     Raises
     ------
     DataError
-        If it is no shape, or nested too deep.
+        If it is not a shape, or nested too deep.
     """
     if depth > _MAX_SHAPE_DEPTH:
         raise DataError(f"{where} is nested more than {_MAX_SHAPE_DEPTH} deep")

@@ -27,7 +27,7 @@ _MODULES: Final = {
     "checkpoint": "flinkcore.cli.checkpoint",
     "compare": "flinkcore.cli.compare",
 }
-"""Where the commands are: each loads what it needs, so that a program starts soon."""
+"""Modules of the commands: each loads only what it needs, so that a program starts soon."""
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def _has_lost_its_reader() -> bool:
 _PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|\.filter\(|pyarrow\.compute\."
 
 _OPTIONS: Final = (
-    # Where a message has both, the option alone.
+    # A message that names both keeps only the option.
     (r"\(\w+=, (--)", r"(\1"),
     (r"\b\w+=(?:'[^']*'|\w*) \((--[^();]+)\)", r"\1"),
     (r"\b(timestamp|arrival)_unit\b", r"--\1-unit"),
@@ -179,7 +179,7 @@ def _arrow_errors() -> type[Exception]:
 
 
 def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Any]:
-    """The parser of the command that is called, or of all, where none is; and those of each by its name."""
+    """Return the parser of the command that is called, or of all, where none is; and those of each by its name."""
     parser = argparse.ArgumentParser(
         prog="flinkcore",
         description="Replays event logs with Flink's event-time semantics, on Spark or in one process.",

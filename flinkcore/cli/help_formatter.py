@@ -1,4 +1,4 @@
-"""How the help of the commands shows defaults."""
+"""Formatter of the commands' help, which shows defaults."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def share_of(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)", text)
     share = None if match is None else float(match[1]) / (100 if match[2] else 1)
     if share is None or share > 1:
-        raise ConfigurationError(f"--lose {text!r} is no share of the events; write 0.1% or 0.001")
+        raise ConfigurationError(f"--lose {text!r} is not a share of the events; write 0.1% or 0.001")
     return share
 
 
@@ -139,5 +139,5 @@ def _lateness(arguments: argparse.Namespace) -> None:
     if of_splits is not None and (share is not None or delay is not None):
         print(of_splits)
     if delay is not None:
-        # Last: where no bound does, the rest tells why.
+        # Last: if no bound is enough, the rest explains why.
         print(frontier.sentence_for_delay(Duration.of_millis(delay.to_milliseconds())))

@@ -37,7 +37,7 @@ def duration_ms(text: str) -> int:
     """
     parts = re.findall(r"(-?\d+)(ms|min|s|m|h|d)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ConfigurationError(f"{text!r} is no duration; write 200ms, 10s, 5m, 1h30m or 2d")
+        raise ConfigurationError(f"{text!r} is not a duration; write 200ms, 10s, 5m, 1h30m or 2d")
     return sum(int(number) * UNITS_MS[unit] for number, unit in parts)
 
 
@@ -58,7 +58,7 @@ def window_assigner(text: str) -> Any:
         return CumulativeEventTimeWindows.of(*times)
     if kind == "session" and len(times) == 1:
         return EventTimeSessionWindows.with_gap(*times)
-    raise ConfigurationError(f"{text!r} is no window; write {WINDOWS}")
+    raise ConfigurationError(f"{text!r} is not a window; write {WINDOWS}")
 
 
 def add_log_options(parser: argparse.ArgumentParser) -> None:
@@ -173,7 +173,7 @@ def format_options_of(texts: list[str]) -> dict[str, Any]:
     Raises
     ------
     ConfigurationError
-        If a text is no option, or its value is not of the option's kind.
+        If a text is not an option, or its value is not of the option's kind.
 
     Examples
     --------
@@ -217,7 +217,7 @@ _FORMAT_OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "newlines_in_values": (lambda text: {"true": True, "false": False}[text.lower()], "true"),
     "block_bytes": (lambda text: int(text.replace(",", "")), "67108864"),
 }
-"""How values of options are read, and an example of each."""
+"""Parsers of the values of options, with an example of each."""
 
 
 def check_log_options(arguments: argparse.Namespace) -> None:

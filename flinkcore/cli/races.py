@@ -66,7 +66,7 @@ def _function(text: str) -> Callable[..., Any]:
     program, colon, name = text.rpartition(":")
     if not colon or not program or not name:
         raise ConfigurationError(
-            f"{text!r} is no function; write PROGRAM:FUNCTION, such as jobs.py:late_clicks"
+            f"{text!r} is not a function; write PROGRAM:FUNCTION, such as jobs.py:late_clicks"
         )
     module = _program(Path(program)) if program.endswith(".py") else _module(program)
     function = getattr(module, name, None)

@@ -37,7 +37,7 @@ def named_aggregate(text: str) -> tuple[str, Aggregate]:
     match = re.fullmatch(r"([^=()]+)=\s*(\w+)\s*(?:\(([^()]*)\))?\s*", text)
     if not match:
         raise ConfigurationError(
-            f"{text!r} is no aggregate; write NAME=FUNCTION(COLUMN), such as total=sum(price)"
+            f"{text!r} is not an aggregate; write NAME=FUNCTION(COLUMN), such as total=sum(price)"
         )
     name, function, columns = match.groups()
     names = [column.strip() for column in (columns or "").split(",") if column.strip()]
@@ -58,7 +58,7 @@ def _percentage(aggregate: str, text: str) -> float:
 
 
 def named_aggregates(texts: Sequence[str]) -> dict[str, Aggregate]:
-    """Return aggregates by name; raise ConfigurationError if a text is no aggregate, or two have the same name."""
+    """Return aggregates by name; raise ConfigurationError if a text is not an aggregate, or two have the same name."""
     aggregates: dict[str, Aggregate] = {}
     for text in texts:
         name, aggregate = named_aggregate(text)
@@ -195,7 +195,7 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _is_at_a_desktop() -> bool:
-    """Whether somebody sits at a terminal, and a browser would not take the place of it."""
+    """Return whether somebody sits at a terminal, and a browser would not replace it."""
     has_windows = sys.platform in ("darwin", "win32") or any(
         map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))
     )

@@ -15,7 +15,7 @@ def spark_environment(master: str, otherwise: str) -> StreamExecutionEnvironment
     Parameters
     ----------
     master : str
-        Of Spark.
+        Master URL of Spark.
     otherwise : str
         How to run without Spark, for the message.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.graph.lake_tables import LakeTable
 
 TABLES: Final = "delta:PATH[@VERSION] or iceberg:CATALOG.NAMESPACE.TABLE[@SNAPSHOT]"
-"""How a table is named, for help texts."""
+"""Forms of a table's name, for help texts."""
 
 
 def table_named(text: str) -> LakeTable | None:

@@ -67,7 +67,7 @@ def _key(texts: list[str]) -> dict[str, str]:
     for text in texts:
         column, equals, value = text.partition("=")
         if not equals or not column:
-            raise ConfigurationError(f"--key {text!r} is no key; write COLUMN=VALUE, such as origin=ATL")
+            raise ConfigurationError(f"--key {text!r} is not a key; write COLUMN=VALUE, such as origin=ATL")
         if column in key:
             raise ConfigurationError(f"--key {text!r}: {column!r} is given twice; leave one out")
         key[column] = value

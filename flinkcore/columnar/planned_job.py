@@ -22,7 +22,7 @@ KEPT_BYTES: Final = 256 << 20
 
 
 class TimesTask(Protocol):
-    """What is done with the times of a chunk; picklable."""
+    """Task on the times of a chunk; picklable."""
 
     def __call__(self, chunk: Chunk) -> Iterable[bytes]:
         """Read them."""
@@ -47,7 +47,7 @@ class PlannedJob(Protocol):
         """The time plane of each log; the first pass runs when they are first asked for."""
 
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
-        """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""
+        """Run a task on each chunk of log `log`, and yield its results, chunk by chunk in log order."""
 
     def keep_times(self) -> None:
         """Let the first pass keep the times of the only log for `on_times`, as far as that spares a second reading."""
@@ -64,11 +64,11 @@ class EmbeddedPlannedJob:
     plan
         The job.
     parallelism
-        How many chunks are read at once.
+        Number of chunks that are read at once.
     checkpoints
         The one that it is restored from, and the one with which it stops.
     chunks
-        Of each log, as somebody else reads them, too; None: as finely cut as suits this process.
+        Chunks of each log, as others read them, too, or None for a cut that suits this process.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class EmbeddedPlannedJob:
         )
 
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
-        """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""
+        """Run a task on each chunk of log `log`, and yield its results, chunk by chunk in log order."""
         chunks = [*self.checkpoints.waiting_of(log), *self._chunks[log]]
         if self._parallelism == 1 or len(chunks) == 1:
             for chunk in chunks:

@@ -87,6 +87,6 @@ __all__ = [
 ]
 
 _MODULES: Final = by_name({"restart_strategy": "RestartStrategies RestartStrategyConfiguration"})
-"""Where the names are that many programs do without."""
+"""Modules of the names that few programs use."""
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, partial(refuse_name, __name__))

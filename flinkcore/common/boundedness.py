@@ -1,10 +1,10 @@
-"""Whether a source ends by itself."""
+"""Boundedness of sources: with or without an end."""
 
 from enum import Enum
 
 
 class Boundedness(Enum):
-    """Whether a source ends by itself.
+    """Boundedness of a source: with an end or without one.
 
     Notes
     -----

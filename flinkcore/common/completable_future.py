@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class CompletableFuture(Generic[T]):
-    """The result of what goes on elsewhere; safe to use in several threads.
+    """The result of work that runs elsewhere; safe to use in several threads.
 
     Notes
     -----
@@ -41,7 +41,7 @@ class CompletableFuture(Generic[T]):
         return self._complete(None, error)
 
     def cancel(self) -> bool:
-        """Give up the result, unless it has come; return whether it is given up. What would give it goes on."""
+        """Cancel the future unless it has come; return whether it is cancelled. The work itself continues."""
         with self._changed:
             self._cancelled |= not self._done
             self._complete(None, JobCancelledError("the result was given up"))
@@ -70,7 +70,7 @@ class CompletableFuture(Generic[T]):
         return cast(T, self._value)
 
     def exception(self) -> BaseException | None:
-        """Return the error; None if there is none, or none yet."""
+        """Return the error, or None if the work has not failed."""
         return self._error
 
     def _complete(self, value: T | None, error: BaseException | None) -> bool:

@@ -23,7 +23,7 @@ class ConfigOption(Generic[T]):
         The key.
     type : SettingType
     default : object or None
-        None: there is no default.
+        Default value, or None if the option has no default.
     fallback_keys : tuple of str
         Older keys, which count where this one is not set.
 
@@ -65,7 +65,7 @@ class ConfigOptions:
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
-        """Start to build the option of a key; ConfigurationError if it is no text."""
+        """Start to build the option of a key; ConfigurationError if it is not a text."""
         if not isinstance(key, str):
             raise ArgumentTypeError(f"the key of a setting is a text, not {key!r}")
         return ConfigOptions.OptionBuilder(key)

@@ -10,16 +10,16 @@ from flinkcore.common.settings import flink_settings as settings
 from flinkcore.errors import ConfigurationError
 
 JobClockName: TypeAlias = Literal["arrival", "system"]
-"""What processing time is: the arrivals of elements, or the time of the machine."""
+"""Clock of processing time: the arrivals of elements, or the time of the machine."""
 
 ProgressMode: TypeAlias = Literal["auto", "on", "off"]
-"""Whether progress is shown: on, off, or where somebody looks."""
+"""Display of progress: on, off, or only on terminals and in notebooks (auto)."""
 
 BATCH_ROWS: Final = 1 << 17
 """Rows of a batch that is read from a log, at most."""
 
 LatencyGranularity: TypeAlias = Literal["single", "operator", "subtask"]
-"""Which latency markers are measured together: all of an operator; those of a source; those of its subtask."""
+"""Latency markers that are measured together: all of an operator, of a source, or of a source's subtask."""
 
 
 def checked_auto_watermark_interval(interval_ms: int) -> int:
@@ -87,7 +87,7 @@ class ExecutionConfig(WithFormerMethods):
         parallelism, most = self.get_parallelism(), self.get_max_parallelism()
         if self.has_max_parallelism() and parallelism > most:
             raise ConfigurationError(
-                f"the parallelism {parallelism} is higher than the maximum parallelism {most}: lower the parallelism, "
+                f"the parallelism {parallelism} is higher than the maximum parallelism {most}. Lower the parallelism, "
                 "or set_max_parallelism to more"
             )
 
@@ -111,11 +111,11 @@ class ExecutionConfig(WithFormerMethods):
         return self._set(settings.AUTO_WATERMARK_INTERVAL, interval)
 
     def get_arrival_rate(self) -> float:
-        """Return the arrival rate of sources that are no event logs, in elements per second and split."""
+        """Return the arrival rate of sources that are not event logs, in elements per second and split."""
         return self._configuration.get(settings.ARRIVAL_RATE)
 
     def set_arrival_rate(self, rate: float) -> ExecutionConfig:
-        """Set the arrival rate of sources that are no event logs, on the job's clock.
+        """Set the arrival rate of sources that are not event logs, on the job's clock.
 
         The clock decides between which elements periodic watermarks are emitted and processing-time timers fire; it
         does not depend on how fast the job runs.
@@ -234,7 +234,7 @@ class ExecutionConfig(WithFormerMethods):
 
         Each operator measures how long markers took to it from their source, on the job's clock: the histograms
         ``latency...`` of ``JobExecutionResult.metrics``, for each source unless ``metrics.latency.granularity`` says
-        otherwise. On the arrival clock an element takes no time on its way.
+        otherwise. On the arrival clock an element takes no time to travel.
 
         Parameters
         ----------
@@ -303,11 +303,11 @@ class ExecutionConfig(WithFormerMethods):
         return self._set(settings.TASK_CANCELLATION_TIMEOUT, timeout)
 
     def enable_force_kryo(self) -> ExecutionConfig:
-        """Set that objects of Java are serialized by Kryo; there are none."""
+        """Set that objects of Java are serialized by Kryo; without effect, as a job has no objects of Java."""
         return self._set(settings.FORCE_KRYO, True)
 
     def disable_force_kryo(self) -> ExecutionConfig:
-        """Set that objects of Java are not serialized by Kryo where they need not be; there are none."""
+        """Set that objects of Java are serialized by Kryo only where they must be; without effect."""
         return self._set(settings.FORCE_KRYO, False)
 
     def is_force_kryo_enabled(self) -> bool:
@@ -315,11 +315,11 @@ class ExecutionConfig(WithFormerMethods):
         return self._configuration.get(settings.FORCE_KRYO)
 
     def enable_force_avro(self) -> ExecutionConfig:
-        """Set that objects of Java are serialized by Avro; there are none."""
+        """Set that objects of Java are serialized by Avro; without effect, as a job has no objects of Java."""
         return self._set(settings.FORCE_AVRO, True)
 
     def disable_force_avro(self) -> ExecutionConfig:
-        """Set that objects of Java are not serialized by Avro; there are none."""
+        """Set that objects of Java are not serialized by Avro; without effect, as a job has no objects of Java."""
         return self._set(settings.FORCE_AVRO, False)
 
     def is_force_avro_enabled(self) -> bool:
@@ -327,11 +327,11 @@ class ExecutionConfig(WithFormerMethods):
         return self._configuration.get(settings.FORCE_AVRO)
 
     def enable_generic_types(self) -> ExecutionConfig:
-        """Set that Java may have types that Kryo serializes; there are none."""
+        """Set that Java may have types that Kryo serializes; without effect, as a job has no types of Java."""
         return self._set(settings.GENERIC_TYPES, True)
 
     def disable_generic_types(self) -> ExecutionConfig:
-        """Set that Java must not have types that Kryo serializes; there are none."""
+        """Set that Java must not have types that Kryo serializes; without effect, as a job has no types of Java."""
         return self._set(settings.GENERIC_TYPES, False)
 
     def has_generic_types_disabled(self) -> bool:
@@ -366,7 +366,7 @@ class ExecutionConfig(WithFormerMethods):
         """Raise a ConfigurationError if an operator has no uid, and must have one."""
         if uid is None and not self.has_auto_generated_uids_enabled():
             raise ConfigurationError(
-                f"{operator} has no uid, and {settings.AUTO_GENERATE_UIDS.name} is false: call uid(...) of its stream"
+                f"{operator} has no uid, and {settings.AUTO_GENERATE_UIDS.name} is false. Call uid(...) of its stream"
             )
 
     def enable_object_reuse(self) -> ExecutionConfig:
@@ -374,7 +374,7 @@ class ExecutionConfig(WithFormerMethods):
         return self._set(settings.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Set that objects of Java are copied; there are none."""
+        """Set that objects of Java are copied; without effect, as a job has no objects of Java."""
         return self._set(settings.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:

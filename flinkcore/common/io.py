@@ -13,7 +13,7 @@ class InputFormat(ABC):
     Attributes
     ----------
     path : str
-        Of a file or directory.
+        Path of a file or directory.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""A job that runs while its program goes on."""
+"""Clients of jobs that run in the background of their program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RunningJob(Protocol):
 
     @property
     def status(self) -> JobStatus:
-        """What has become of the job."""
+        """Current status of the job."""
 
     def result(self) -> CompletableFuture[JobExecutionResult]:
         """Return the result of the job, or its error."""
@@ -33,7 +33,7 @@ class RunningJob(Protocol):
         """Stop the job with a checkpoint in a directory, whose path the future has when the job has ended."""
 
     def trigger_savepoint(self, path: str) -> CompletableFuture[str]:
-        """Write a checkpoint to a directory, whose path the future has when it is complete; the job goes on."""
+        """Write a checkpoint to a directory, whose path the future has when it is complete; the job continues."""
 
 
 class JobClient:
@@ -86,13 +86,13 @@ class JobClient:
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """Stop the job between two elements, with a checkpoint: `restore_from` of its next run goes on from there.
+        """Stop the job between two elements, with a checkpoint: the next run resumes from it (`restore_from`).
 
         Parameters
         ----------
         advance_to_end_of_event_time : bool
             False: open windows and timers are in the checkpoint. True: windows and event-time timers fire before, as
-            at the end of all sources; should another run go on from there, its watermarks begin anew, and windows that
+            at the end of all sources; should another run go on from there, its watermarks begin again, and windows that
             have fired may fire again, with what has come since.
         savepoint_directory : str, optional
             In which a directory is made for the checkpoint; by default that of
@@ -101,8 +101,8 @@ class JobClient:
         Returns
         -------
         CompletableFuture of str
-            The path of the checkpoint, when the job has ended; or why there is none. If something in the job has no
-            checkpoints, it goes on.
+            The path of the checkpoint, when the job has ended; or the reason why it was not written. The job continues
+            if something in it does not support checkpoints.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class JobClient:
         return self._job.stop_with_savepoint(path, advance_to_end_of_event_time)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Write a checkpoint of the job between two elements, from which another run can go on; this one goes on, too.
+        """Write a checkpoint of the job between two elements, from which another run can resume; this one continues.
 
         Sinks commit nothing for it. What their writers have prepared is committed by a run from there as it begins, and
         by this job at its end; it is kept should this job fail.
@@ -132,8 +132,9 @@ class JobClient:
         Returns
         -------
         CompletableFuture of str
-            The path of the checkpoint, when it is complete; or why there is none, and the job goes on: something in it
-            has no checkpoints, or one of its sources is a source function, which is ahead of its job.
+            The path of the checkpoint, when it is complete; or the reason why it was not written. The job
+            continues if something in it does not support checkpoints, or one of its sources is a source function, whose
+            position is ahead of its job.
 
         Raises
         ------
@@ -150,6 +151,6 @@ class JobClient:
         directory = self._savepoint_directory if savepoint_directory is None else savepoint_directory
         if directory is None:
             raise ConfigurationError(
-                f"{method} has no directory: give savepoint_directory, or set execution.checkpointing.savepoint-dir"
+                f"{method} has no directory. Give savepoint_directory, or set execution.checkpointing.savepoint-dir"
             )
         return f"{directory.rstrip('/')}/savepoint-{str(self._job.job_id)[:6]}-{uuid.uuid4().hex[:12]}"

@@ -15,7 +15,7 @@ class JobExecutionResult:
     Parameters
     ----------
     net_runtime : int
-        How long the job ran, in ms.
+        Duration of the run, in ms.
     job_name : str
     metrics : mapping of str to object, optional
         Values of the metrics of its functions by their names.

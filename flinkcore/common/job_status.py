@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class JobStatus(Enum):
-    """What has become of a job.
+    """Status of a job.
 
     Notes
     -----

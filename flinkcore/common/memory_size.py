@@ -64,7 +64,7 @@ class MemorySize(WithoutJava):
         Raises
         ------
         ConfigurationError
-            If it is no such text, or the size does not fit in 64 bits.
+            If the text is not a size, or the size does not fit in 64 bits.
         """
         found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower(), re.ASCII)
         unit = None if found is None else _UNITS.get(found[2])

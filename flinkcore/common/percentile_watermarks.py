@@ -27,7 +27,7 @@ class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
 
     The cost: the watermark trails the maximum by the span of the ignored events, up to ``(1 - percentile) *
     window_size`` events of a split that makes steady progress. After a jump in time, it follows only when that many
-    events from behind the jump have arrived. Fewer events are late, and results are emitted later. Equal timestamps
+    events from after the jump have arrived. Fewer events are late, and results are emitted later. Equal timestamps
     each count. The computed watermark may go back, when high timestamps leave the window; such a watermark has no
     effect.
 

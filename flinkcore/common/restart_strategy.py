@@ -1,4 +1,4 @@
-"""How a job is run again after a failure: settings without a meaning here."""
+"""Restart strategies: settings that are accepted without effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
 
 class RestartStrategyConfiguration(ABC):
-    """How a job is run again after a failure.
+    """Strategy for restarting a job after a failure.
 
     A job in this process fails at once, and Spark runs lost tasks again: no job is run again as a whole.
 

@@ -53,7 +53,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     Parameters
     ----------
     charset : str
-        A ConfigurationError if there is none of this name.
+        Name of an encoding; an unknown one is a ConfigurationError.
 
     Notes
     -----

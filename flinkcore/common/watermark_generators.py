@@ -52,12 +52,12 @@ class WatermarkGenerator(ABC, Generic[T]):
     changes_at_events_only : bool, default False
         A class may set this to True to declare that a periodic call has no effect if there was no event since the
         previous one. A replay then skips such calls, so that long gaps cost nothing; otherwise a year of ticks at
-        200 ms takes about half a minute per split. A subclass that overrides `on_periodic_emit` declares it anew.
+        200 ms takes about half a minute per split. A subclass that overrides `on_periodic_emit` declares it again.
 
     Notes
     -----
     Flink's ``org.apache.flink.api.common.eventtime.WatermarkGenerator``. Deliberate difference: Flink's generators are
-    not in its checkpoints, and start anew after a restore.
+    not in its checkpoints, and start again after a restore.
 
     Examples
     --------
@@ -109,7 +109,8 @@ class WatermarkGenerator(ABC, Generic[T]):
         Returns
         -------
         object
-            Of the types that a state can hold: numbers, text, bytes, times, None, and lists, tuples and dicts of them.
+            State of the types that a state can hold: numbers, text, bytes, times, None, and lists, tuples and dicts of
+            them.
 
         Raises
         ------
@@ -236,7 +237,7 @@ class IdlenessTimer:
 
     @property
     def state(self) -> tuple[bool, int]:
-        """Whether there was activity since the last check, and when inactivity began."""
+        """Activity since the last check, and the time at which inactivity began."""
         return self._active, self._start_of_inactivity_ms
 
     def restore(self, state: tuple[bool, int]) -> None:
@@ -303,7 +304,7 @@ class WatermarksWithIdleness(WatermarkGenerator[Any]):
 
     @property
     def start_of_inactivity_ms(self) -> int:
-        """When inactivity began, by the clock; 0 if it has not."""
+        """Time at which inactivity began, by the clock; 0 if it has not."""
         return self._idleness_timer.state[1]
 
     def snapshot_state(self) -> tuple[Any, bool, int, bool]:

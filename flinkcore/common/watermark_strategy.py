@@ -40,7 +40,7 @@ class WatermarkAlignmentParams:
     watermark_group : str
         Sources of the same group wait for each other.
     max_allowed_watermark_drift_ms : int
-        How far a watermark may be ahead of the group's smallest before reading pauses, in ms; not negative.
+        Largest lead of a watermark over the group's smallest before reading pauses, in ms; not negative.
     update_interval_ms : int
         Interval at which the group's smallest watermark is computed, in ms; at least 1.
 
@@ -88,18 +88,19 @@ class WatermarkStrategy:
     Attributes
     ----------
     out_of_orderness_ms : int or None
-        The watermark is the largest timestamp minus this minus 1 ms. None: the generators of `generator_supplier` emit
-        it, or without a supplier there is no watermark before the end.
+        The watermark is the largest timestamp minus this minus 1 ms. With None the generators of `generator_supplier`
+        emit it; without a supplier there is no watermark before the end.
     idleness_ms : int or None
-        A split without events for longer than this, in ms, does not hold the merged watermark back. None: never idle.
+        A split without events for longer than this, in ms, does not hold the merged watermark back; with None no
+        split is ever idle.
     timestamp_column : str, pyarrow.compute.Expression or None
-        Column or expression with the event time. None: the timestamp that the source assigned.
+        Column or expression with the event time, or None for the timestamp that the source assigned.
     timestamp_assigner : TimestampAssigner or None
         Assigns the event time instead, element by element.
     generator_supplier : callable or None
         Returns the generator of each split, if it is not one of the columnar path.
     alignment_parameters : WatermarkAlignmentParams or None
-        None: the source is not aligned with others.
+        Group and drift of the source's alignment, or None if it is not aligned with others.
 
     Notes
     -----
@@ -270,9 +271,9 @@ class WatermarkStrategy:
         watermark_group : str
             Sources of the same group wait for each other.
         max_allowed_watermark_drift : Duration or Time
-            How far a watermark may be ahead of the group's smallest before reading pauses; not negative.
+            Largest lead of a watermark over the group's smallest before reading pauses; not negative.
         update_interval : Duration or Time or None
-            Interval at which the group's smallest watermark is computed; at least 1 ms. None: 1 s.
+            Interval at which the group's smallest watermark is computed; at least 1 ms. Default: 1 s.
 
         Raises
         ------
@@ -315,7 +316,7 @@ class WatermarkStrategy:
         if self.timestamp_column is not None:
             raise ConfigurationError(
                 f"event time comes from {self.timestamp_column}, but elements that are handled one by one in "
-                "Python have no columns: pass with_timestamp_assigner a TimestampAssigner"
+                "Python have no columns. Pass with_timestamp_assigner a TimestampAssigner"
             )
         if self.timestamp_assigner is None:
             return RecordTimestampAssigner()

@@ -224,6 +224,6 @@ _MODULES: Final = by_name(
         "windowed_streams": "AllWindowedStream WindowedStream",
     }
 )
-"""Where the names are that many programs do without."""
+"""Modules of the names that few programs use."""
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, partial(refuse_name, __name__))

@@ -1,4 +1,4 @@
-"""Aggregates over the rows of a window, by column name; as in SQL, nulls are no values."""
+"""Aggregates over the rows of a window, by column name; as in SQL, nulls do not count as values."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -43,7 +43,7 @@ class Aggregate:
     by : str or None
         Column that ``min_by`` and ``max_by`` compare.
     percentage : float or None
-        Of ``approx_percentile``, from 0 to 1.
+        Percentage of ``approx_percentile``, from 0 to 1.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class Aggregate:
             )
         compares = self.function in ("min_by", "max_by")
         if self.by is not None and not compares:
-            raise ConfigurationError(f"{self.function}() compares no column: leave out by={self.by!r}")
+            raise ConfigurationError(f"{self.function}() compares no column. Leave out by={self.by!r}")
         needed = [self.column] if self.column is not None or self.function != "count" else []
         for name in [*needed, self.by] if compares else needed:
             if not isinstance(name, str) or not name:
@@ -75,7 +75,7 @@ class Aggregate:
             raise ConfigurationError(
                 "approx_percentile() takes a percentage from 0 to 1, such as 0.99"
                 if self.percentage is None
-                else f"{self.function}() takes no percentage: leave out {self.percentage!r}"
+                else f"{self.function}() takes no percentage. Leave out {self.percentage!r}"
             )
         if self.percentage is not None and not (
             isinstance(self.percentage, Real | Decimal) and 0 <= self.percentage <= 1
@@ -192,7 +192,7 @@ def last(column: str) -> Aggregate:
 def min_by(column: str, by: str) -> Aggregate:
     """Return the column's value in the element where ``by`` is smallest; the first to arrive wins a tie.
 
-    The value may be of any type; what ``by`` compares is no struct, list or map.
+    The value may be of any type; ``by`` compares any type except structs, lists and maps.
     """
     return Aggregate("min_by", column, by)
 
@@ -200,7 +200,7 @@ def min_by(column: str, by: str) -> Aggregate:
 def max_by(column: str, by: str) -> Aggregate:
     """Return the column's value in the element where ``by`` is largest; the first to arrive wins a tie.
 
-    The value may be of any type; what ``by`` compares is no struct, list or map.
+    The value may be of any type; ``by`` compares any type except structs, lists and maps.
     """
     return Aggregate("max_by", column, by)
 
@@ -230,7 +230,7 @@ def approx_percentile(column: str, percentage: float) -> Aggregate:
     Parameters
     ----------
     column : str
-        Of integers, floats, bools or decimal128.
+        Column of integers, floats, bools or decimal128.
     percentage : float
         From 0, which gives the least value, to 1, which gives the greatest; 0.5 gives the median.
     """

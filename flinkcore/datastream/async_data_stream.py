@@ -21,7 +21,7 @@ DEFAULT_CAPACITY = 100
 class AsyncDataStream:
     """Applies an AsyncFunction to a stream: its calls for up to `capacity` elements run at the same time.
 
-    How long calls take, when they are timed out and how long a retry waits is real time on both clocks of a job. The
+    The times of calls, timeouts and waits before retries are real time on both clocks of a job. The
     results of an element have its timestamp; watermarks, and the end of the input, come after the results of all
     elements before them.
 
@@ -30,7 +30,7 @@ class AsyncDataStream:
     - **On the arrival clock** a call takes no time, as that of a map: its results are emitted at the arrival of the
       element, in the place where a map would emit them. So both give the results in the order of the elements, and
       what follows, timers included, does not depend on how long calls take. Calls still run at the same time: the job
-      goes on with later elements, and what comes behind this step lags behind.
+      continues with later elements, and the steps after this one lag behind.
 
     Notes
     -----

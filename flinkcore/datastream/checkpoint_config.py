@@ -45,7 +45,7 @@ class CheckpointConfig(WithFormerMethods):
         return self.get_checkpoint_interval() > 0
 
     def get_checkpoint_interval(self) -> int:
-        """Return the interval in ms; -1 if there is none."""
+        """Return the interval in ms, or -1 without one."""
         interval = self._configuration.get(settings.CHECKPOINTING_INTERVAL)
         return -1 if interval is None else interval.to_millis()
 
@@ -60,7 +60,7 @@ class CheckpointConfig(WithFormerMethods):
         return CheckpointingMode[self._configuration.get(settings.CHECKPOINTING_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Set the mode; ConfigurationError if it is no CheckpointingMode."""
+        """Set the mode; ConfigurationError if it is not a CheckpointingMode."""
         if not isinstance(checkpointing_mode, CheckpointingMode):
             raise ArgumentTypeError(
                 f"a mode of checkpoints is one of CheckpointingMode, not {checkpointing_mode!r}"
@@ -117,7 +117,7 @@ class CheckpointConfig(WithFormerMethods):
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Set what becomes of checkpoints when a job is cancelled; ConfigurationError if it is no such retention."""
+        """Set the retention of checkpoints of cancelled jobs; ConfigurationError for a value of another class."""
         if not isinstance(retention_mode, ExternalizedCheckpointRetention):
             raise ArgumentTypeError(
                 f"a retention of checkpoints is one of ExternalizedCheckpointRetention, not {retention_mode!r}"

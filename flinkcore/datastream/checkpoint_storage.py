@@ -1,4 +1,4 @@
-"""Where checkpoints are stored: settings without a meaning here."""
+"""Storage of checkpoints: settings that are accepted without effect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class CheckpointStorage:
-    """Where periodic checkpoints are stored; jobs write none.
+    """Storage of periodic checkpoints, which jobs do not write.
 
     Notes
     -----
@@ -32,7 +32,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
     Parameters
     ----------
     checkpoint_path : str, optional
-        Of the metadata.
+        Directory of the metadata.
     max_state_size : int, optional
         In bytes.
     """
@@ -51,7 +51,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return self.DEFAULT_MAX_STATE_SIZE if self.max_state_size is None else self.max_state_size
 
     def get_savepoint_path(self) -> str | None:
-        """Return the directory of savepoints: there is none."""
+        """Return None, as there is no directory of savepoints."""
         return None
 
     def __str__(self) -> str:
@@ -88,14 +88,14 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def __post_init__(self) -> None:
         if self.checkpoint_path is None:
-            raise ConfigurationError("checkpoint_path must not be None: give the directory of checkpoints")
+            raise ConfigurationError("checkpoint_path must not be None. Give the directory of checkpoints")
 
     def get_checkpoint_path(self) -> str:
         """Return the directory of checkpoints."""
         return path_text(str(self.checkpoint_path))
 
     def get_savepoint_path(self) -> str | None:
-        """Return the directory of savepoints: there is none."""
+        """Return None, as there is no directory of savepoints."""
         return None
 
     def get_min_file_size_threshold(self) -> int:

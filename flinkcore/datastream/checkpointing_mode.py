@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CheckpointingMode(Enum):
-    """Whether elements count exactly once, or at least once, after a failure.
+    """Guarantee after a failure: elements count exactly once, or at least once.
 
     Notes
     -----

@@ -135,7 +135,7 @@ class ConnectedStreams(TwoConnected[DataStream]):
         Raises
         ------
         ConfigurationError
-            If the function is of another class, only one stream is keyed, or the type is no type.
+            If the function is of another class, only one stream is keyed, or the type is invalid.
 
         Notes
         -----

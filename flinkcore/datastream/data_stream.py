@@ -307,7 +307,7 @@ class DataStream(ExtendableStream["DataStream"]):
         Raises
         ------
         ConfigurationError
-            If this is no stream of declared tuples, or the tuples have no such field.
+            If this is not a stream of declared tuples, or the tuples have no such field.
         """
         type_info = self._transformation.element_type
         if not isinstance(type_info, TupleTypeInfo):

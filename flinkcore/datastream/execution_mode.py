@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class RuntimeExecutionMode(Enum):
-    """Whether results are emitted as elements arrive, or after the end of the input.
+    """Mode of execution: results are emitted as elements arrive, or after the end of the input.
 
     Notes
     -----

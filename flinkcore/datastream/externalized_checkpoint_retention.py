@@ -1,4 +1,4 @@
-"""What becomes of checkpoints when a job is cancelled."""
+"""Retention of the checkpoints of cancelled jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Whether checkpoints are deleted or kept when a job is cancelled, or not kept for others at all.
+    """Retention of checkpoints: deleted or kept when a job is cancelled, or not kept for other jobs at all.
 
     Notes
     -----

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class _WithKey(KeyedProcessFunction):
-    """Gives each element behind its key, as PyFlink collects a keyed stream."""
+    """Puts its key before each element, as PyFlink collects a keyed stream."""
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Row]:
         yield Row(f0=ctx.get_current_key(), f1=value)
@@ -150,7 +150,7 @@ class KeyedStream(WithoutStep, DataStream):
         Raises
         ------
         ConfigurationError
-            If it is no keyed stream of this environment.
+            If it is not a keyed stream of this environment.
 
         Notes
         -----

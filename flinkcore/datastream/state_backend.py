@@ -1,4 +1,4 @@
-"""Where state is held while a job runs: settings without a meaning here, since it is held in memory."""
+"""State backends: settings that are accepted without effect, since state is held in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PredefinedOptions(Enum):
 
 
 class StateBackend:
-    """Where state is held while a job runs.
+    """Backend that holds the state of a running job.
 
     Notes
     -----

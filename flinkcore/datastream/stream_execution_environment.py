@@ -125,7 +125,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """Return a new environment that runs jobs embedded, in this process, or as ``flinkcore run`` was told.
+        """Return a new environment that runs jobs embedded, in this process, or as ``flinkcore run`` requires.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Parameters
         ----------
         new_environment : callable or None
-            Makes the environments that :meth:`get_execution_environment` returns; None: embedded ones.
+            Makes the environments that :meth:`get_execution_environment` returns, or None for embedded ones.
 
         Notes
         -----
@@ -247,7 +247,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Raises
         ------
         ConfigurationError
-            If it is no TimeCharacteristic.
+            If it is not a TimeCharacteristic.
         """
         if not isinstance(characteristic, TimeCharacteristic):
             raise ArgumentTypeError(
@@ -295,7 +295,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Raises
         ------
         ConfigurationError
-            If it is no collection, or the type is no type.
+            If it is not a collection, or the type is invalid.
         DataError
             If an element is of another type.
 
@@ -330,7 +330,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Raises
         ------
         ConfigurationError
-            If it is no source, or the type is no type.
+            If it is not a source, or the type is invalid.
 
         Notes
         -----
@@ -386,8 +386,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
     ) -> DataStream:
         """Return the stream of the elements that a source function emits.
 
-        The time characteristic of this environment decides what becomes of its timestamps and watermarks: in event time
-        they are those of the function; in ingestion time, those of the job's clock; in processing time there are none.
+        The time characteristic of this environment determines its timestamps and watermarks: in event time
+        they are those of the function; in ingestion time, those of the job's clock; in processing time it has neither.
 
         Parameters
         ----------
@@ -397,13 +397,13 @@ class StreamExecutionEnvironment(WithFormerMethods):
         type_info : TypeInformation, optional
             Type of the elements; any Python object by default.
         idle_timeout : Duration or Time, optional
-            A subtask that emits nothing for so long on the job's clock is idle, and holds no watermark back. None: only
-            if it states so.
+            A subtask that emits nothing for so long on the job's clock is idle, and holds no watermark back. By default
+            it is idle only if it states so.
 
         Raises
         ------
         ConfigurationError
-            If it is no source function, the type is no type, or the timeout is not above zero.
+            If it is not a source function, the type is invalid, or the timeout is not above zero.
 
         Notes
         -----
@@ -433,8 +433,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
         ----------
         job_name : str, optional
         restore_from : path, optional
-            Checkpoint of this job over what its sources had before: it goes on from there, with what they have now; on
-            the system clock, behind what they had emitted.
+            Checkpoint of an earlier run of this job, from which it resumes with the present elements of its sources; on
+            the system clock after the elements that they had emitted.
         stop_with_checkpoint : path, optional
             Directory for a checkpoint with which the job stops: the end of its sources then fires nothing. On the
             system clock also Ctrl-C and `cancel` stop it so.
@@ -627,7 +627,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         self.executor.add_python_file(python_file(file_path))
 
     def add_python_archive(self, archive_path: str | PathLike[str], target_dir: str | None = None) -> None:
-        """Give the functions of jobs the files of an archive, in a folder of their working directory.
+        """Provide the functions of jobs with the files of an archive, in a folder of their working directory.
 
         Parameters
         ----------
@@ -751,12 +751,12 @@ class StreamExecutionEnvironment(WithFormerMethods):
             column before timestamps are assigned, the new values are used.
         arrival : str or pyarrow.compute.Expression, optional
             The processing time at which the event reached the system, of the same types; always of the log as it was
-            recorded. None: derived from the position in the split, `rate` and `arrival_start_ms`.
+            recorded. By default it is derived from the position in the split, `rate` and `arrival_start_ms`.
         split : str, PARTITION, FILE or None
             Column with the split (Kafka partition, device, ...) of each event. ``PARTITION``: each partition that the
             paths of all files name is a split, such as directories ``partition=3`` or files of Kafka Connect
             (``clicks+3+0000000042.avro``); a log whose paths name none is one split. ``FILE``: each file is a split.
-            None: the whole log is one split, with several files in the order given. Within a split, events are in
+            With None the whole log is one split, with several files in the order given. Within a split, events are in
             order of arrival.
         rate : float
             Records per second of each split without an arrival column: by default, 1,000, so that with watermarks every
@@ -764,7 +764,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         arrival_start_ms : int
             Arrival of the first record of each split without an arrival column, in ms since the epoch.
         format : str, optional
-            ``parquet``, ``arrow``, ``avro``, ``csv`` or ``json`` (lines); None: by the file name.
+            ``parquet``, ``arrow``, ``avro``, ``csv`` or ``json`` (lines); by default according to the file name.
         format_options : mapping, optional
             Options of the format's reader.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
@@ -773,7 +773,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
             None: the columns of all files, by name, with types that hold the values of all of them. A column that a
             file lacks is null there. What differs is in the report.
         filesystem : pyarrow.fs.FileSystem, optional
-            File system of the paths; None: by URI, otherwise local.
+            File system of the paths; by default that of the URI, or the local one.
         on_bad_row : {"fail", "drop"} or OutputTag
             What happens to rows that cannot be processed, such as those with a null or invalid timestamp, and to lines
             of CSV and JSON that cannot be read: an error; dropped and counted; or sent to a side output. A log that
@@ -789,8 +789,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
             before them have been read. On Spark, a task sorts the columns of a split, as far as need be on disk.
         timestamp_unit : {"s", "ms", "us", "ns"}, optional
             Unit of the numbers in `timestamp` since the epoch: integers, decimals, floats (rounded to microseconds
-            first) or these as text. None: integers are milliseconds, and the job fails if all of them lie where no log
-            has times in milliseconds, but in another unit; ``"ms"`` also says that they are milliseconds in any case.
+            first) or these as text. By default integers are milliseconds, and the job fails if all of them lie where no
+            log has times in milliseconds, but in another unit; ``"ms"`` also says that they are milliseconds in any
+            case.
         arrival_unit : {"s", "ms", "us", "ns"}, optional
             The same for `arrival`.
         integer_times : bool
@@ -867,9 +868,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
             Number of the version, or the time as of which the table is read (ISO 8601, UTC without an offset); with a
             path only.
         storage_options : mapping of str to str, optional
-            Of deltalake, for the table's log.
+            Options of deltalake, for the table's log.
         filesystem : pyarrow.fs.FileSystem, optional
-            File system of the data files; None: by the table's URI.
+            File system of the data files; by default that of the table's URI.
 
         Raises
         ------
@@ -934,14 +935,14 @@ class StreamExecutionEnvironment(WithFormerMethods):
         table : pyiceberg.table.Table, str or os.PathLike
             ``catalog.load_table("logs.clicks")``; or the name of a table in the default catalog; or path or URI of a
             metadata file; or path of the local directory of a table, whose newest metadata file is read if their names
-            or ``version-hint.text`` tell for certain which it is.
+            or ``version-hint.text`` determine it.
         timestamp, arrival, split, rate, arrival_start_ms, filesystem, on_bad_row, position
             As of :meth:`from_delta`.
         timestamp_unit, arrival_unit, integer_times
             As of :meth:`from_event_log`.
         snapshot : int, str or datetime, optional
             Id of a snapshot, name of a branch or tag, or the time (UTC without a zone) as of which the table is read;
-            None: the current one.
+            by default the current one.
 
         Raises
         ------
@@ -1001,7 +1002,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Raises
         ------
         ConfigurationError
-            If it is no RuntimeExecutionMode.
+            If it is not a RuntimeExecutionMode.
         """
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise ArgumentTypeError(f"a mode is one of RuntimeExecutionMode, not {execution_mode!r}")
@@ -1018,7 +1019,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         return self
 
     def get_buffer_timeout(self) -> int:
-        """Return the timeout in ms, 100 by default; -1 if there is none."""
+        """Return the timeout in ms, 100 by default, or -1 without one."""
         if not self._configuration.get(settings.BUFFER_TIMEOUT_ENABLED):
             return -1
         return self._configuration.get(settings.BUFFER_TIMEOUT).to_millis()
@@ -1029,7 +1030,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Raises
         ------
         ConfigurationError
-            If it is no StateBackend.
+            If it is not a StateBackend.
 
         Notes
         -----
@@ -1123,7 +1124,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         Raises
         ------
         ConfigurationError
-            If the name is taken, or is no text.
+            If the name is taken, or is not a text.
         SourceError
             If it is a local path, and there is no such file.
         """

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class TimeCharacteristic(Enum):
-    """How source functions assign timestamps and emit watermarks, and at which default interval.
+    """Characteristic of time: timestamps and watermarks of source functions, and the default interval.
 
     Notes
     -----

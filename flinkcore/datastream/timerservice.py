@@ -146,8 +146,8 @@ class BatchTimerService(ABC):
         Raises
         ------
         DataError
-            If an id is not one of the batch, a time is no integer of 64 bits or earlier than the function has declared,
-            or the columns are not equally long. Nothing is registered then.
+            If an id is not one of the batch, a time is not an integer of 64 bits or earlier than the function has
+            declared, or the columns are not equally long. Nothing is registered then.
         """
 
     @abstractmethod
@@ -163,7 +163,7 @@ class BatchTimerService(ABC):
         key_ids : int array (n_rows,)
             Dense ids of keys of the batch.
         timestamps : int array (n_rows,) or int, optional
-            What the timers were registered for, in ms since the epoch; None: all timers of these keys.
+            Times for which the timers were registered, in ms since the epoch; by default all timers of these keys.
 
         Raises
         ------

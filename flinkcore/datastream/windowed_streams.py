@@ -86,7 +86,7 @@ class WindowsOfStream(Generic[Keyed]):
         Raises
         ------
         ConfigurationError
-            If it is no trigger, or does not support windows that merge, as these do.
+            If it is not a trigger, or does not support windows that merge, as these do.
 
         Examples
         --------
@@ -114,7 +114,7 @@ class WindowsOfStream(Generic[Keyed]):
         Raises
         ------
         ConfigurationError
-            If it is no evictor.
+            If it is not an evictor.
 
         Notes
         -----

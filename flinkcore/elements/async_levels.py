@@ -1,10 +1,10 @@
 """The order of a job whose AsyncFunctions wait for results, on the arrival clock.
 
 The results of an element are emitted where a map would emit them: in the job's order, in the place of the element. But
-the job goes on with later elements meanwhile, so that calls run at the same time. So what comes behind an async step is
-a level of its own, with a clock of its own that lags behind. Levels are numbered by the async steps on the longest path
-from a source to them. What a level sends to a later one waits in a line, each element with its place in the order, and
-the later level takes it in its turn, once the call that it waits for is done::
+the job continues with later elements meanwhile, so that calls run at the same time. So the steps after an async step
+are a level of its own, with a clock of its own that lags behind. Levels are numbered by the async steps on the longest
+path from a source to them. What a level sends to a later one waits in a line, each element with its place in the order,
+and the later level takes it in its turn, once the call that it waits for is done::
 
     level 0    source ── map ──┬── async step         the clock shows 12
                                │       │
@@ -12,7 +12,7 @@ the later level takes it in its turn, once the call that it waits for is done::
                                │       │
     level 1                    └── union ── window     the clock shows 8
 
-What is taken from a line, and when, does not depend on how long calls take: elements are taken when there is no room
+Elements are taken from a line independently of the time that calls take: they are taken when there is no room
 for others, and at the end.
 """
 
@@ -36,7 +36,7 @@ CHECK_SECONDS: Final = 0.05
 
 
 class WaitingLine:
-    """What is to happen at a level, in its order.
+    """Line of actions of a level, in its order.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class WaitingLine:
 
 
 class PlacedQueue(AsyncElementQueue):
-    """The queue of one async step, in the line of the level behind it.
+    """The queue of one async step, in the line of the level after it.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class AsyncLevels:
     start_ms : int
         When the job starts, or its first run did.
     now_ms : int
-        What the clocks show at first.
+        Initial time of the clocks.
     check : callable
         Raises an error if the job is to stop.
     """
@@ -173,7 +173,7 @@ class AsyncLevels:
         return self._levels[0].clock
 
     def clock_of_task(self, task: int) -> TaskClock:
-        """Return the clock of the task of a number; what is no task of the job is at the level of sources."""
+        """Return the clock of task `task`; numbers other than tasks of the job are at the level of sources."""
         return self._levels[self._of_task.get(task, 0)].clock.of_task(task)
 
     def queue_of(self, task: int, capacity: int) -> PlacedQueue:

@@ -34,7 +34,7 @@ INTERRUPT_SECONDS: Final = 5
 
 
 class BackgroundRun:
-    """A run of a job that goes on while its program does something else.
+    """Run of a job in the background of its program.
 
     One thread opens, calls and closes all functions. What it collects is held until the program takes it; while there
     are too many elements, the job waits.
@@ -44,9 +44,9 @@ class BackgroundRun:
     job : ElementJob
     configuration : ExecutionConfig
     directory : WorkingDirectory
-        Of its functions.
+        Working directory of its functions.
     checkpoints : CheckpointSettings
-        The checkpoint that the job goes on from, and the one with which it stops.
+        Checkpoint from which the job resumes, and the one with which it stops.
     may_stop : bool
         Whether `stop_with_savepoint` may be called.
 
@@ -66,14 +66,14 @@ class BackgroundRun:
     ) -> None:
         if directory.folder is not None:
             raise ConfigurationError(
-                "functions of a job that runs while its program goes on have no working directory of their own: leave "
+                "functions of a job in the background of its program have no working directory of their own. Leave "
                 "add_python_archive out, or run the job on the arrival clock by execute()"
             )
         self._thread = _JobThread(job, configuration, directory, checkpoints, may_stop)
         self._elements = self._thread.collected()
 
     def start(self) -> None:
-        """Start the job; an interrupt amid that cancels it."""
+        """Start the job; an interrupt meanwhile cancels it."""
         with self._thread.cancelled_on_error():
             self._thread.start()
 
@@ -89,7 +89,7 @@ class BackgroundRun:
 
     @property
     def status(self) -> JobStatus:
-        """What has become of the job."""
+        """Return what has become of the job."""
         return self._thread.status
 
     def stop_with_savepoint(self, path: str | PathLike[str], drains: bool = False) -> CompletableFuture[str]:
@@ -120,7 +120,7 @@ class BackgroundRun:
         return future
 
     def trigger_savepoint(self, path: str | PathLike[str]) -> CompletableFuture[str]:
-        """Write a checkpoint to a directory, whose path the future has when it is complete; the job goes on."""
+        """Write a checkpoint to a directory, whose path the future has when it is complete; the job continues."""
         future, thread = CompletableFuture[str](), self._thread
 
         def done(failure: FlinkcoreError | None) -> None:
@@ -325,7 +325,7 @@ class _JobThread:
         Raises
         ------
         BaseException
-            What the job raised; a JobCancelledError if it was cancelled.
+            Error of the job, a JobCancelledError if it was cancelled.
         """
         interrupt: KeyboardInterrupt | SystemExit | None = None
         with self.cancelled_on_error():
@@ -380,7 +380,7 @@ class _JobThread:
         LifecycleError
             If it has ended, or stops already.
         ConfigurationError
-            If something in it has no checkpoints, or none where it is: it goes on.
+            If something in it has no checkpoints, or none where it is; the job continues.
         """
         with self._lock:
             self._refuse_ending()
@@ -390,7 +390,7 @@ class _JobThread:
     def trigger_savepoint(
         self, path: str | PathLike[str], done: Callable[[FlinkcoreError | None], object]
     ) -> None:
-        """Let the job write a checkpoint to a directory and go on; `done` is told of an error, or that there is none.
+        """Let the job write a checkpoint to a directory and go on; `done` gets the error, or None.
 
         Raises
         ------

@@ -1,12 +1,12 @@
-"""Checkpoints of jobs that run element by element: what has none, how a job goes on, and how it stops.
+"""Checkpoints of jobs that run element by element: what does not support them, and how a job resumes and stops.
 
 A job stops between two elements: when all elements that its sources have are done, before one of them comes to its end.
 Timers of that moment wait, as more may arrive in it. The next run of the job takes what has arrived since, and does
 what one run over all would have done.
 
-Or it is stopped amid its sources, as it must be where they have no end: the next run then reads the same ones, behind
-what they have emitted. Event time may be advanced to its end before, so that all windows fire: watermarks begin anew
-then.
+Or it is stopped during its sources, as it must be if they have no end: the next run then reads the same sources, after
+what they have emitted. Event time may be advanced to its end before, so that all windows fire; then watermarks begin
+again.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ _OPERATOR_TABLES: Final = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OP
 
 
 class RestoredClock(NamedTuple):
-    """The time of a job that goes on, and how it was stopped.
+    """Clock of a resumed job, and the way in which it was stopped.
 
     Attributes
     ----------
@@ -133,18 +133,18 @@ class RestoredClock(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskCheckpoints:
-    """What tasks need to know of the checkpoints of their job; picklable.
+    """Facts about the checkpoints of a job that its tasks need; picklable.
 
     Attributes
     ----------
     uids : tuple of str
         By which the checkpoints name the operators, in the order of `operators_of`.
     restored : Checkpoint or None
-        What subtasks are restored from; None: they begin anew.
+        Checkpoint from which subtasks are restored, or None if they begin again.
     clock : RestoredClock or None
         The time at which it was taken.
     next_tick_ms : int or None
-        When assigners of watermarks emit next; None: an interval from now.
+        Time at which assigners of watermarks emit next, or None for an interval from now.
     pending : PendingCheckpoint or None
         The checkpoint with which the job stops.
     stop_ms : int or None
@@ -162,7 +162,7 @@ class TaskCheckpoints:
     stop_origin: int = -1
 
     def subtasks(self, vertices: Sequence[JobVertex]) -> RestoredSubtasks | None:
-        """Return what restores subtasks of the job's operators; None: they begin anew."""
+        """Return what restores subtasks of the job's operators, or None if they begin again."""
         if self.restored is None:
             return None
         uids = self._uids(vertices)
@@ -187,7 +187,7 @@ class TaskCheckpoints:
         for origin in origins:
             while origin.is_waiting and self.clock.stop is Stop.AT_END:
                 origin.wait()
-            if origin.is_waiting:  # a function goes on from its state, however long it takes to emit
+            if origin.is_waiting:  # a function resumes from its state, however long it takes to emit
                 continue
             if origin.at_end or origin.next_arrival_ms is None:
                 continue
@@ -213,7 +213,7 @@ class TaskCheckpoints:
         ----------
         task : StreamTask
         vertices : sequence of JobVertex
-            Of the whole job.
+            Vertices of the whole job.
         source : SourceSnapshot or None
             Where what the task has read stands, if it is one of a source.
         prepared : mapping of StreamNode to sequence
@@ -259,12 +259,12 @@ class TaskCheckpoints:
 
 
 class ElementCheckpoints:
-    """The checkpoint that a job goes on from, and the one with which it stops.
+    """Checkpoint from which a job resumes, and the one with which it stops.
 
     Parameters
     ----------
     vertices : sequence of JobVertex
-        Of the whole job.
+        Vertices of the whole job.
     job : ElementJob
     configuration : ExecutionConfig
     settings : CheckpointSettings
@@ -272,7 +272,7 @@ class ElementCheckpoints:
     Attributes
     ----------
     clock : RestoredClock or None
-        None: the job begins anew, or goes on before its first element.
+        Clock of the resumed job, or None if it begins again, or resumes before its first element.
 
     Raises
     ------
@@ -372,10 +372,10 @@ class ElementCheckpoints:
 
     @property
     def stops(self) -> bool:
-        """Whether the job stops with a checkpoint."""
+        """Return whether the job stops with a checkpoint."""
         return self._stop_path is not None
 
-    # ---- how the job goes on ----
+    # ---- how the job resumes ----
 
     def of_tasks(
         self, pending: PendingCheckpoint | None = None, stop: tuple[int, int] | None = None
@@ -434,7 +434,7 @@ class ElementCheckpoints:
         return self.clock is not None and self.clock.stop is Stop.DRAINED
 
     def context_of(self, step: Transformation) -> tuple[int | None, ...] | None:
-        """Return where the context that a collection emits to goes on; None: it begins."""
+        """Return the state from which the context of a collection resumes, or None at its beginning."""
         if self._checkpoint is None or self._is_drained:
             return None
         return self._contexts_of(self._uid(step))[0]
@@ -458,14 +458,14 @@ class ElementCheckpoints:
     def source_of(
         self, step: Transformation, source: Source, parallelism: int
     ) -> tuple[int, list[tuple[Sequence[SourceSplit], RestoredSource]]] | None:
-        """Return where a source with splits goes on; None: it begins.
+        """Return where a source with splits resumes, or None at its beginning.
 
         Parameters
         ----------
         step : Transformation
         source : Source
         parallelism : int
-            How many subtasks read it.
+            Number of subtasks that read it.
 
         Returns
         -------
@@ -497,7 +497,7 @@ class ElementCheckpoints:
         return furthest.created_for or parallelism, parts
 
     def functions_of(self, step: Transformation, parallelism: int) -> list[RestoredFunction] | None:
-        """Return where each subtask of a source function goes on; None: they begin."""
+        """Return where each subtask of a source function resumes, or None at the beginning."""
         if self._checkpoint is None:
             return None
         uid = self._uid(step)
@@ -527,7 +527,7 @@ class ElementCheckpoints:
             ]
 
     def cut_of(self, step: Transformation) -> TimeCut | None:
-        """Return where a log goes on; None: it begins anew."""
+        """Return the cut at which a log resumes, or None at its beginning."""
         if self._checkpoint is None:
             return None
         with refused_as(self._checkpoint.storage.path):
@@ -535,7 +535,7 @@ class ElementCheckpoints:
             return cut
 
     def splits_of(self, step: Transformation, split_values: Sequence[Any]) -> RestoredSplits | None:
-        """Return where the watermarks of the splits of a log go on; None: they begin anew."""
+        """Return the state from which the watermarks of a log's splits resume, or None at their beginning."""
         if self._checkpoint is None or self.clock is None:
             return None
         uid = self._uid(step)
@@ -562,7 +562,7 @@ class ElementCheckpoints:
             if serializer is not None:
                 with refused_as(f"{self._checkpoint.storage.path}, operator {uid!r}"):
                     if not all(type(each) is bytes for each in committables):
-                        raise SchemaError("it has committables that are no bytes")
+                        raise SchemaError("it has committables that are not bytes")
                     committables = [serializer.deserialize(each) for each in committables]
             sink.commit(committables)
 
@@ -591,13 +591,13 @@ class ElementCheckpoints:
                 _refuse_source(node, step.source, step.strategy, is_stopped_amid=True)
             if is_source_node(node) and is_of_log(step):
                 raise ConfigurationError(
-                    f"a job with {node.name} does not stop amid that event log: let it run to its end, with "
+                    f"a job with {node.name} cannot stop within that event log. Let it run to its end, with "
                     "stop_with_checkpoint and a log that ends where it is to stop; or cancel() it, which leaves no "
                     "checkpoint"
                 )
 
     def refuse_functions_that_go_on(self) -> None:
-        """Accept a job for a checkpoint amid its run if no source function, which is ahead of its job, emits to it.
+        """Accept a job for a checkpoint during its run if no source function, which is ahead of its job, emits to it.
 
         Raises
         ------
@@ -607,9 +607,9 @@ class ElementCheckpoints:
         for node in self._uids:
             if isinstance(node.transformation, LegacySourceTransformation) and not node.collects:
                 raise ConfigurationError(
-                    f"a job with {node.name} has no savepoint while it goes on: a source function is ahead of its job, "
-                    "and tells where it stands when it has returned. stop_with_savepoint(False, ...) stops it, and "
-                    "another run goes on from there"
+                    f"cannot take a savepoint of a running job with {node.name}: the position of a source function is "
+                    "known only after run() returns. Stop the job with stop_with_savepoint(False, ...); another run "
+                    "resumes from there"
                 )
 
     def begin(self, path: str | PathLike[str] | None = None) -> PendingCheckpoint:
@@ -637,7 +637,7 @@ class ElementCheckpoints:
         ----------
         pending : PendingCheckpoint
         parts : sequence of OperatorPart
-            What all tasks have written.
+            Parts that all tasks have written.
         time : (int, int, int)
             When the job started, what its clock shows, and the number of the origin of its last element.
         stop : Stop

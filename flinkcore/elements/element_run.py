@@ -78,7 +78,7 @@ class ElementRun(StartedJob):
     The clock of the job shows when elements arrive, and does not depend on how fast the job runs. A record, and all
     that it leads to, is dealt with before the next one: whatever the parallelism, one thread opens, calls and closes
     all functions.
-    Sinks get elements as they come; the program gets what it collects in parts, also amid a call of a function that
+    Sinks get elements as they come; the program gets what it collects in parts, even during a call of a function that
     gives results without end.
 
     Parameters
@@ -86,9 +86,9 @@ class ElementRun(StartedJob):
     job : ElementJob
     configuration : ExecutionConfig
     directory : WorkingDirectory
-        Of its functions.
+        Working directory of its functions.
     checkpoints : CheckpointSettings
-        The checkpoint that the job goes on from, and the one with which it stops.
+        Checkpoint from which the job resumes, and the one with which it stops.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class ElementRun(StartedJob):
     SchemaError, SourceError, DataError
         If an event log cannot be read.
     Exception
-        What a function raises as it opens.
+        Error of a function as it opens.
 
     Notes
     -----
@@ -168,7 +168,7 @@ class RunningTasks:
     job : ElementJob
     configuration : ExecutionConfig
     directory : WorkingDirectory
-        Of its functions.
+        Working directory of its functions.
     give : callable, optional
         Takes what is collected, in parts, from within the functions that give it.
     collect : callable, optional
@@ -176,7 +176,7 @@ class RunningTasks:
     system_clock : SystemJobClock, optional
         The clock of the job; by default it shows the arrivals of elements.
     checkpoints : CheckpointSettings
-        The checkpoint that the job goes on from, and the one with which it stops.
+        Checkpoint from which the job resumes, and the one with which it stops.
     check : callable, optional
         Raises an error if the job is to end at once; called where it waits.
     may_stop : bool
@@ -261,7 +261,7 @@ class RunningTasks:
         return ElementCheckpoints(self._vertices, self._job, self._configuration, settings)
 
     def stop(self, path: str | PathLike[str] | None = None, drains: bool = False) -> None:
-        """Let the tasks stop amid their sources, with a checkpoint; may be called in any thread.
+        """Stop the tasks during their sources, with a checkpoint; may be called in any thread.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class RunningTasks:
         Raises
         ------
         ConfigurationError
-            If something in the job has no checkpoints, or none amid the sources: it goes on.
+            If something in the job has no checkpoints, or none during the sources; the job continues.
         """
         self._stop = _AskedStop(self._checkpoints_amid(path), path, drains)
         self._wake()
@@ -287,12 +287,12 @@ class RunningTasks:
         ----------
         path : path
         done : callable
-            Called when the checkpoint is complete, with None, or with the error for which there is none.
+            Called when the checkpoint is complete, with None, or with the error that prevented it.
 
         Raises
         ------
         ConfigurationError
-            If something in the job has no checkpoints, or none amid the sources.
+            If something in the job has no checkpoints, or none during the sources.
         """
         checkpoints = self._checkpoints_amid(path)
         checkpoints.refuse_functions_that_go_on()
@@ -395,7 +395,7 @@ class RunningTasks:
     def _emitted(
         self, origins: Sequence[Origin], arrivals: OrderedArrivals, holds_ends: bool
     ) -> Iterator[None]:
-        """Let all elements go on their way, and stop between two of them now and then."""
+        """Emit all elements, and pause between two of them now and then."""
         if self._system_clock is None:
             return self._steps_of_arrivals(arrivals)
         return self._system_clock.emit_all(origins, holds_ends, lambda: self._stop is not None)
@@ -536,7 +536,7 @@ class RunningTasks:
 
     @contextmanager
     def _prepared(self, is_kept: Callable[[], bool] = lambda: False) -> Iterator[dict[StreamNode, list[Any]]]:
-        """Let the writers of sinks prepare what they have written; an error lets go of it unless it is to be kept."""
+        """Let the writers of sinks prepare what they have written; an error discards that unless it is to be kept."""
         try:
             yield self._prepare()
         except BaseException:
@@ -587,7 +587,7 @@ class RunningTasks:
 
 
 class _AskedSavepoint(NamedTuple):
-    """What `RunningTasks.trigger_savepoint` was given, and what the checkpoint knows of the job."""
+    """Arguments of `RunningTasks.trigger_savepoint`, and the checkpoints of the job."""
 
     checkpoints: ElementCheckpoints
     path: str | PathLike[str]
@@ -595,7 +595,7 @@ class _AskedSavepoint(NamedTuple):
 
 
 class _AskedStop(NamedTuple):
-    """What `RunningTasks.stop` was given, and what the checkpoint knows of the job."""
+    """Arguments of `RunningTasks.stop`, and the checkpoints of the job."""
 
     checkpoints: ElementCheckpoints
     path: str | PathLike[str] | None
@@ -603,7 +603,7 @@ class _AskedStop(NamedTuple):
 
 
 def _since_ms(time_ms: int) -> int:
-    """How long a time of the system clock is ago."""
+    """Return how long a time of the system clock is ago."""
     return max(0, time.time_ns() // 1_000_000 - time_ms)
 
 

@@ -40,7 +40,7 @@ _IN_PYTHON: Final = (SourceTransformation, LegacySourceTransformation)
 
 
 class JobSources:
-    """What the tasks of a job read.
+    """Sources of the tasks of a job.
 
     Collections, files and the like begin to arrive when the job's clock starts: at 0; or, if there are logs, as in a
     replay of them, an auto-watermark interval before the first tick that sees an event.
@@ -48,19 +48,20 @@ class JobSources:
     Parameters
     ----------
     vertices : sequence of JobVertex
-        Of the whole job.
+        Vertices of the whole job.
     configuration : ExecutionConfig
     time_characteristic : TimeCharacteristic
-        Of the job.
+        Time characteristic of the job.
     directory : WorkingDirectory
-        Of functions in this process.
+        Working directory of functions in this process.
     checkpoints : ElementCheckpoints, optional
-        Where sources go on, and whether they stop; None: they begin anew, and come to their ends.
+        Checkpoints from which sources resume, and with which they stop; by default they begin afresh and run to their
+        ends.
 
     Attributes
     ----------
     start_ms : int
-        What the job's clock shows at first.
+        Initial time of the job's clock.
 
     Raises
     ------
@@ -121,7 +122,7 @@ class JobSources:
         return LogReading.of(step, self._configuration, self._log_of(step), cut=cut, stops=stops)
 
     def _log_of(self, step: Transformation) -> EventLogSource | None:
-        """Return what is read in place of the log that a step begins with; None: that itself."""
+        """Return the log to read in place of the one with which a step begins, or None for that one."""
         return None
 
     def of_tasks(self) -> dict[int, TaskSource]:
@@ -220,7 +221,7 @@ class JobSources:
 
 
 def _converted_to(step: Transformation) -> TypeInformation | None:
-    """What elements are made to be, unless the source has seen to that."""
+    """Return what elements are made to be, unless the source has seen to that."""
     if isinstance(step, SourceTransformation) and step.source.produced_type() is step.type_info:
         return None
     return step.element_type

@@ -1,4 +1,4 @@
-"""What runs jobs in this process, unless another executor is asked for."""
+"""The default executor, which runs jobs in this process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class LocalExecutor:
-    """Runs columnar jobs and jobs that run element by element; loads only what the job at hand needs.
+    """Runs columnar jobs and jobs that run element by element; loads only what the job needs.
 
     Notes
     -----
@@ -104,8 +104,8 @@ class LocalExecutor:
     ) -> ElementRun | BackgroundRun:
         """Plan a job that runs element by element.
 
-        On the arrival clock it is opened, and goes on as its elements are asked for; on the system clock it runs by
-        itself when it is iterated over, since time goes on.
+        On the arrival clock it is opened, and advances as its elements are requested; on the system clock it runs by
+        itself when it is iterated over, since time passes.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class LocalExecutor:
             Parallelism (subtasks in one thread; one by default), number of key groups, auto-watermark interval,
             arrival rate.
         checkpoints
-            The checkpoint that the job goes on from, and the one with which it stops.
+            Checkpoint from which the job resumes, and the one with which it stops.
         """
         if configuration.get_clock() == "system":
             return self._in_background(job, configuration, checkpoints, may_stop=False)

@@ -15,14 +15,14 @@ Given = TypeVar("Given")
 
 
 class PausableCall(Generic[Given]):
-    """A call that gives what it has made so far, and goes on when more is asked for.
+    """Call that yields what it has made so far, and continues when more is requested.
 
     A generator pauses between calls of functions, not within one, which may give results without end. So the call runs
     in a thread of its own. That and the thread that takes what it gives never run at the same time.
 
     Notes
     -----
-    What the call refers to must not refer to the generator: one that nobody refers to any more ends the call.
+    The call must not refer to the generator: a generator without references ends the call.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class PausableCall(Generic[Given]):
         Raises
         ------
         BaseException
-            What the call raised.
+            Error of the call.
         """
         with self._threads.stopped_on_error():
             self._is_running = True
@@ -56,7 +56,7 @@ class PausableCall(Generic[Given]):
             raise self._failure
 
     def give(self, part: Given) -> None:
-        """Give a part, from within the call, and pause until the next one is asked for.
+        """Hand over a part, from within the call, and pause until the next one is requested.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a job that runs element by element is to its program, wherever it runs."""
+"""Started jobs of single elements, as their programs see them, wherever they run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from flinkcore.operators.late_records import LateRecords
 
 
 class StartedJob(ABC):
-    """A job that has started, and goes on as its elements are taken; at its end it warns of late records.
+    """Job that has started, and advances as its elements are taken; at its end it warns of late records.
 
     Parameters
     ----------
     name : str
-        Of the job.
+        Name of the job.
     configuration : ExecutionConfig
     """
 
@@ -55,7 +55,7 @@ class StartedJob(ABC):
 
     @abstractmethod
     def _late_records(self) -> Mapping[StreamNode, LateRecords]:
-        """The late records of each operator that drops such, once the job has ended."""
+        """Return the late records of each operator that drops such, once the job has ended."""
 
     @abstractmethod
     def _metrics(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class SystemJobClock:
     Attributes
     ----------
     mailbox : JobMailbox
-        What due timers wait in.
+        Mailbox in which due timers wait.
     """
 
     def __init__(self, check: Callable[[], None]) -> None:
@@ -43,19 +43,19 @@ class SystemJobClock:
         self._tasks: dict[int, TaskProcessingTimeService] = {}
 
     def of_task(self, task: int) -> TaskProcessingTimeService:
-        """Return the clock of the task of a number."""
+        """Return the clock of task `task`."""
         if task not in self._tasks:
             self._tasks[task] = TaskProcessingTimeService(self._system, self.mailbox.of_task(task))
         return self._tasks[task]
 
     def mailbox_of(self, task: int) -> TaskMailbox:
-        """Return the mailbox of the task of a number."""
+        """Return the mailbox of task `task`."""
         return self.mailbox.of_task(task)
 
     def emit_all(
         self, origins: Sequence[Origin], holds_ends: bool, is_stopping: Callable[[], bool]
     ) -> Iterator[None]:
-        """Let all elements go on their way, as they come, and stop after some, and before each wait.
+        """Emit all elements as they come, and pause after some, and before each wait.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ class SystemJobClock:
         holds_ends : bool
             Whether nothing ends any more where only ends are left.
         is_stopping : callable
-            Returns whether the job is to stop amid its sources; who changes that wakes the mailbox.
+            Returns whether the job is to stop during its sources; who changes that wakes the mailbox.
         """
         mailbox, left = self.mailbox, list(origins)
         for origin in left:
@@ -91,7 +91,7 @@ class SystemJobClock:
                 mailbox.wait(POLL_SECONDS if any(origin.found_nothing for origin in left) else None)
 
     def _stop_all(self, origins: Sequence[Origin]) -> Iterator[None]:
-        """Let what is on its way from functions go, until they have returned."""
+        """Emit what functions have emitted, until they have returned."""
         for origin in origins:
             origin.stop()
         while emitting := [origin for origin in origins if not origin.has_stopped]:
@@ -104,7 +104,7 @@ class SystemJobClock:
                 self.mailbox.wait(POLL_SECONDS)
 
     def finish_calls(self, tasks: Sequence[StreamTask]) -> None:
-        """Run what is due, and let the calls of asynchronous functions end, and their results go on their way."""
+        """Run what is due, let the calls of asynchronous functions end, and emit their results."""
         self.mailbox.run()
         for task in tasks:
             task.finish_calls()

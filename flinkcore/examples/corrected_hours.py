@@ -1,8 +1,8 @@
 """Late events correct what was already given: hourly counts in a Delta table, right again after each report.
 
-Reports of flights come hours late, as orders of a shop do. Each hour is given when the watermark has passed it; a late
-report withdraws the hour and gives it anew (`retracting()`). The changes go to the table in the order in which the live
-job gave them, so that each version of the table is what a dashboard showed at that time. Run it with
+Reports of flights come hours late, as orders of a shop do. Each hour is emitted when the watermark has passed it; a
+late report withdraws the hour and emits it again (`retracting()`). The changes go to the table in the order in which
+the live job gave them, so that each version of the table is what a dashboard showed at that time. Run it with
 ``python -m flinkcore.examples.corrected_hours [DIRECTORY]``; it needs ``flinkcore[delta]``.
 """
 
@@ -26,7 +26,7 @@ KEYS = ("origin", "window_start")
 """Columns that name an hour of an airport."""
 
 SHOWN_AT = (datetime(2001, 1, 2, 18), datetime(2001, 1, 3), datetime(2001, 1, 3, 18))
-"""When somebody looked at the dashboard."""
+"""Times at which somebody looked at the dashboard."""
 
 
 def hourly_changes(environment: StreamExecutionEnvironment) -> LogStream:

@@ -52,7 +52,7 @@ def hourly_flights(environment: StreamExecutionEnvironment) -> LogStream:
 
 
 def _earlier_results(directories: Mapping[Path, Collection[str]], page: Path) -> list[Path]:
-    """The Parquet files of an earlier run, which have these columns; raise a ConfigurationError if others are there."""
+    """Return the Parquet files of an earlier run, which have these columns; ConfigurationError if others are there."""
     parts = []
     for directory, columns in directories.items():
         for file in sorted(directory.glob("part-*.parquet")):

@@ -1,4 +1,4 @@
-"""How late records are handled: eleven records in windows of three seconds, one after the other.
+"""Handling of late records: eleven records in windows of three seconds, one after the other.
 
 Events may be ten seconds out of order, and the allowed lateness is two seconds. For each record the walk-through shows
 the watermark after it, and the firings: a window fires when the watermark reaches its largest timestamp, fires again

@@ -21,7 +21,7 @@ from flinkcore.datastream.aggregates import count, mean
 from flinkcore.examples.flights import LOG, flights_by_origin
 
 ASKED_BEFORE = timedelta(hours=2)
-"""How long before its scheduled departure the delay of a flight is to be foretold."""
+"""Time before the scheduled departure of a flight at which its delay is predicted."""
 
 
 def hourly_delays(environment: StreamExecutionEnvironment) -> LogStream:

@@ -43,7 +43,7 @@ ACCESS_LOGS = {
 """,
 }
 SHIPPED_AFTER = {"web-1": timedelta(seconds=1), "web-2": timedelta(minutes=2)}
-"""How long after a request its line reaches the log."""
+"""Time from a request until its line reaches the log."""
 
 QUIET = timedelta(minutes=10)
 """After this long without a request the next one begins another visit."""
@@ -81,7 +81,7 @@ def visits(environment: StreamExecutionEnvironment, folder: Path) -> LogStream:
     return (
         environment.from_event_log(str(folder), timestamp="at", arrival="shipped_at", split=FILE)
         .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
-        .filter(is_page & ~is_robot & (pc.field("status") < 400))  # behind it: robots, too, tell the time
+        .filter(is_page & ~is_robot & (pc.field("status") < 400))  # after it: robots, too, advance event time
         .key_by("visitor")
         .window(EventTimeSessionWindows.with_gap(Time.minutes(QUIET // timedelta(minutes=1))))
         .aggregate(pages=count(), entered=first("path"), left=last("path"), bytes=sum_("bytes"))

@@ -157,17 +157,17 @@ class EventLog(LogSettings):
 
     @property
     def row_order(self) -> RowOrder:
-        """What orders the rows; there are columns that do."""
+        """Return what orders the rows; there are columns that do."""
         return RowOrder(self.ordered_by, self.split, self.source.schema)
 
     @property
     def by_arrival(self) -> bool:
-        """Whether arrival alone orders the rows of a split, and not where they lie."""
+        """Return whether arrival alone orders the rows of a split, and not where they lie."""
         return not self.has_positions and (self.arrival is not None or bool(self.ordered_by))
 
     @property
     def is_written_by_spark(self) -> bool:
-        """Whether its files have names as Spark gives them, which writes rows in no order."""
+        """Return whether its files have names as Spark gives them, which writes rows in no order."""
         return isinstance(self.source, LogFiles) and any(
             _SPARK_FILE.match(file.path.rsplit("/", 1)[-1]) for file in self.source.files
         )
@@ -187,7 +187,7 @@ class EventLog(LogSettings):
 
     @property
     def order(self) -> str:
-        """What orders the events of a split, in words."""
+        """Return what orders the events of a split, in words."""
         position = ", then ".join(map(str, self.ordered_by)) or "position="
         if self.position is not None and self.arrival is None:
             return f"that of {position}, then of the content of the rows, for there is no arrival"
@@ -207,7 +207,7 @@ class EventLog(LogSettings):
 
     @property
     def size_bytes(self) -> int:
-        """Of its files, as far as that is known, or of the table in memory."""
+        """The size of its files, as far as it is known, or of the table in memory."""
         return self.source.size_bytes
 
     def doubtful(self, columns: Iterable[str]) -> list[str]:
@@ -235,7 +235,7 @@ class EventLog(LogSettings):
         )
 
     def _doubt_of_header(self) -> str:
-        """What may be wrong with the first line of a CSV file, to go on with."""
+        """Return what may be wrong with the first line of a CSV file, to go on with."""
         if not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
             return ""
         names = self.source.schema.names

@@ -43,7 +43,7 @@ ARRIVAL: Final = f"{HIDDEN_PREFIX}arrival"
 """Hidden column with the arrival, where an expression gives it."""
 
 _RUN_POSITIONS: Final = 1 << 56
-"""More than there are positions in a run, where columns give them: those of the next run count anew, and come later."""
+"""More than the positions of a run, if columns give them: the next run counts again from 0, but comes later."""
 
 
 RECORD_TYPE: Final = pa.struct(
@@ -74,7 +74,7 @@ class RejectedRows:
 
     @property
     def total(self) -> int:
-        """How many rows."""
+        """Return how many rows."""
         return sum(self.counts.values())
 
     def and_also(self, other: RejectedRows) -> RejectedRows:
@@ -119,15 +119,15 @@ class _Place(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What can be wrong with rows of a batch.
+    """Fault of rows of a batch.
 
     Parameters
     ----------
     reason : str
     column : str
-        What messages call the column.
+        Name of the column in messages.
     rows : numpy.ndarray, shape (n,), bool, or None
-        The rows with this fault; None if there is none.
+        Rows with this fault, or None.
     unreadable : pyarrow.Array, optional
         The column, if the values are the fault.
     why_unreadable : callable, optional
@@ -234,7 +234,7 @@ class EventReader:
     before : sequence of ColumnOp
         Operations between the source and the timestamp assigner.
     columns : sequence of str, "all" or None
-        Columns needed downstream, in this order, as they are after ``before``; "all": every one; None: only
+        Columns needed downstream, in this order, as they are after ``before``; "all" for every one, None for only
         the timestamp. The operations are narrowed to what gives these.
     timestamp_range : tuple of int
         Lowest and highest timestamp, in ms, that the job has windows for; other rows are bad rows, as are those with
@@ -251,7 +251,7 @@ class EventReader:
     Attributes
     ----------
     schema : pyarrow.Schema
-        Of each batch.
+        Schema of each batch.
     rejected_schema : pyarrow.Schema
         Columns of the rejected rows: those that are read, ``reason`` (string) and ``record`` (`RECORD_TYPE`), with
         underscores after them if the log has these names.
@@ -259,7 +259,7 @@ class EventReader:
     Raises
     ------
     SchemaError
-        If a column is missing, or is no time or split.
+        If a column is missing, or is not a time or split.
     """
 
     def __init__(
@@ -376,7 +376,7 @@ class EventReader:
         return self._timed(chunk, first_row, self._plain(read), splits, bad_records)
 
     def _waiting(self, chunk: Chunk, waiting: WaitingBatch) -> TimedBatch:
-        """A batch of events that were read before a checkpoint, and waited in it."""
+        """Return a batch of events that were read before a checkpoint, and waited in it."""
         batch = waiting.batch
         if self._gives_columns:
             found = [(field.name, field.type) for field in batch.schema]
@@ -620,7 +620,7 @@ def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:
 
 
 def _outside(times_ms: npt.NDArray[np.int64], lowest: int, highest: int) -> npt.NDArray[np.bool_] | None:
-    """Which times are beyond these; also where the column is null."""
+    """Return which times are beyond these; also where the column is null."""
     if len(times_ms) == 0 or (lowest <= times_ms.min() and times_ms.max() <= highest):
         return None
     mask: npt.NDArray[np.bool_] = (times_ms < lowest) | (times_ms > highest)

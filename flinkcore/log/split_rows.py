@@ -33,7 +33,7 @@ def check_split_type(arrow_type: pa.DataType, column: str) -> None:
     ):
         raise SchemaError(
             f"split column {column!r} is {arrow_type}; a split is named by an integer, a string, a binary, "
-            "a boolean or a date: convert the column first"
+            "a boolean or a date. Convert the column first"
         )
 
 
@@ -106,7 +106,7 @@ class SplitCounter:
             self._rows[dictionary[code]] = int(after[code])
         if occurring.all():
             return SplitRows(indices, dictionary, positions, counts)
-        # A value of the dictionary that no row has is no split: nothing would ever arrive on it.
+        # A value of the dictionary that no row has is not a split: nothing would ever arrive on it.
         dense = np.append(np.cumsum(occurring, dtype=np.int32) - 1, np.int32(-1))
         values = [dictionary[code] for code in np.flatnonzero(occurring)]
         return SplitRows(dense[indices], values, positions, counts[occurring])

@@ -59,7 +59,7 @@ class WaitingBatch:
     split_codes : numpy.ndarray, shape (n,), int32
         Indices into ``split_values``.
     split_values : list, length k
-        Those of the checkpoint.
+        Values of the splits of the checkpoint.
     positions : numpy.ndarray, shape (n,), int64
         In the whole split.
     """
@@ -78,13 +78,13 @@ class WaitingBatch:
 
     @property
     def rows_read(self) -> int:
-        """How many rows."""
+        """Return how many rows."""
         return len(self.positions)
 
 
 @dataclass(frozen=True, eq=False)
 class PausedSplits:
-    """Which splits of a checkpoint may have events that wait, by their numbers.
+    """Splits of a checkpoint that may have waiting events, by their numbers.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class PausedSplits:
     after_ms, up_to_ms : numpy.ndarray, shape (k,), int64
         Their events arrived after the one and up to the other; none can, where the split is not paused.
     rows : numpy.ndarray, shape (k,), int64
-        How many rows the split had in all, or -1 where positions are no numbers of rows.
+        Number of rows that the split had in all, or -1 if positions are not numbers of rows.
     """
 
     values: list[Any]

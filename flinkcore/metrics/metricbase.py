@@ -80,7 +80,7 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def counter(self, name: str) -> Counter:
-        """Return the counter of a name, which is created if there is none."""
+        """Return the counter `name`; create it if it does not exist."""
 
     @abstractmethod
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
@@ -88,8 +88,8 @@ class MetricGroup(ABC):
 
     @abstractmethod
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Return the meter of a name, which is created if there is none."""
+        """Return the meter `name`; create it if it does not exist."""
 
     @abstractmethod
     def distribution(self, name: str) -> Distribution:
-        """Return the distribution of a name, which is created if there is none."""
+        """Return the distribution `name`; create it if it does not exist."""

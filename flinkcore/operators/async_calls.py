@@ -27,7 +27,7 @@ class AsyncCall:
     record : StreamRecord
         The element; nobody else changes it.
     deadline_s : float or None
-        When the call is timed out, on the monotonic clock; None: never.
+        Time at which the call times out, on the monotonic clock, or None for never.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class AsyncCalls:
             return None, error
 
     def _retry_after_ms(self, result: Any, error: BaseException | None, attempts: int) -> int | None:
-        """Return how long to wait before another attempt; None: there is none."""
+        """Return the time to wait before another attempt, or None for no further attempt."""
         if error is not None:
             of_error = self._exception_predicate
             is_reason = isinstance(error, Exception) and of_error is not None and of_error(error)
@@ -231,7 +231,7 @@ class AsyncCalls:
                 if isinstance(results, Coroutine):
                     results.close()
                 what = "cannot be none" if results is None else f"should be of list type, not {results!r:.80}"
-                raise TypeError(f"The result of AsyncFunction {what}: return a list, which may be empty")
+                raise TypeError(f"The result of AsyncFunction {what}. Return a list, which may be empty")
             call.results = list(results)
         except BaseException as failure:
             self._fail(call, method, failure)
@@ -263,7 +263,7 @@ class AsyncCalls:
 
 
 def _as_failure(error: BaseException) -> BaseException:
-    """Return the failure of a coroutine that has ended with an error, which is to be told from the job's cancelling."""
+    """Return the failure of a coroutine that has ended with an error, distinct from a cancelled job."""
     if not isinstance(error, asyncio.CancelledError):
         return error
     cancelled = RuntimeError("the coroutine was cancelled by what it awaits, or by another one")

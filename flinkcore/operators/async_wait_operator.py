@@ -16,14 +16,14 @@ from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRec
 from flinkcore.operators.stream_operator import OneInputStreamOperator
 
 MOST_WAITING: Final = 8192
-"""So much that is no call waits for calls at most."""
+"""So much that is not a call waits for calls at most."""
 
 Emit = Callable[[], None]
 """Emits what has waited."""
 
 
 class AsyncElementQueue(ABC):
-    """What waits in an operator to be emitted: elements for the results of their calls, all others for their turn."""
+    """Queue of an operator: elements wait for the results of their calls, all others for their turn."""
 
     @abstractmethod
     def make_room(self) -> None:

@@ -80,7 +80,7 @@ class CombinedWatermarkStatus:
     Attributes
     ----------
     watermark : int
-        The combined watermark of the last update, in ms since the epoch; -2**63 if there is none yet.
+        The combined watermark of the last update, in ms since the epoch; -2**63 before the first.
     idle : bool
         Whether all outputs were idle at the last update.
 
@@ -209,7 +209,7 @@ class IndexedCombinedWatermarkStatus:
         Parameters
         ----------
         watermarks_ms : sequence of int
-            By input, in ms since the epoch; -2**63 if there was none.
+            By input, in ms since the epoch; -2**63 before the first.
         idle : sequence of bool
             By input.
         watermark_ms : int
@@ -227,12 +227,12 @@ class IndexedCombinedWatermarkStatus:
 
     @property
     def combined_watermark(self) -> int:
-        """The combined watermark in ms since the epoch; -2**63 if there is none yet."""
+        """The combined watermark in ms since the epoch; -2**63 before the first."""
         return self._combined.watermark
 
     @property
     def is_idle(self) -> bool:
-        """Whether all inputs were idle at the last update."""
+        """Return whether all inputs were idle at the last update."""
         return self._combined.idle
 
     def update_watermark(self, index: int, timestamp_ms: int) -> bool:

@@ -1,4 +1,4 @@
-"""How operators call process functions: for an element, with a key or without one, and for a timer."""
+"""Calls of process functions by operators: for an element, with a key or without one, and for a timer."""
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
@@ -84,8 +84,8 @@ class KeyedCalls:
 
     Notes
     -----
-    What Flink's ``KeyedProcessOperator``, ``KeyedCoProcessOperator`` and ``CoBroadcastWithKeyedOperator`` have in
-    common.
+    Common part of Flink's ``KeyedProcessOperator``, ``KeyedCoProcessOperator`` and
+    ``CoBroadcastWithKeyedOperator``.
     """
 
     def __init__(

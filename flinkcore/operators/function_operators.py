@@ -43,7 +43,7 @@ STATE_NAME = "_op_state"
 
 @dataclass(frozen=True)
 class KeyedInput:
-    """How the key of an element is found, and the state that belongs to it.
+    """Keyed input of an operator: finds the key of an element, and the state that belongs to it.
 
     Attributes
     ----------
@@ -264,7 +264,7 @@ class StreamGroupedReduce(OneInputFunctionOperator):
 
     @property
     def _collect_reduced(self) -> ElementCall:
-        """What takes each record with its reduced value."""
+        """Return what takes each record with its reduced value."""
         return self._output.collect
 
 

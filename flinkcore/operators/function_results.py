@@ -1,4 +1,4 @@
-"""The results of user functions on their way to the output, and the errors of functions that fail."""
+"""Results of user functions before they reach the output, and errors of functions that fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FunctionResults(ResultCollector):
         Named in errors.
     output : Output
     key_context : KeyContext, optional
-        Of a keyed operator: its current key is named in errors.
+        Key context of a keyed operator: its current key is named in errors.
 
     Notes
     -----
@@ -65,7 +65,7 @@ class FunctionResults(ResultCollector):
         """Raise a UserCodeError if a result is not iterable, or is a text or a dict."""
         if isinstance(results, (str, bytes, bytearray, dict)) or not hasattr(results, "__iter__"):
             raise UserCodeError(
-                f"{self._function}.{method} gave {shown(results)} at {self.described(subject)}: yield elements, or "
+                f"{self._function}.{method} gave {shown(results)} at {self.described(subject)}. Yield elements, or "
                 "return a list of them, or None"
             )
 

@@ -36,7 +36,7 @@ class JoinContext(ProcessJoinFunction.Context):
     Attributes
     ----------
     timestamps : (int, int) or None
-        Of the left and the right element, in ms since the epoch; set by the operator during each call.
+        Timestamps of the left and the right element, in ms since the epoch; set by the operator during each call.
     """
 
     timestamps: tuple[int, int] | None = None
@@ -68,7 +68,7 @@ class _Side:
     least_ms, greatest_ms : int
         Bounds of the other element's timestamp minus this one's.
     namespace : str
-        Of the timers that drop the buffered elements.
+        Namespace of the timers that drop the buffered elements.
     late_tag : OutputTag or None
     """
 
@@ -82,7 +82,7 @@ class _Side:
 
     @cached_property
     def kept_ms(self) -> int:
-        """How long after its timestamp an element may still join with another one."""
+        """Return how long after its timestamp an element may still join with another one."""
         return max(self.greatest_ms, 0)
 
 
@@ -167,7 +167,7 @@ class IntervalJoinOperator(KeyedFunctionOperator[ProcessJoinFunction[Any, Any]],
         if timestamp is None or timestamp == MIN_TIMESTAMP:
             raise DataError(
                 f"{self._results.described(record)}, of the {'left' if side.is_left else 'right'} input, cannot be "
-                "joined by time: give elements timestamps, with assign_timestamps_and_watermarks"
+                "joined by time. Give elements timestamps, with assign_timestamps_and_watermarks"
             )
         watermark_ms = self._timers.current_watermark()
         if timestamp < watermark_ms:

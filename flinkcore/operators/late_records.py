@@ -1,4 +1,4 @@
-"""How many records an operator has dropped because they were late."""
+"""Counters of records that operators drop as late."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ContextOfTimers(CallContext):
     Attributes
     ----------
     timer_domain : TimeDomain
-        Of the timer; set by the operator during each call.
+        Time domain of the timer; set by the operator during each call.
     """
 
     timer_domain: TimeDomain  # a default would make it slow to set

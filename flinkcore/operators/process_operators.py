@@ -221,7 +221,7 @@ class KeyedProcessOperator(KeyedFunctionOperator[KeyedProcessFunction], OneInput
     ----------
     function : KeyedProcessFunction
     key_selector : callable or None
-        From an element to its key. None: elements come with their keys, to `process_element_of_key` only.
+        Function from an element to its key, or None if elements come with their keys, to `process_element_of_key` only.
     output, keyed_state_backend, processing_time_service
         As of :class:`KeyedFunctionOperator`.
 
@@ -262,7 +262,7 @@ class KeyedProcessOperator(KeyedFunctionOperator[KeyedProcessFunction], OneInput
 
     @property
     def process_element_of_key(self) -> KeyedElementCall:
-        """What processes a record whose key is known, as `process_element` does.
+        """Return what processes a record whose key is known, as `process_element` does.
 
         Raises
         ------

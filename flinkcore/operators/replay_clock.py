@@ -1,4 +1,4 @@
-"""Processing time in a replay: the arrival of the event at hand."""
+"""Processing time in a replay: the arrival of the current event."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ReplayClock(DrivenProcessingTimeService):
     Parameters
     ----------
     start_ms : int
-        What it shows at first, in ms since the epoch.
+        Initial time, in ms since the epoch.
 
     Attributes
     ----------
     next_due_ms : int
-        A lower bound of the times of all pending timers, in ms since the epoch; `MAX_TIMESTAMP` if there is none.
+        A lower bound of the times of all pending timers, in ms since the epoch; `MAX_TIMESTAMP` without timers.
     """
 
     def __init__(self, start_ms: int = MIN_TIMESTAMP) -> None:
@@ -52,7 +52,7 @@ class ReplayClock(DrivenProcessingTimeService):
         Raises
         ------
         FlinkcoreError
-            What a timer's callback raised, as it raised it.
+            Error of a timer's callback, unchanged.
         OutputFullError
             If a callback gives more than its output can take now.
         """

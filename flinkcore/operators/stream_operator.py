@@ -50,8 +50,8 @@ class AbstractStreamOperator:
     Attributes
     ----------
     latency_stats : LatencyStats or None
-        Measures the latency markers that pass, which a `SourceOperator` with a latency tracking interval emits. By
-        default None: markers are only forwarded.
+        Measures the latency markers that pass, which a `SourceOperator` with a latency tracking interval emits. With
+        None, the default, markers are only forwarded.
 
     Notes
     -----
@@ -131,7 +131,7 @@ class OneInputStreamOperator(AbstractStreamOperator, ABC):
 
     @property
     def element_call(self) -> ElementCall:
-        """What processes a record as `process_element` does, in fewer calls; valid once the operator is open."""
+        """Return what processes a record as `process_element` does, in fewer calls; valid once the operator is open."""
         return self.process_element
 
 

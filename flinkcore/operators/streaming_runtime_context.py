@@ -21,7 +21,7 @@ class TaskInfo:
     name : str
     parallelism, max_parallelism : int
     index : int
-        Of the subtask.
+        Index of the subtask.
     attempt_number : int
         The number of previous attempts.
     job_parameters : mapping of str to str
@@ -46,7 +46,7 @@ class StreamingRuntimeContext(AbstractKeyedStateStore, RuntimeContext):
     ----------
     task : TaskInfo
     keyed_state_store : AbstractKeyedStateStore, optional
-        That of a keyed operator; without it, asking for keyed state is a ConfigurationError.
+        State store of a keyed operator; without it, asking for keyed state is a ConfigurationError.
     metric_group : MetricGroup, optional
         By default a group of its own, which is not reported.
 
@@ -92,6 +92,6 @@ class StreamingRuntimeContext(AbstractKeyedStateStore, RuntimeContext):
     def state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> Any:
         if self._keyed_state_store is None:
             raise ConfigurationError(
-                f"the keyed state {descriptor.name!r} needs a keyed stream: use key_by first, and a keyed function"
+                f"the keyed state {descriptor.name!r} needs a keyed stream. Use key_by first, and a keyed function"
             )
         return self._keyed_state_store.state(descriptor, kind)

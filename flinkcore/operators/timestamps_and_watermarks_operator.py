@@ -82,12 +82,12 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
 
     @property
     def watermark_ms(self) -> int:
-        """The last watermark that was emitted, in ms since the epoch; -2**63 if there was none."""
+        """The last watermark that was emitted, in ms since the epoch; -2**63 before the first."""
         return self._watermark_output.watermark_ms
 
     @property
     def is_idle(self) -> bool:
-        """Whether the output is idle."""
+        """Return whether the output is idle."""
         return self._watermark_output.is_idle
 
     def snapshot_state(self) -> tuple[Any, int, bool]:
@@ -111,13 +111,13 @@ class TimestampsAndWatermarksOperator(OneInputStreamOperator):
         generator, watermark_ms, is_idle
             From `snapshot_state`.
         next_tick_ms : int or None
-            None: an interval from now.
+            Time of the next tick, or None for an interval from now.
         downtime_ms : int
-            How long the operator did not run meanwhile, which is no idleness.
+            Time for which the operator did not run, which does not count as idleness.
 
         Notes
         -----
-        Flink's operator has no state, and its generator starts anew.
+        Flink's operator has no state, and its generator starts again.
         """
         self._restored = generator, next_tick_ms
         self._downtime_ms = downtime_ms
@@ -220,7 +220,7 @@ class WatermarkEmitter:
     ----------
     output : Output
     watermark_ms : int
-        The last watermark that was forwarded, in ms since the epoch; -2**63 if there was none.
+        The last watermark that was forwarded, in ms since the epoch; -2**63 before the first.
     is_idle : bool
         The last status that was forwarded.
 
@@ -236,7 +236,7 @@ class WatermarkEmitter:
 
     @property
     def watermark_ms(self) -> int:
-        """The last watermark that was forwarded, in ms since the epoch; -2**63 if there was none."""
+        """The last watermark that was forwarded, in ms since the epoch; -2**63 before the first."""
         return self._current_watermark
 
     @property

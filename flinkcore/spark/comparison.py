@@ -34,7 +34,7 @@ class CompareTask:
     ----------
     comparison : ResultComparison
     output : SparkSchema
-        Of the differences.
+        Schema of the differences.
     """
 
     comparison: ResultComparison
@@ -122,7 +122,7 @@ def compare(
     Raises
     ------
     ConfigurationError
-        If a column is missing, there is none to compare, or a tolerance is negative.
+        If a column is missing, no column is left to compare, or a tolerance is negative.
     SchemaError
         If a column has types that cannot be compared.
     DataError
@@ -175,7 +175,7 @@ class SparkComparison(Comparison):
     ----------
     comparison : ResultComparison
     compared : DataFrame
-        What `CompareTask` gives. It is persisted until `close`.
+        Results of `CompareTask`. They are persisted until `close`.
     """
 
     def __init__(self, comparison: ResultComparison, compared: DataFrame) -> None:
@@ -220,13 +220,13 @@ class SparkComparison(Comparison):
             If they are released.
         """
         if self._compared is None:
-            raise ConfigurationError("the comparison is closed: take its differences before, and its counts")
+            raise ConfigurationError("the comparison is closed. Take its differences before, and its counts")
         return self._compared.where(f.col("row").isNotNull()).select("row.*")
 
     def to_arrow(self) -> pa.Table:
         differences = self.to_dataframe()
         if not hasattr(differences, "toArrow"):
-            raise ConfigurationError("to_arrow() needs Spark 4.0 or later: take to_dataframe()")
+            raise ConfigurationError("to_arrow() needs Spark 4.0 or later. Take to_dataframe()")
         with task_errors_raised():
             return differences.toArrow()
 

@@ -175,7 +175,7 @@ def _columns_of(position: Any, available: Sequence[str]) -> list[Any]:
     for column in columns:
         if isinstance(column, SortKey) and column.column not in available:
             raise ConfigurationError(
-                f"position= names {column.column!r}, which is no column of the DataFrame: {', '.join(available)}"
+                f"position= names {column.column!r}, which is not a column of the DataFrame: {', '.join(available)}"
             )
     return columns
 
@@ -195,7 +195,7 @@ def replay(dataframe: Any, job: Callable[[LogStream], LogStream], **log: Any) ->
     Raises
     ------
     ConfigurationError
-        If it is no DataFrame, the job gives no stream, or a setting is invalid.
+        If it is not a DataFrame, the job returns no stream, or a setting is invalid.
 
     Examples
     --------
@@ -246,7 +246,7 @@ class SparkExecutor:
         configuration : ExecutionConfig
             Parallelism, number of key groups, auto-watermark interval.
         progress : callable or str
-            Who is told about the progress of the replay.
+            Receiver of the progress of the replay.
         checkpoints : CheckpointSettings
             The checkpoint that the job is restored from, and the one that it stops with: paths that driver and
             executors share.
@@ -261,7 +261,7 @@ class SparkExecutor:
         checkpoints: CheckpointSettings = NO_CHECKPOINTS,
         progress: ProgressChoice = "off",
     ) -> SparkReplay:
-        """Plan a columnar job for an analysis, which tells of events that tie, too; parameters as of `execute`."""
+        """Plan a columnar job for an analysis, which reports ties, too; parameters as of `execute`."""
         return self._replay(graph, make_plan(graph, configuration), configuration, checkpoints, progress)
 
     def _replay(
@@ -331,7 +331,7 @@ class SparkExecutor:
         configuration : ExecutionConfig
             Parallelism, number of key groups, auto-watermark interval, arrival rate.
         checkpoints : CheckpointSettings
-            The checkpoint that the job goes on from, and the one with which it stops: paths that driver and executors
+            Checkpoint from which the job resumes, and the one with which it stops: paths that driver and executors
             share.
         """
         check_session(self._spark)

@@ -1,4 +1,4 @@
-"""Where columns hold -0.0, which Spark takes for 0.0 as it groups rows, and flinkcore does not."""
+"""Places of -0.0 in columns, which Spark takes for 0.0 as it groups rows, unlike flinkcore."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def negative_zeros(frame: DataFrame, names: Sequence[str]) -> Column:
 
 
 def _within(column: Column, kind: types.DataType) -> Iterator[tuple[str, Column]]:
-    """The places of floats in a column, and whether there is -0.0."""
+    """Yield the places of floats in a column, and whether there is -0.0."""
     if isinstance(kind, types.FloatType | types.DoubleType):
         yield "", (column == 0) & (column.cast("string") == "-0.0")
     elif isinstance(kind, types.StructType):

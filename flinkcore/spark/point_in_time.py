@@ -62,7 +62,7 @@ def as_of(
         If a column is missing, comes or would come twice, or the age is negative.
     SchemaError
         If the keys of both sides are values of different kinds (a text and a number, a timestamp with a zone and one
-        without), a time is no time, or `latest_by` has nested values.
+        without), a time is not a time, or `latest_by` has nested values.
     """
     asked, known = dataframe_of(questions, "questions"), dataframe_of(features, "features")
     join = PointInTimeJoin.of(
@@ -142,7 +142,7 @@ def _arrow_types(frame: DataFrame, *names: str) -> pa.Schema:
 
 
 def _time(frame: DataFrame, name: str) -> tuple[Column, Column]:
-    """A time of UTC as whole ms, and the microseconds beyond; no time zone of the session has part in it."""
+    """Return a time of UTC as whole ms, and the microseconds beyond; no time zone of the session has part in it."""
     kind, column = frame.schema[name].dataType, quoted(name)
     micros = "0"
     if isinstance(kind, types.TimestampNTZType):
@@ -159,7 +159,7 @@ def _time(frame: DataFrame, name: str) -> tuple[Column, Column]:
 
 
 def _is_fresh(max_age_ms: int) -> Column:
-    """Whether the last feature is no older than that; nothing is subtracted that could leave 64 bits."""
+    """Return whether the last feature is at most that old; no subtraction leaves 64 bits."""
     least = f.lit(-(2**63) + max_age_ms)
     oldest = f.greatest(f.col("ms"), least) - f.lit(max_age_ms)
     is_at_the_end = (f.col("last.ms") == oldest) & (f.col("last.micros") >= f.col("micros"))

@@ -22,7 +22,7 @@ def dataframe_of(data: Any, name: str, for_user: bool = True) -> DataFrame:
     ----------
     data : DataFrame or JobResult
     name : str
-        What messages call it.
+        Name of the data in messages.
     for_user : bool
         Whether it is the user who runs it; see `portable`.
 
@@ -49,7 +49,7 @@ def utc_timestamp(name: str, kind: types.DataType) -> Column:
     Parameters
     ----------
     name : str
-        Of the column.
+        Name of the column.
     kind : pyspark.sql.types.DataType
         Its type: a timestamp with or without a zone.
     """

@@ -12,21 +12,21 @@ A harness runs one subtask of an operator with a clock that stands still, and ke
             harness.process_watermark(2_000)
             assert_output(harness, [StreamRecord(Alert("a"), 2_000), Watermark(2_000)])
 
-How one is made
+Making one
     `for_process_function`, `for_keyed_process_function`, `for_co_process_function`, `for_keyed_co_process_function`,
     `for_broadcast_process_function`, `for_keyed_broadcast_process_function`, `for_window_operation`,
     `for_interval_join`, `for_watermark_strategy`, `for_source` and `for_source_function` make and open one. The classes
     (`OneInputStreamOperatorTestHarness` and so on) take any operator, by a function of `StreamOperatorParameters` that
     makes it.
-What goes in
+Input
     `process_element`, `process_watermark`, `process_watermark_status` (with 1 or 2, or `broadcast`, for two inputs),
     `set_processing_time`, `advance_time`; from a source `emit_next`.
-What comes out
+Output
     `get_output`, `take_output`, `extract_output_values`, `get_side_output`; `assert_output` compares.
-What is inside
+State and timers
     `num_keyed_state_entries`, `get_keyed_state`, `get_keys`, `num_event_time_timers`, `num_processing_time_timers`,
     `refuse_leaks`.
-What survives
+Snapshots
     `snapshot`, then `initialize_state` of another harness, or ``restore_from=`` of a maker; in memory, or through a
     directory (`OperatorSubtaskState.write`). `repackage_state` joins the snapshots of several subtasks for another
     parallelism.

@@ -1,4 +1,4 @@
-"""What all harnesses have in common: a clock, state, parameters of operators, and an output that is kept."""
+"""Base of all harnesses: a clock, state, parameters of operators, and an output that is kept."""
 
 import os
 from abc import ABC, abstractmethod
@@ -72,7 +72,7 @@ class ManualClock(DrivenProcessingTimeService):
         Raises
         ------
         ConfigurationError
-            If it is no interval of time.
+            If it is not an interval of time.
         TimerError, LifecycleError
             As `advance_to`.
         """
@@ -85,8 +85,8 @@ class CollectedOutput(Output, Generic[OUT]):
     Attributes
     ----------
     elements : list of StreamElement
-        Of the main output. Records, and values that are lists, dictionaries or other containers, are copies, as they
-        were when they were emitted.
+        Elements of the main output. Records, and values that are lists, dictionaries or other containers, are copies,
+        as they were when they were emitted.
 
     Notes
     -----
@@ -103,7 +103,7 @@ class CollectedOutput(Output, Generic[OUT]):
         Raises
         ------
         ConfigurationError
-            If it is no OutputTag.
+            If it is not an OutputTag.
         """
         if not isinstance(output_tag, OutputTag):
             raise ConfigurationError(f"a side output is asked for by its OutputTag, not by {output_tag!r}")
@@ -157,7 +157,7 @@ class StreamOperatorParameters:
         """The keyed state; a ConfigurationError in a harness without keys."""
         if self.keyed_backend is None:
             raise ConfigurationError(
-                "the operator needs keyed state: take a harness whose name begins with Keyed, and give it a key "
+                "the operator needs keyed state. Take a harness whose name begins with Keyed, and give it a key "
                 "selector"
             )
         return self.keyed_backend
@@ -213,7 +213,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
     def __init__(self, task: TaskInfo) -> None:
         if not 0 <= task.index < task.parallelism:
             raise ConfigurationError(
-                f"of {task.parallelism} subtasks there is none with the index {task.index}"
+                f"the subtask index {task.index} is out of range for the parallelism {task.parallelism}"
             )
         self._task = task
         self._clock = ManualClock()
@@ -255,7 +255,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
         """Close what was opened, perhaps only in part; finish it before, unless there was an error."""
 
     def close(self) -> None:
-        """Finish and close what it runs; the output is kept. Closing twice is no error.
+        """Finish and close what it runs; the output is kept. Closing twice is not an error.
 
         No timer fires. It is closed even if finishing it fails.
         """
@@ -271,7 +271,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
             self._close_subtask(finish)
 
     def refuse_leaks(self) -> None:
-        """Raise an AssertionError if keyed state or timers are left, of which there are none here."""
+        """Raise an AssertionError if keyed state or timers are left. This harness has neither."""
 
     def __enter__(self: H) -> H:
         """Open the harness, if it is not open."""
@@ -300,7 +300,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
         TimerError
             If a timer fails; its cause is the UserCodeError.
         DataError
-            If it is no timestamp.
+            If it is not a timestamp.
         """
         checked = checked_timestamp(time_ms, "processing time")
         self._call("set_processing_time", self._clock.advance_to, checked, needs_open=False)
@@ -370,7 +370,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
         self._refuse_closed(what)
         if not self._opened:
             raise LifecycleError(
-                f"{what}() needs an open harness: call open() before, or use it in a with statement"
+                f"{what}() needs an open harness. Call open() before, or use it in a with statement"
             )
 
     def _refuse_closed(self, what: str) -> None:
@@ -453,7 +453,7 @@ class AbstractStreamOperatorTestHarness(ClockedTestHarness[OUT]):
         Parameters
         ----------
         state : OperatorSubtaskState or path
-            Of this subtask at the same parallelism, or of all subtasks (`repackage_state`). A path is that of a
+            State of this subtask at the same parallelism, or of all subtasks (`repackage_state`). A path is that of a
             checkpoint with one operator; `OperatorSubtaskState.read` selects one of several.
 
         Raises
@@ -530,7 +530,7 @@ class AbstractStreamOperatorTestHarness(ClockedTestHarness[OUT]):
         Raises
         ------
         ConfigurationError
-            If there is none, they are of different parallelism, or a subtask is there twice.
+            If no state is given, they are of different parallelism, or a subtask is there twice.
         """
         return OperatorSubtaskState.repackage(states)
 
@@ -565,7 +565,7 @@ class AbstractStreamOperatorTestHarness(ClockedTestHarness[OUT]):
     # ---- leaks ----
 
     def refuse_leaks(self) -> None:
-        """Raise an AssertionError if keyed state or timers are left; state with a time to live is no leak."""
+        """Raise an AssertionError if keyed state or timers are left; state with a time to live is not a leak."""
         __tracebackhide__ = True
         left = [] if self._keyed_state is None else _state_left(self._keyed_state)
         if n := self.num_event_time_timers():
@@ -632,7 +632,7 @@ class KeyedTestHarness(Generic[K]):
 
     Notes
     -----
-    What Flink's ``KeyedOneInputStreamOperatorTestHarness`` and its siblings have in common, and what tests there do by
+    Follows Flink's ``KeyedOneInputStreamOperatorTestHarness`` and its siblings; it replaces
     ``getOperator().setCurrentKey``.
     """
 
@@ -653,7 +653,7 @@ class KeyedTestHarness(Generic[K]):
         Parameters
         ----------
         name : str
-            Of the state's descriptor.
+            Name of the state's descriptor.
         key : hashable
         namespace : hashable, optional
             Such as a window; by default that of state without windows.
@@ -663,7 +663,7 @@ class KeyedTestHarness(Generic[K]):
         object
             A copy of the value, list or dictionary, or the result of an aggregating state; None if there is no value.
             A map with keys that no dictionary tells apart or holds, such as 0.0 and -0.0, or lists, is a list of pairs.
-            It is no access to the time to live.
+            It is not an access to the time to live.
 
         Raises
         ------

@@ -53,7 +53,7 @@ _MOST_TRIALS: Final = 400
 Rows = Counter[str]
 
 Outcome = dict[str, Rows] | Exception
-"""Of a replay: the rows of results by key, or the error with which the job fails."""
+"""Outcome of a replay: the rows of results by key, or the error with which the job fails."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Race:
     Attributes
     ----------
     history : History
-        What was otherwise.
+        History of the replay, with the change to the arrivals or settings.
     keys : list of str
         Those whose results are others, as text; of all rows, where results do not have the key; none if it fails.
     expected, found : list of str
@@ -71,9 +71,9 @@ class Race:
     logs : list of pyarrow.Table
         The smallest logs that were found to show it.
     step : str or None
-        The first windows or function of the job whose results are others, in words; None: the job has neither.
+        The first windows or function of the job whose results differ, in words; None if the job has neither.
     failure : str or None
-        The error with which the job fails in this history, and not with the logs as they are; None: it does not fail.
+        Error with which the job fails in this history but not with the logs as they are, or None.
     """
 
     history: History
@@ -122,11 +122,11 @@ class Races(Sequence[Race]):
     Attributes
     ----------
     found : list of Race
-        The first of each kind of histories.
+        First race of each kind of histories.
     tried : list of History
-        Those that the job was replayed in.
+        Histories in which the job was replayed.
     untried : dict of str to str
-        Of the kinds that were wanted, why one was not tried, or not wholly.
+        Reasons why requested kinds were not tried, or only partly, by kind.
     tables : list of str
         Names of the tables of lakes that are logs, with the versions or snapshots that were read.
     """
@@ -202,18 +202,18 @@ def find_races(
     side_outputs : sequence of OutputTag
         Side outputs of the job that are compared, too.
     histories : collection of str, optional
-        Kinds of histories, of which each must be possible; None: all that are, with this log. Results must never depend
-        on "again" (the same replay once more), "clock" (the machine's), "parallelism" and "restart" (a checkpoint, and
-        what is restored from it). They may on "ties" (events that arrive together come in another order), "delay" (of a
-        split) and "ticks" (of periodic watermarks): that is a race.
+        Kinds of histories to try, each of which this log must allow; by default all that it allows. Results must never
+        depend on "again" (the same replay once more), "clock" (the machine's), "parallelism" and "restart" (a
+        checkpoint, and what is restored from it). They may on "ties" (events that arrive together come in another
+        order), "delay" (of a split) and "ticks" (of periodic watermarks): that is a race.
     interval_ms : int
         Auto-watermark interval.
 
     Returns
     -------
     Races
-        A sequence of the first race of each kind, which tells, too, what was tried and what was not; an empty one: no
-        history that was tried has changed a result.
+        The first race of each kind, and the kinds that were tried and not tried. It is empty if no history that was
+        tried has changed a result.
 
     Raises
     ------
@@ -290,7 +290,7 @@ def _with_shown_times(rows: pa.Table) -> pa.Table:
 
 
 def _wanted(histories: Collection[str] | None) -> list[str]:
-    """The kinds of histories that are wanted."""
+    """Return the kinds of histories that are wanted."""
     if histories is None:
         return list(KINDS)
     if isinstance(histories, str):
@@ -335,7 +335,7 @@ class _Log:
     rows : pyarrow.Table
         As they were read, without those that have no arrival or split.
     times : LogTimes
-        Of the rows; the splits have the order of the time plane.
+        Times of the rows; the splits have the order of the time plane.
     """
 
     rows: pa.Table
@@ -397,7 +397,7 @@ class _Trials:
     checks_unit: bool = False
 
     def results(self, logs: Sequence[_Log], history: History | None) -> dict[str, Rows]:
-        """The rows of results by key; None: of the logs as they are."""
+        """Return the rows of results by key in a history, or with the logs as they are if it is None."""
         times = [log.times for log in logs]
         changed = list(map(Changed.not_at_all, times)) if history is None else history.change(times)
         given = [self._changed(log.rows, change) for log, change in zip(logs, changed, strict=True)]
@@ -409,7 +409,7 @@ class _Trials:
             return self._restarted(given, changed, history.restart_after_ms)
 
     def outcome(self, logs: Sequence[_Log], history: History) -> Outcome:
-        """The rows of results by key, or the error with which the job fails."""
+        """Return the rows of results by key, or the error with which the job fails."""
         try:
             return self.results(logs, history)
         except Exception as error:
@@ -487,7 +487,7 @@ class _Trials:
     # ---- the smallest log ----
 
     def race(self, logs: list[_Log], history: History, expected: dict[str, Rows], outcome: Outcome) -> Race:
-        """What a history changes, shown by as few rows as were found to do."""
+        """Return what a history changes, shown by as few rows as possible."""
         smallest = self._smallest(logs, history, outcome)
         step = self._sensitive_step(smallest, history, outcome)
         again = self.outcome(smallest, history)
@@ -528,7 +528,7 @@ class _Trials:
         return _taken(logs, rows)
 
     def _sensitive_step(self, logs: list[_Log], history: History, outcome: Outcome) -> str | None:
-        """The first operator behind which the history already has an outcome like this one."""
+        """Return the first operator after which the history already has an outcome like this one."""
         given = [self._changed(log.rows, Changed.not_at_all(log.times)) for log in logs]
         operators = _operators(self._stream(given, 1, None))
         for number in range(len(operators) - 1):
@@ -540,7 +540,7 @@ class _Trials:
         return str(operators[-1]) if operators else None
 
     def _shows(self, logs: list[_Log], history: History, outcome: Outcome) -> bool:
-        """Whether the history changes the results, or lets the job fail, as in an outcome."""
+        """Return whether the history changes the results, or makes the job fail, as in `outcome`."""
         try:
             expected, found = self.results(logs, None), self.outcome(logs, history)
         except Exception:  # the job fails without the rows
@@ -557,7 +557,7 @@ def _operators(stream: LogStream) -> list[Transformation]:
 
 
 def _until(job: Job, operator: int) -> Job:
-    """A job up to one of its operators, by its number."""
+    """Return a job up to one of its operators, by its number."""
 
     @wraps(job)
     def until(*streams: LogStream) -> LogStream:
@@ -568,12 +568,12 @@ def _until(job: Job, operator: int) -> Job:
 
 
 def _kind(outcome: Outcome) -> tuple[type, type]:
-    """Of an outcome: the classes of an error and of its cause."""
+    """Return the classes of an outcome and of its cause, if it is an error."""
     return type(outcome), type(getattr(outcome, "__cause__", None))
 
 
 def _differences(expected: dict[str, Rows], found: dict[str, Rows]) -> dict[str, tuple[Rows, Rows]]:
-    """The keys whose rows are others, and both."""
+    """Return the keys whose rows differ, with the rows of both."""
     keys = dict.fromkeys([*expected, *found])
     both = {key: (expected.get(key, Counter()), found.get(key, Counter())) for key in keys}
     return {key: rows for key, rows in both.items() if rows[0] != rows[1]}

@@ -27,16 +27,16 @@ _MOST_SPLITS: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class LogTimes:
-    """When the rows of a log arrived.
+    """Arrival times and splits of the rows of a log.
 
     Attributes
     ----------
     arrival_ms : numpy.ndarray of int64, shape (n_rows,), or None
-        As recorded; None: positions give them.
+        Recorded arrivals, or None if positions give them.
     split : numpy.ndarray of int64, shape (n_rows,)
         Number of the split of each row: among those that arrive together, that of the lower one comes first.
     names : list of str
-        Of the splits, for people.
+        Names of the splits, for people.
     """
 
     arrival_ms: Int64s | None
@@ -44,7 +44,7 @@ class LogTimes:
     names: list[str]
 
     def in_force(self) -> Int64s:
-        """The arrivals of a replay: the running maximum in each split."""
+        """Return the arrivals of a replay: the running maximum in each split."""
         assert self.arrival_ms is not None
         arrivals = self.arrival_ms.copy()
         for split in np.unique(self.split):
@@ -60,7 +60,7 @@ class Changed:
     Attributes
     ----------
     times : LogTimes
-        Of the rows in their new order.
+        Times of the rows in their new order.
     rows : numpy.ndarray of int64, shape (n_rows,)
         Numbers of the rows in the order in which they lie now.
     """
@@ -88,11 +88,11 @@ class History:
         From the times of all logs to the logs as they are then.
     parallelism : int
     interval_ms : int or None
-        Of periodic watermarks; None: as ever.
+        Interval of periodic watermarks, or None if unchanged.
     restart_after_ms : int or None
-        The last arrival before the job stops with a checkpoint, and goes on from it; None: it does not.
+        The last arrival before the job stops with a checkpoint, and resumes from it, or None if it does not stop.
     around : callable
-        From the job to what its replay runs within.
+        Function from the job to the context manager within which it is replayed.
     """
 
     kind: str
@@ -107,7 +107,7 @@ class History:
 
     @property
     def may_count(self) -> bool:
-        """Whether results may depend on it; if not, a difference is a defect of the job."""
+        """Return whether results may depend on it; if not, a difference is a defect of the job."""
         return self.kind not in NEVER
 
 
@@ -119,14 +119,14 @@ def legal_histories(logs: Sequence[LogTimes], interval_ms: int) -> tuple[list[Hi
     logs
         As they were recorded.
     interval_ms
-        Of periodic watermarks.
+        Interval of periodic watermarks, in ms.
 
     Returns
     -------
     histories : list of History
         Those that change something, by kind.
     missing : dict of str to str
-        Why there are none of a kind, or not all.
+        Reasons why a kind has no histories, or not all, by kind.
     """
     if not any(len(times.split) for times in logs):
         return [], dict.fromkeys(KINDS, "the log has no rows")
@@ -270,7 +270,7 @@ def _with_splits_turned(logs: Sequence[LogTimes]) -> list[Changed]:
 
 
 def _delayed(delay_ms: int, number: int, split: str | None) -> Callable[[Sequence[LogTimes]], list[Changed]]:
-    """Let a split of a log, by its name (None: all of them), arrive later."""
+    """Let the split `split` of a log arrive later, or all of its splits if it is None."""
 
     def change(logs: Sequence[LogTimes]) -> list[Changed]:
         changed = []

@@ -58,8 +58,8 @@ def on_another_day(job: object) -> Iterator[None]:
     Parameters
     ----------
     job : callable
-        Of the program; the package of its module belongs to it even if it is installed. So do all modules that are
-        neither installed, nor of Python or flinkcore.
+        Function of the program; the package of its module belongs to it even if it is installed. So do all modules that
+        are neither installed, nor of Python or flinkcore.
     """
     seconds, nanoseconds = time.time, time.time_ns
 
@@ -96,7 +96,7 @@ def on_another_day(job: object) -> Iterator[None]:
 
 
 def _globals_of_program(job_module: str) -> list[dict[str, Any]]:
-    """The globals of the modules of a program."""
+    """Return the globals of the modules of a program."""
     return [
         vars(module)
         for name, module in list(sys.modules.items())
@@ -110,7 +110,7 @@ def _is_near(name: str, job_module: str) -> bool:
 
 
 def _is_others(name: str, module: ModuleType) -> bool:
-    """Whether a module is of Python, of flinkcore, or installed."""
+    """Return whether a module is of Python, of flinkcore, or installed."""
     package = name.partition(".")[0]
     if package == _OWN_PACKAGE or package in sys.stdlib_module_names:
         return True

@@ -32,7 +32,7 @@ class OperatorSubtaskState:
     ----------
     checkpoint : Checkpoint
     uid : str
-        Of the operator.
+        Identifier of the operator.
     parallelism : int
         The parallelism of the operator when the snapshot was taken.
     assigned_to : (int, int), optional
@@ -71,12 +71,12 @@ class OperatorSubtaskState:
         path : path
             Local, or a URI of a store.
         uid : str, optional
-            Of the operator; required if the checkpoint has several.
+            Identifier of the operator; required if the checkpoint has several.
 
         Raises
         ------
         SourceError
-            If there is no checkpoint, or it is damaged.
+            If the path is not a checkpoint, or it is damaged.
         ConfigurationError
             If it has no such operator, or several and none was named.
         """
@@ -159,7 +159,7 @@ class OperatorSubtaskState:
         """Assign it to one subtask; see `AbstractStreamOperatorTestHarness.repartition_operator_state`."""
         if not 0 <= subtask_index < parallelism:
             raise ConfigurationError(
-                f"of {parallelism} subtasks there is none with the index {subtask_index}"
+                f"the subtask index {subtask_index} is out of range for the parallelism {parallelism}"
             )
         return replace(self, assigned_to=(subtask_index, parallelism))
 

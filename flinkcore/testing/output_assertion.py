@@ -218,7 +218,7 @@ def _by_kind(expected: Sequence[Any], actual: Sequence[Any]) -> list[OutputRow]:
 
 
 CONTEXT_ROWS = 2
-"""How many equal rows are shown around a difference."""
+"""Number of equal rows that are shown around a difference."""
 
 COLUMN_WIDTH = 48
 SHOWN_ROWS = 40

@@ -87,7 +87,7 @@ def for_process_function(
     Raises
     ------
     ConfigurationError
-        If it is no such function, or the task is invalid.
+        If the function is of another class, or the task is invalid.
     Exception
         Any that `function.open` raises.
 
@@ -180,7 +180,7 @@ def for_broadcast_process_function(
     ----------
     function : BroadcastProcessFunction
     *descriptors : MapStateDescriptor
-        Of the broadcast states.
+        Descriptors of the broadcast states.
     task, restore_from
         As of `for_process_function`, whose errors it raises.
     """
@@ -210,7 +210,7 @@ def for_keyed_broadcast_process_function(
     key_selector : callable
         From an element of the keyed stream to its key.
     *descriptors : MapStateDescriptor
-        Of the broadcast states.
+        Descriptors of the broadcast states.
     key_type, task, restore_from
         As of `for_keyed_process_function`, whose errors it raises.
     """
@@ -321,7 +321,7 @@ def for_watermark_strategy(
     Raises
     ------
     ConfigurationError
-        If it is no strategy or one for columns only, or the interval is negative.
+        If it is not a strategy or one for columns only, or the interval is negative.
     UserCodeError
         If its generator cannot be created.
     """
@@ -344,7 +344,7 @@ def _keyed(given: StreamOperatorParameters) -> tuple[Output, KeyedStateBackend, 
 def _require(function: object, kind: type) -> None:
     if isinstance(function, type):
         raise ConfigurationError(
-            f"this harness takes a {kind.__name__}, not a class: make a {function.__name__}()"
+            f"this harness takes a {kind.__name__}, not a class. Make a {function.__name__}()"
         )
     if not isinstance(function, kind):
         raise ConfigurationError(f"this harness takes a {kind.__name__}, not {function!r}")

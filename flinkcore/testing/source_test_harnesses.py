@@ -50,7 +50,7 @@ class SourceOperatorTestHarness(ClockedTestHarness[OUT]):
     Raises
     ------
     ConfigurationError
-        If it is no source, or a setting is invalid.
+        If it is not a source, or a setting is invalid.
 
     Notes
     -----
@@ -128,7 +128,7 @@ class SourceOperatorTestHarness(ClockedTestHarness[OUT]):
         Returns
         -------
         InputStatus
-            Of the last poll; ``NOTHING_AVAILABLE`` also while the source waits for others.
+            Status of the last poll; ``NOTHING_AVAILABLE`` also while the source waits for others.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class SourceFunctionTestHarness(ClockedTestHarness[OUT]):
     Raises
     ------
     ConfigurationError
-        If it is no source function, or a setting is invalid.
+        If it is not a source function, or a setting is invalid.
 
     Notes
     -----

@@ -35,7 +35,7 @@ TwoInputFactory = Callable[[StreamOperatorParameters], TwoInputStreamOperator]
 
 
 class AbstractTwoInputTestHarness(AbstractStreamOperatorTestHarness[OUT]):
-    """What harnesses of operators with two inputs have in common."""
+    """Base of the harnesses of operators with two inputs."""
 
     _operator: TwoInputStreamOperator
 

@@ -36,14 +36,14 @@ class ChunkClock:
     rate : ArrivalRate or None
     paused : PausedSpans
     checksum : TimesChecksum
-        Of the events so far.
+        Checksum of the events so far.
     by_arrival : bool
         Whether the rows of the log have no positions, and the batches come in any order.
 
     Attributes
     ----------
     arrived_ms : numpy.ndarray of int64, shape (n_rows,)
-        Arrivals in the last batch, as running maximum, also of events that were read later.
+        Arrivals in the last batch, as the running maximum, including events that were read later.
     """
 
     def __init__(

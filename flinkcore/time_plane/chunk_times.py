@@ -18,7 +18,7 @@ from flinkcore.time_plane.unordered_times import UnorderedSummary
 
 
 class TimedEvents(Protocol):
-    """What the time plane reads of a batch of events: see `flinkcore.log.event_reader.TimedBatch`."""
+    """Columns of a batch of events that the time plane reads: see `flinkcore.log.event_reader.TimedBatch`."""
 
     @property
     def timestamp_ms(self) -> Int64s: ...
@@ -43,9 +43,9 @@ class GeneratorSpec:
     Parameters
     ----------
     out_of_orderness_ms : int or None
-        0 for monotonous timestamps; None: no watermarks before the end of the log.
+        Bound, 0 for monotonous timestamps, or None for no watermarks before the end of the log.
     idleness_ms : int or None
-        Replay time without events after which a split is idle; None: never.
+        Replay time without events after which a split is idle, or None for never.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class GeneratorSpec:
 
     @property
     def makes_steps(self) -> bool:
-        """Whether it puts out watermarks before the end of the log."""
+        """Return whether it puts out watermarks before the end of the log."""
         return self.out_of_orderness_ms is not None
 
 
@@ -82,7 +82,7 @@ class ArrivalRate:
 
 
 def arrivals_of(batch: TimedEvents, bases: Int64s, rate: ArrivalRate | None) -> Int64s:
-    """The arrivals of a batch as recorded, or by rate.
+    """Return the arrivals of a batch as recorded, or by rate.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class TimesBySplit:
 
     @classmethod
     def of(cls, batch: TimedEvents, arrival_ms: Int64s, there: TimeColumns) -> "TimesBySplit":
-        """The times of a batch with these arrivals: in those columns, or if there is one split, as they are."""
+        """Return the times of a batch with these arrivals: in those columns, or if there is one split, as they are."""
         values, rows = batch.split_values, len(arrival_ms)
         if len(values) == 1:
             return cls(values, np.array([0, rows]), arrival_ms, batch.timestamp_ms)
@@ -188,7 +188,7 @@ class ChunkCounts:
         _count_rows(self.rows, batch)
 
     def to_ipc(self) -> bytes:
-        """The counts as an Arrow IPC stream."""
+        """Return the counts as an Arrow IPC stream."""
         rows = np.array(list(self.rows.values()), np.int64)
         return write_columns(
             "ChunkCounts", {"index": self.index}, {"split_values": list(self.rows), "rows": rows}
@@ -196,7 +196,7 @@ class ChunkCounts:
 
     @classmethod
     def from_ipc(cls, data: bytes) -> "ChunkCounts":
-        """The counts that `to_ipc` wrote; a DataError if these bytes are something else."""
+        """Return the counts that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("ChunkCounts", data)
         values, rows = columns["split_values"].to_pylist(), columns["rows"].to_pylist()
         return cls(header["index"], dict(zip(values, rows, strict=True)))
@@ -210,7 +210,7 @@ def position_bases(
     Parameters
     ----------
     counts : iterable of ChunkCounts
-        Of all chunks, in any order.
+        Counts of all chunks, in any order.
     rows_before : mapping of split value to int, optional
         Rows of splits before the log, which is resumed from a checkpoint.
 
@@ -258,7 +258,7 @@ class _RecordedUpTo:
 
 
 class TimesChecksum:
-    """Tells whether two readings of a chunk have the same events: timestamps, arrivals and splits, in their order.
+    """Checksum of the events of a chunk, to compare two readings: timestamps, arrivals and splits, in their order.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ class TimesChecksum:
 
 @dataclass(frozen=True, eq=False)
 class ChunkTimes:
-    """What the timeline needs to know of one chunk, however many events it has.
+    """Summary of one chunk for the timeline, of a size that does not depend on the number of events.
 
     Parameters
     ----------
@@ -304,9 +304,9 @@ class ChunkTimes:
         "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it, the running maximum
         of the chunk taken. Not for batches without events.
     warnings : list of str
-        What was suspicious of the chunk's file.
+        Warnings about the chunk's file.
     checksum : numpy.ndarray of uint64, shape (2,)
-        Of the events, as `TimesChecksum` makes it; zeros: there is none.
+        Checksum of the events, as `TimesChecksum` makes it; zeros if there is no event.
     """
 
     index: int
@@ -328,7 +328,7 @@ class ChunkTimes:
         return replace(self, records=np.empty(0, np.int64), **own)
 
     def to_ipc(self) -> bytes:
-        """The summary as an Arrow IPC stream."""
+        """Return the summary as an Arrow IPC stream."""
         columns = {
             "split_values": self.split_values,
             "rows": self.rows,
@@ -343,7 +343,7 @@ class ChunkTimes:
 
     @classmethod
     def from_ipc(cls, data: bytes) -> "ChunkTimes":
-        """The summary that `to_ipc` wrote; a DataError if these bytes are something else."""
+        """Return the summary that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("ChunkTimes", data)
         values, warnings = (columns.pop(name).to_pylist() for name in ("split_values", "warnings"))
         rows, bases, records, checksum = (
@@ -385,7 +385,7 @@ class ChunkTimesBuilder:
     restored_arrival_ms : int or None
         The last arrival before a log that is resumed from a checkpoint: recorded arrivals up to it are looked for.
     warnings : list of str, optional
-        What is suspicious of the chunk's file, complete when the batches are.
+        Warnings about the chunk's file, complete when the batches are.
     is_checked : bool
         Whether the data plane must find the same times: see `Chunk.is_checked`.
     by_arrival : bool
@@ -451,7 +451,7 @@ class ChunkTimesBuilder:
         return times
 
     def finish(self) -> ChunkTimes:
-        """The summary; no batch can be taken in afterwards."""
+        """Return the summary; no batch can be taken in afterwards."""
         _numbers(list(self._rows), self._numbers)
         self._summary.reserve(len(self._numbers))
         floor_rows, floor_arrivals = np.array(self._floors, np.int64).reshape(-1, 2).T

@@ -31,7 +31,7 @@ from flinkcore.time_plane.unordered_times import Cells, cells_of, records_in_ord
 
 @dataclass(frozen=True)
 class MergeLimits:
-    """What a merge holds in memory besides its results; they do not depend on it.
+    """Limits of a merge's memory besides its results, which do not depend on them.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def combine(
     cut: TimeCut | None = None,
     stops: bool = False,
 ) -> TimePlane:
-    """The time plane of a log.
+    """Return the time plane of a log.
 
     Every split has a generator and an operator of its own, on its channel of one valve. All operators are
     opened one interval before the first tick that sees an event of the log, so that a split without events
@@ -78,7 +78,7 @@ def combine(
     Parameters
     ----------
     chunks : iterable of ChunkTimes
-        Of all chunks of the log, in any order, built with the same generator and rate, and with the interval that
+        Times of all chunks of the log, in any order, built with the same generator and rate, and with the interval that
         `summary_interval_ms` gives; those with indices below 0 are of what waits in the checkpoint. Memory is bounded
         by the timeline, the idle and paused spans, and the splits of all chunks, if they are made one by one.
     generator : GeneratorSpec
@@ -89,12 +89,12 @@ def combine(
     by_arrival : bool
         Whether the rows have no positions: see `EventLog`.
     alignment : WatermarkAlignmentParams or None
-        How closely the splits are aligned with each other; see `flinkcore.time_plane.paused_spans`.
+        Alignment of the splits with each other; see `flinkcore.time_plane.paused_spans`.
     replay_range : (int, int) or None
-        The first and the last arrival of a replay that has other logs besides; None: those of this log.
+        First and last arrival of a replay with several logs, or None for those of this log.
     limits : MergeLimits
     cut : TimeCut or None
-        Where the log is resumed from a checkpoint, whose splits are splits of this log; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, whose splits are splits of this log, or None for its start.
     stops : bool
         True: what the end of the log would emit is left to a log that is resumed from the time plane's own cut.
 
@@ -313,14 +313,14 @@ class _LogTimes:
         return splits, np.zeros(len(splits), np.int64), np.full(len(splits), MIN_TIMESTAMP)
 
     def ends(self) -> tuple[int, int]:
-        """The first and the last arrival; there is an event, here or before."""
+        """Return the first and the last arrival; there is an event, here or before."""
         live, stopped = self.events > 0, self._before.last_arrival_ms
         firsts, lasts = self.first_arrival_ms[live].tolist(), self.last_arrival_ms[live].tolist()
         before = [] if stopped is None else [stopped]
         return min(firsts + before), max(lasts + before)
 
     def cut(self, merge: SplitMerge | None, replay_range: tuple[int, int] | None) -> TimeCut:
-        """The cut from which another log can be resumed; without a merge there was never an event."""
+        """Return the cut from which another log can be resumed; without a merge there was never an event."""
         before, values = self._before, self._values
         columns = {
             "rows": self._rows_before + self.rows,
@@ -338,7 +338,7 @@ class _LogTimes:
 
 
 class _TimesBySplit(NamedTuple):
-    """What `SplitRecords.add_chunk` takes of a chunk; records as the store gives them."""
+    """Columns of a chunk for `SplitRecords.add_chunk`; records as the store returns them."""
 
     splits: Int32s
     events: Int64s
@@ -372,7 +372,7 @@ def _times_in_order(
     generator: GeneratorSpec,
     interval_ms: int,
 ) -> _TimesBySplit:
-    """The times of all chunks of a log whose rows have no positions, as those of one chunk in order of arrival."""
+    """Return the times of all chunks of a log whose rows have no positions, as of one chunk in order of arrival."""
     cells = Cells()
     for chunk, splits in chunks:
         n_records = chunk.times.times["n_records"]

@@ -48,7 +48,7 @@ class PlacedTimes:
     timestamp_ms: Int64s
 
     def by_split(self) -> Iterator[tuple[int, PlacedTimes]]:
-        """The events of each split, by its number."""
+        """Yield the events of each split, by its number."""
         if len(self.split) == 0:
             return
         ordered = self
@@ -61,7 +61,7 @@ class PlacedTimes:
 
     @classmethod
     def concatenate(cls, parts: list[PlacedTimes]) -> PlacedTimes:
-        """All rows of the parts, one part after the other."""
+        """Return all rows of the parts, one part after the other."""
         none = cls(np.empty(0, np.int32), *(np.empty(0, np.int64) for _ in range(3)))
         held = [none, *parts]
         return cls(*(np.concatenate([getattr(part, column.name) for part in held]) for column in fields(cls)))
@@ -80,13 +80,13 @@ class ElementPass:
     interval_ms : int
         The auto-watermark interval.
     time_plane : TimePlane
-        Of the columnar pass; there is an event in the replay.
+        Time plane of the columnar pass; there is an event in the replay.
     splits : iterable of int
         Numbers of the splits.
     run_rows : int
         Most emissions of a run.
     cut : TimeCut or None
-        Where the log is resumed from a checkpoint; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, or None for its start.
     stops : bool
         Whether the job stops with a checkpoint.
 
@@ -135,7 +135,7 @@ class ElementPass:
         Raises
         ------
         UserCodeError
-            If a generator raises, or emits what is no watermark.
+            If a generator raises, or emits something other than a watermark.
         """
         if self._unordered is not None:
             self._unordered.append(events)
@@ -162,7 +162,7 @@ class ElementPass:
         Raises
         ------
         UserCodeError
-            If a generator raises, or emits what is no watermark.
+            If a generator raises, or emits something other than a watermark.
         """
         if self._unordered:
             events, self._unordered = PlacedTimes.concatenate(self._unordered), []
@@ -177,11 +177,11 @@ class ElementPass:
         yield from self._take()
 
     def states(self) -> SplitStates:
-        """Where the operators of these splits stand, if the job stops with a checkpoint; after `finish`."""
+        """Return where the operators of these splits stand, if the job stops with a checkpoint; after `finish`."""
         return SplitStates(list(self._states), list(self._states.values()))
 
     def _runs_after(self, split: int) -> list[Emissions]:
-        """What is held, if it is enough for a run now that this split may have emitted."""
+        """Return what is held, if it is enough for a run now that this split may have emitted."""
         n_held = len(self._operators[split].emissions)
         self._n_held += n_held - self._held.get(split, 0)
         self._held[split] = n_held
@@ -195,7 +195,7 @@ class ElementPass:
 
 
 def read_placed_times(timed_log: TimedLog, time_plane: TimePlane, chunk: Chunk) -> Iterator[PlacedTimes]:
-    """The times of a chunk's events, batch by batch.
+    """Yield the times of a chunk's events, batch by batch.
 
     Raises
     ------
@@ -217,16 +217,16 @@ def with_emissions(
     cut: TimeCut | None = None,
     states: Sequence[SplitStates] = (),
 ) -> TimePlane:
-    """The time plane of the columnar pass, with the timeline that the emissions of all splits make.
+    """Return the time plane of the columnar pass, with the timeline that the emissions of all splits make.
 
     Parameters
     ----------
     time_plane : TimePlane
     runs : EmissionRuns
     cut : TimeCut or None
-        Where the log is resumed from a checkpoint; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, or None for its start.
     states : sequence of SplitStates
-        Of all splits, if the job stops with a checkpoint.
+        States of all splits, if the job stops with a checkpoint.
     """
     splits = len(time_plane.split_values)
     merged = ValveTimeline(max(1, splits))
@@ -257,7 +257,7 @@ def with_emissions(
 
 
 def _restored_states(cut: TimeCut, split_values: Sequence[Any]) -> list[SplitState | None]:
-    """Where the operators of these splits stood; None of a new one."""
+    """Return where the operators of these splits stood; None of a new one."""
     names = "unseen", "watermark_ms", "operator_idle"
     columns = [cut.column(name, split_values).tolist() for name in names]
     generators = dict(zip(cut.split_values, cut.generators or (), strict=False))
@@ -289,11 +289,11 @@ def run_element_pass(
     timed : TimedLog
         Its strategy has a generator of its own.
     time_plane : TimePlane
-        Of the columnar pass.
+        Time plane of the columnar pass.
     chunks : iterable of Chunk
         All chunks, in log order.
     cut : TimeCut or None
-        Where the log is resumed from a checkpoint; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, or None for its start.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def run_element_pass(
     Raises
     ------
     UserCodeError
-        If a generator raises, or emits what is no watermark; names split, position and timestamp.
+        If a generator raises, or emits something else than a watermark; names split, position and timestamp.
     SourceError
         If the log has changed since the columnar pass.
     """

@@ -1,4 +1,4 @@
-"""What the operators of splits emit, element by element, and its order."""
+"""Emissions of the operators of splits, element by element, and their order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROW_INTEGERS = 4
 
 
 class EmissionCause(IntEnum):
-    """Why an operator emitted; at one clock, what events cause comes first."""
+    """Cause of an emission; at one clock, emissions for events come first."""
 
     EVENT = 0
     TICK = 1
@@ -39,9 +39,9 @@ class SplitEmissions:
     ----------
     cause : EmissionCause
     clock_ms : int
-        What the replay clock shows: the arrival of the event, the tick, the last arrival.
+        Time of the replay clock: the arrival of the event, the tick, the last arrival.
     position : int
-        Of the event in its split; 0 where no event is the cause.
+        Position of the event in its split; 0 if no event is the cause.
     """
 
     def __init__(self) -> None:
@@ -71,11 +71,11 @@ class SplitEmissions:
         self._rows.extend((self.clock_ms, self.position << 4 | self.cause << 2 | kind, timestamp_ms))
 
     def __len__(self) -> int:
-        """How many have been taken since `take`."""
+        """Return how many have been taken since `take`."""
         return len(self._rows) // 3
 
     def take(self) -> Int64s:
-        """Those since the last call, in their order.
+        """Return those since the last call, in their order.
 
         Returns
         -------
@@ -112,22 +112,22 @@ class Emissions:
         return cls(np.stack(columns, axis=1)).in_order()
 
     def in_order(self) -> Emissions:
-        """The rows in order; what one event or tick makes a split emit keeps its own."""
+        """Return the rows in order; what one event or tick makes a split emit keeps its own."""
         clock, cause_and_split, position_and_kind, _ = self.rows.T
         return Emissions(self.rows[np.lexsort((position_and_kind >> 2, cause_and_split, clock))])
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self.rows)
 
     @property
     def clock_ms(self) -> Int64s:
-        """What the replay clock showed."""
+        """Return what the replay clock showed."""
         return self.rows[:, 0]
 
     @property
     def by_event(self) -> npt.NDArray[np.bool_]:
-        """Whether an event was the cause."""
+        """Return whether an event was the cause."""
         by_event: npt.NDArray[np.bool_] = (self.rows[:, 1] >> 32) == EmissionCause.EVENT
         return by_event
 
@@ -138,7 +138,7 @@ class Emissions:
 
     @property
     def position(self) -> Int64s:
-        """Of the event that was the cause; else 0."""
+        """The position of the event that was the cause; otherwise 0."""
         return self.rows[:, 2] >> 2
 
     @property
@@ -148,16 +148,16 @@ class Emissions:
 
     @property
     def timestamp_ms(self) -> Int64s:
-        """Of a watermark; else 0."""
+        """The timestamp of a watermark; otherwise 0."""
         return np.ascontiguousarray(self.rows[:, 3])
 
     def to_ipc(self) -> bytes:
-        """The emissions as an Arrow IPC stream."""
+        """Return the emissions as an Arrow IPC stream."""
         return write_columns("Emissions", {}, {"rows": self.rows.ravel()})
 
     @classmethod
     def from_ipc(cls, data: bytes) -> Emissions:
-        """The emissions that `to_ipc` wrote; a DataError if these bytes are something else."""
+        """Return the emissions that `to_ipc` wrote; a DataError if these bytes are something else."""
         _, columns = read_columns("Emissions", data)
         return cls(columns["rows"].to_numpy().reshape(-1, ROW_INTEGERS))
 
@@ -171,7 +171,7 @@ RUN_ROWS = 1 << 19
 
 @dataclass
 class _Run:
-    """How far a run has been read: `read` of its rows, of which `rows` have not gone on yet."""
+    """Progress of reading a run: `read` of its rows, of which `rows` were not yielded yet."""
 
     number: int
     stored: int
@@ -182,7 +182,7 @@ class _Run:
 
     @property
     def bound(self) -> Place | None:
-        """What precedes this has been read; None if all has."""
+        """Return the place before which all emissions have been read, or None if all have."""
         if self.read == self.n_rows:
             return None
         return _place(self.rows[-1]) if len(self.rows) else self.first
@@ -194,7 +194,7 @@ class EmissionRuns:
     Parameters
     ----------
     memory_bytes : int
-        Of runs that are kept in memory; if there are more they go to a temporary file.
+        Size of the runs that are kept in memory; further runs go to a temporary file.
     buffer_rows : int
         Emissions that are read from that file at once, of all runs together.
     """
@@ -227,7 +227,7 @@ class EmissionRuns:
             )
 
     def in_order(self) -> Iterator[Emissions]:
-        """All emissions, once.
+        """Yield all emissions, once.
 
         Raises
         ------
@@ -267,7 +267,7 @@ class EmissionRuns:
         run.read = stop
 
     def close(self) -> None:
-        """Give back memory and file."""
+        """Release memory and file."""
         self._store.close()
 
 
@@ -277,7 +277,7 @@ def _place(row: Int64s) -> Place:
 
 
 def _rows_before(rows: Int64s, place: Place) -> int:
-    """How many of the rows, which are in order, precede a place; not those at it."""
+    """Return how many of the rows, which are in order, precede a place; not those at it."""
     start, stop = 0, len(rows)
     for column, value in enumerate(place):
         values = rows[start:stop, column]

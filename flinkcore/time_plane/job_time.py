@@ -64,19 +64,19 @@ class OperatorStreams:
 
 @dataclass(frozen=True)
 class JobStreams:
-    """Which logs and operators come to each operator of a job.
+    """Logs and operators that are the inputs of each operator of a job.
 
     Parameters
     ----------
     operators : tuple of OperatorStreams
-        Each behind those whose results it takes.
+        Operators, each after those whose results it takes.
     """
 
     operators: tuple[OperatorStreams, ...]
 
     @property
     def is_chain(self) -> bool:
-        """Whether the first operator takes all logs, and each other one only what one operator gives."""
+        """Return whether the first operator takes all logs, and each other one only what one operator gives."""
         return not any(
             any(each.logs for each in one.inputs) or sum(len(each.operators) for each in one.inputs) > 1
             for one in self.operators[1:]
@@ -92,7 +92,7 @@ class ReplayTime:
     timeline : Timeline
         The watermarks of all inputs combined.
     last_arrival_ms : int or None
-        Of all logs; None: there is no event.
+        Last arrival of all logs, or None without events.
     first_splits : list of int
         Number of the first split of each log.
     second_from : int
@@ -106,23 +106,23 @@ class ReplayTime:
 
 
 class JobTime:
-    """What follows from the time planes of all logs of a job.
+    """Times of a job, derived from the time planes of all its logs.
 
     Parameters
     ----------
     streams
         Which logs and operators come to each operator.
     time_planes
-        Of each log, as `combine_logs` makes them.
+        Time planes of each log, as `combine_logs` makes them.
     cuts
-        Where each log is resumed from a checkpoint; none: they start anew.
+        Cut at which each log resumes from a checkpoint; empty if they start at their beginning.
 
     Attributes
     ----------
     first_splits : list of int
         Number of the first split of each log, and how many splits there are in all.
     last_arrival_ms : int or None
-        Of all logs; None: there is no event.
+        Last arrival of all logs, or None without events.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class JobTime:
         return int(self.first_splits[of_second[0] if of_second else -1])
 
     def cuts(self) -> list[TimeCut]:
-        """Where the logs end, if the job stops with a checkpoint; none if it does not."""
+        """Return where the logs end, if the job stops with a checkpoint; none if it does not."""
         if any(time_plane.cut is None for time_plane in self.time_planes):
             return []
         operator_ms = self._outputs[0].final_watermark_ms
@@ -175,7 +175,7 @@ class JobTime:
         return StreamStart(cut.watermark_ms, cut.is_idle(self.time_planes[number].split_values))
 
     def _restored_ms(self, number: int) -> tuple[int, ...]:
-        """What an operator has passed on last before the logs, and what its inputs had."""
+        """Return what an operator has passed on last before the logs, and what its inputs had."""
         streams = self._streams.operators[number]
         if not self._cuts:
             return (MIN_TIMESTAMP,) * (1 + len(streams.inputs))
@@ -207,12 +207,12 @@ class JobTime:
 
     @property
     def _inputs(self) -> list[list[Stream]]:
-        """What comes to the inputs of each operator; all together, if it unites them."""
+        """Return what comes to the inputs of each operator; all together, if it unites them."""
         return self._inputs_and_outputs[0]
 
     @property
     def _outputs(self) -> list[Stream]:
-        """What each operator meets, and passes on when it has done what that is the cause of."""
+        """Return what each operator meets, and passes on when it has done what that is the cause of."""
         return self._inputs_and_outputs[1]
 
     @cached_property
@@ -245,12 +245,12 @@ class JobTime:
 
     @property
     def _has_restored_watermark(self) -> bool:
-        """Whether some operator had a watermark before the logs: then all count the step that stands for it."""
+        """Return whether some operator had a watermark before the logs: then all count the step that stands for it."""
         starts = [stream.start for stream in self._outputs]
         return any(start is not None and start.watermark_ms != MIN_TIMESTAMP for start in starts)
 
     def replay_times(self) -> list[ReplayTime]:
-        """The time as each operator sees it."""
+        """Return the time as each operator sees it."""
         return [
             ReplayTime(timeline, self.last_arrival_ms, self.first_splits, self._second_from(streams))
             for timeline, streams in zip(self.timelines, self._streams.operators, strict=True)

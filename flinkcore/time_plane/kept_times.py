@@ -44,7 +44,7 @@ class KeptBatch:
         return self.offsets.nbytes + self.packed_arrivals.nbytes + self.packed_timestamps.nbytes
 
     def times(self, there: TimeColumns) -> TimesBySplit:
-        """The times that were packed, in those columns."""
+        """Return the times that were packed, in those columns."""
         events = int(self.offsets[-1])
         arrivals, timestamps = there.of(events)[:, :events]
         unpacked_integers(self.packed_arrivals, arrivals)
@@ -60,7 +60,7 @@ class KeptChunk:
     ----------
     batches
     filtered, rejected
-        How many other rows the chunk has.
+        Numbers of other rows of the chunk.
     """
 
     batches: list[KeptBatch]
@@ -107,5 +107,5 @@ class KeptTimes:
                 self._chunks[index] = None
 
     def chunk(self, index: int) -> KeptChunk | None:
-        """The times of a chunk; None: they are not kept, and it must be read again."""
+        """Return the times of a chunk, or None if they are not kept, so that it must be read again."""
         return self._chunks.get(index)

@@ -16,7 +16,7 @@ One log is one source of one group, and each of its splits a subtask of it, alig
 - Where the job stops with a checkpoint, paused splits stay paused. What waits is in the checkpoint, and the next log
   reads it when it resumes the split.
 
-Who is ahead depends on nothing but the log and the settings, and so does every result.
+The lead of a split depends only on the log and the settings, and so does every result.
 
 Notes
 -----
@@ -45,7 +45,7 @@ NOT_READ: Final = MAX_TIMESTAMP
 
 
 def summary_interval_ms(interval_ms: int, alignment: WatermarkAlignmentParams | None) -> int:
-    """The interval of chunk summaries, which ends at every tick and at every update.
+    """Return the interval of chunk summaries, which ends at every tick and at every update.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def summary_interval_ms(interval_ms: int, alignment: WatermarkAlignmentParams | 
 
 @dataclass(frozen=True, eq=False)
 class PausedSpans:
-    """When which split was paused, by split and clock.
+    """Spans for which splits were paused, by split and clock.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ class PausedSpans:
 
     @property
     def are_none(self) -> bool:
-        """Whether no split was paused."""
+        """Return whether no split was paused."""
         return not len(self.split)
 
     @property
     def outlast_log(self) -> bool:
-        """Whether some split is still paused where the log ends, and its events wait for another one."""
+        """Return whether some split is still paused where the log ends, and its events wait for another one."""
         return NOT_READ in self.read_ms
 
     @classmethod
@@ -92,12 +92,12 @@ class PausedSpans:
         return cls(*(np.empty(0, np.int64) for _ in range(4)))
 
     def of(self, split: int) -> list[tuple[int, int]]:
-        """When the split of this number was paused: (from, to) in ms of the replay clock."""
+        """Return when the split of this number was paused: (from, to) in ms of the replay clock."""
         spans = np.flatnonzero(self.split == split)
         return list(zip(self.from_ms[spans].tolist(), self.to_ms[spans].tolist(), strict=True))
 
     def total_ms(self, splits: int) -> Int64s:
-        """How long each of so many splits was paused in all."""
+        """Return how long each of so many splits was paused in all."""
         total = np.zeros(splits, np.int64)
         np.add.at(total, self.split, self.to_ms - self.from_ms)
         return total

@@ -14,7 +14,7 @@ class RecordStore:
     Parameters
     ----------
     memory_bytes : int
-        How much is kept in memory; with the array that exceeds it all go to the file.
+        Size that is kept in memory; with the array that exceeds it all arrays go to the file.
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -52,7 +52,7 @@ class RecordStore:
         return None if self._file is None else self._file.fileno()
 
     def place(self, number: int) -> Int64s | int:
-        """The array with this number, or its offset in the file in bytes."""
+        """Return the array with this number, or its offset in the file in bytes."""
         return self._places[number]
 
     def values(self, number: int, start: int, stop: int) -> Int64s:
@@ -72,7 +72,7 @@ class RecordStore:
         return found
 
     def close(self) -> None:
-        """Give back memory and file."""
+        """Release memory and file."""
         self._places = []
         if self._file is not None:
             self._file.close()

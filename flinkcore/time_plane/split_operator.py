@@ -33,7 +33,7 @@ class SplitState:
     Parameters
     ----------
     generator : object
-        What the generator holds; with an idleness what `WatermarksWithIdleness` does.
+        State of the generator, or with an idle timeout that of `WatermarksWithIdleness`.
     unseen : bool
         Whether there were events since its last periodic call.
     watermark_ms : int
@@ -64,7 +64,7 @@ class SplitStates:
 
     @classmethod
     def concatenate(cls, parts: Sequence[SplitStates]) -> SplitStates:
-        """The operators of all parts, by number."""
+        """Return the operators of all parts, by number."""
         found = sorted(
             ((split, state) for part in parts for split, state in zip(part.splits, part.states, strict=True)),
             key=lambda entry: entry[0],
@@ -73,7 +73,7 @@ class SplitStates:
 
     @property
     def generators(self) -> list[Any]:
-        """What the generators hold."""
+        """Return what the generators hold."""
         return [state.generator for state in self.states]
 
     @property
@@ -86,7 +86,7 @@ class SplitStates:
         }
 
     def to_ipc(self) -> bytes:
-        """The states as an Arrow IPC stream.
+        """Return the states as an Arrow IPC stream.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class SplitStates:
 
     @classmethod
     def from_ipc(cls, data: bytes) -> SplitStates:
-        """The states that `to_ipc` wrote."""
+        """Return the states that `to_ipc` wrote."""
         with pa.ipc.open_stream(data) as reader:
             batch = reader.read_next_batch()
         table = CheckpointTable(batch, json.loads(batch.schema.metadata[_SHAPES]), {})
@@ -136,12 +136,12 @@ class SplitOperator:
     strategy : WatermarkStrategy
         Its generator and its idleness.
     split : object
-        Value of the split column; None: the log has one split only.
+        Value of the split column, or None if the log has a single split.
     clock : TickClock
     held : HeldGenerators
-        Those of the other splits.
+        Generators of the other splits.
     restored : SplitState or None
-        Where the split's operator stood; None: it is opened now.
+        State of the split's operator in the checkpoint, or None if it is opened now.
 
     Raises
     ------
@@ -205,7 +205,7 @@ class SplitOperator:
         Raises
         ------
         UserCodeError
-            If the generator raises, or emits what is no watermark.
+            If the generator raises, or emits something other than a watermark.
         """
         place = self.emissions
         on_event, output = self._generator.on_event, self._output
@@ -231,7 +231,7 @@ class SplitOperator:
         Raises
         ------
         UserCodeError
-            If the generator raises, or emits what is no watermark.
+            If the generator raises, or emits something other than a watermark.
         """
         self._call_before(self._clock.end_of_ticks_ms)
         self._call(self._clock.last_arrival_ms, EmissionCause.END_OF_LOG)
@@ -242,7 +242,7 @@ class SplitOperator:
         Raises
         ------
         UserCodeError
-            If the generator raises, or emits what is no watermark.
+            If the generator raises, or emits something other than a watermark.
         UnsupportedOperationError
             If it has no snapshots.
         """
@@ -291,6 +291,6 @@ def own_generator(
     split: str | None = None,
     held: HeldGenerators | None = None,
 ) -> WatermarkGenerator[Any]:
-    """A generator of a copy of the strategy, without its idleness; parameters as of `create_watermark_generator`."""
+    """Return a generator of a copy of the strategy without its idleness; parameters of `create_watermark_generator`."""
     own = copied_strategy(replace(strategy, idleness_ms=None, timestamp_column=None))
     return own.create_watermark_generator(clock, split, held)

@@ -23,12 +23,12 @@ Kinds = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class StreamStart:
-    """What a stream that is resumed from a checkpoint has emitted last.
+    """Last emission of a stream that resumes from a checkpoint.
 
     Parameters
     ----------
     watermark_ms : int
-        -2**63 if there was none.
+        Last watermark, in ms since the epoch; -2**63 before the first.
     is_idle : bool
     """
 
@@ -48,7 +48,7 @@ class Stream:
     watermark_ms : numpy.ndarray of int64, shape (n,)
         0 where it is a status.
     start : StreamStart or None
-        None: it begins with its logs.
+        Last emission before the logs, or None if the stream begins with them.
     """
 
     cause: Int64s
@@ -58,7 +58,7 @@ class Stream:
 
     @property
     def is_watermark(self) -> npt.NDArray[np.bool_]:
-        """Which are watermarks; shape (n,)."""
+        """Return which are watermarks; shape (n,)."""
         return np.asarray(self.kind == WATERMARK_KIND)
 
     @property
@@ -67,12 +67,12 @@ class Stream:
 
     @property
     def final_watermark_ms(self) -> int:
-        """The last watermark; -2**63 if there was none."""
+        """The last watermark; -2**63 before the first."""
         watermarks = self.watermark_ms[self.is_watermark]
         return int(watermarks[-1]) if len(watermarks) else self._started_ms
 
     def watermarks_at(self, causes: Int64s) -> Int64s:
-        """Return the watermark behind each of some causes, which are in order and have all of its watermarks."""
+        """Return the watermark after each of some causes, which are in order and include all that raise it."""
         rises = np.full(len(causes), self._started_ms)
         at = self.is_watermark
         rises[np.searchsorted(causes, self.cause[at])] = self.watermark_ms[at]
@@ -81,7 +81,7 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class LogStreams:
-    """What all logs of a job emit, in total order.
+    """Emissions of all logs of a job, in total order.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class LogStreams:
         The places of all watermarks and statuses, as those of the steps of a timeline, with splits numbered over all
         logs. Those of several logs at one tick come in the order of the logs.
     streams : list of Stream
-        Of each log.
+        Streams of each log.
     """
 
     clock_ms: Int64s
@@ -104,16 +104,16 @@ class LogStreams:
         first_splits: Sequence[int],
         starts: Sequence[StreamStart | None],
     ) -> LogStreams:
-        """What logs emit, but for what they have emitted before, and the end of time.
+        """Return what logs emit, but for what they have emitted before, and the end of time.
 
         Parameters
         ----------
         time_planes
-            Of each log.
+            Time planes of each log.
         first_splits
             Number of the first split of each log.
         starts
-            Of each log.
+            Starts of each log.
         """
         emitted = [
             _emitted(time_plane, first_split, start)
@@ -151,7 +151,7 @@ def _emitted(
 
 
 def merged_by_valve(channels: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP) -> Stream:
-    """What a union of streams has: each is a channel of one valve.
+    """Return what a union of streams has: each is a channel of one valve.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def merged_by_valve(channels: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP
 
 
 def combined_by_operator(inputs: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP) -> Stream:
-    """What an operator with several inputs has, and passes on: the least watermark of those that are not idle.
+    """Return what an operator with several inputs has, and passes on: the least watermark of those that are not idle.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def combined_by_operator(inputs: Sequence[Stream], restored_ms: int = MIN_TIMEST
 def _merged(
     streams: Sequence[Stream], restored_ms: int
 ) -> tuple[Stream, npt.NDArray[np.int32], tuple[list[int], list[bool]]]:
-    """What all streams emit by its cause, of one cause by stream; the number of the stream of each; their starts."""
+    """Return what all streams emit, sorted by cause and then by stream; the stream of each; and their starts."""
     number = np.repeat(np.arange(len(streams), dtype=np.int32), [len(stream.cause) for stream in streams])
     cause = np.concatenate([stream.cause for stream in streams])
     order = np.argsort(cause, kind="stable")

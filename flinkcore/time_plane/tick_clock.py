@@ -18,7 +18,7 @@ class TickClock:
     interval_ms : int
         The auto-watermark interval; 0: no ticks.
     first_arrival_ms, last_arrival_ms : int
-        Of all splits.
+        First and last arrival of all splits.
     restored_opened_ms, stopped_ms : int or None
         Where the log is resumed from a checkpoint: its opening, and the last arrival before. Ticks up to there are
         done, but not one at that arrival.
@@ -32,7 +32,7 @@ class TickClock:
 
     @property
     def opened_ms(self) -> int:
-        """When all operators are opened: one interval before the first tick that sees an event of the log."""
+        """Return when all operators are opened: one interval before the first tick that sees an event of the log."""
         if self.restored_opened_ms is not None:
             return self.restored_opened_ms
         if self.interval_ms == 0:
@@ -40,7 +40,7 @@ class TickClock:
         return -(-self.first_arrival_ms // self.interval_ms) * self.interval_ms - self.interval_ms
 
     def ticks_of(self, arrivals_ms: Int64s) -> Int64s:
-        """The first tick that sees each event; without ticks the opening."""
+        """Return the first tick that sees each event; without ticks the opening."""
         if self.interval_ms == 0:
             return np.full(len(arrivals_ms), self.opened_ms)
         return -(-arrivals_ms // self.interval_ms) * self.interval_ms

@@ -16,7 +16,7 @@ is idle. With both logs at once it would have held it back from the start.
 A replay of several logs is cut after the last event of them all, so that all of their cuts have one last arrival. A log
 without splits so far has a split None, as long as it has no other: it holds its replay back as one split does.
 
-What waits for a paused split lies on both sides: its rows and arrivals are counted here, its events are those of
+Waiting events of a paused split lie on both sides: rows and arrivals are counted here, the events are those of
 `flinkcore.log.waiting_rows`, and what the generator has seen ends at the pause.
 """
 
@@ -57,7 +57,7 @@ _NEW_ALIGNED_SPLIT: Final = {
     "sample_ms": MIN_TIMESTAMP,
     "earlier_sample_ms": MIN_TIMESTAMP,
 }
-"""What a table has besides, unless no split differs from this."""
+"""Further columns of a table, unless no split differs from these values."""
 
 _NEW: Final = _NEW_SPLIT | _NEW_ALIGNED_SPLIT
 
@@ -73,17 +73,17 @@ class TimeCut:
     opened_ms : int or None
         When the operators of the splits were opened; None if there was no event.
     watermark_ms : int
-        What the valve has emitted last; -2**63 before the first.
+        Last watermark that the valve has emitted; -2**63 before the first.
     split_values : list
         The values of the split column, in split order.
     columns : dict of str to numpy.ndarray of int64, shape (n_splits,)
         `rows`, those of the split so far; `last_arrival_ms`, their running maximum, -2**63 without events;
         `recorded_arrival_ms`, that of the last event; and the columns of `flinkcore._native.timeline`.
     generators : list or None
-        What the splits' generators hold, by `WatermarkGenerator.snapshot_state`; None: they are those of the columns.
+        States of the splits' generators, by `WatermarkGenerator.snapshot_state`, or None for those of the columns.
     input_watermark_ms, operator_watermark_ms : int
-        Where the log is one of several: what the valve of all logs of the same input has emitted last, and what the
-        operator behind has.
+        If the log is one of several: last watermarks of the valve of all logs of the same input, and of the operator
+        after it.
     later_operators_ms : tuple of tuple of int
         Where later operators do not take all of what one operator gives, and nothing else: the watermark of each of
         them, and those of its inputs.
@@ -109,27 +109,27 @@ class TimeCut:
 
     @classmethod
     def of_no_split(cls) -> dict[str, Int64s]:
-        """The columns of a log without splits, but for what its operator holds."""
+        """Return the columns of a log without splits, but for what its operator holds."""
         return cls.before_all().columns_of([None])
 
     @property
     def has_splits(self) -> bool:
-        """Whether there was a row of a split, also one that was filtered out."""
+        """Return whether there was a row of a split, also one that was filtered out."""
         return self.split_values != [None] or bool(self.columns["rows"].any())
 
     @property
     def step(self) -> tuple[int, int] | None:
-        """The step of a timeline that stands for all before the cut: its clock and watermark; None: no watermark."""
+        """The step of a timeline that stands for all before the cut: clock and watermark, or None without one."""
         if self.last_arrival_ms is None or self.watermark_ms == MIN_TIMESTAMP:
             return None
         return self.last_arrival_ms - 1, self.watermark_ms
 
     def is_idle(self, split_values: Sequence[Any]) -> bool:
-        """Whether all of these splits are idle; new ones are active."""
+        """Return whether all of these splits are idle; new ones are active."""
         return bool(self.column("channel_idle", split_values or [None]).all())
 
     def column(self, name: str, split_values: Sequence[Any]) -> Int64s:
-        """A column for these splits, of which some may be new."""
+        """Return a column for these splits, of which some may be new."""
         numbers = {value: number for number, value in enumerate(self.split_values)}
         # A new channel stands where the valve stands, and so holds it back.
         new = self.watermark_ms if name == "channel_ms" else _NEW[name]
@@ -139,11 +139,11 @@ class TimeCut:
         )
 
     def columns_of(self, split_values: Sequence[Any]) -> dict[str, Int64s]:
-        """All columns, for these splits."""
+        """Return all columns, for these splits."""
         return {name: self.column(name, split_values) for name in _NEW}
 
     def operators(self, split_values: Sequence[Any]) -> dict[str, Any]:
-        """What `restore_split_merge` takes, for these splits; there was an event."""
+        """Return what `restore_split_merge` takes, for these splits; there was an event."""
         return self.columns_of(split_values) | {"opened_ms": self.opened_ms, "output_ms": self.watermark_ms}
 
     def check_goes_on(self, split_values: Sequence[Any], least_arrival_ms: Int64s, events: Int64s) -> None:
@@ -154,7 +154,7 @@ class TimeCut:
         split_values : sequence of object
             In split order.
         least_arrival_ms, events : numpy.ndarray of int64, shape (n_splits,)
-            Of the next log: the least of the recorded arrivals of a split, and how many events it has.
+            Least recorded arrival of each split in the next log, and its number of events.
 
         Raises
         ------
@@ -182,14 +182,14 @@ class TimeCut:
             )
 
     def _last_split(self, split_values: Sequence[Any]) -> int:
-        """The first split that may have an event at the last arrival."""
+        """Return the first split that may have an event at the last arrival."""
         if self.beside_last:
             return 0 if self.beside_last > 0 else len(split_values)
         ends = self.column("last_arrival_ms", split_values)
         return int(np.flatnonzero(ends == self.last_arrival_ms)[-1])
 
     def to_table(self) -> CheckpointTable:
-        """The cut as a table of a checkpoint.
+        """Return the cut as a table of a checkpoint.
 
         Raises
         ------
@@ -216,12 +216,12 @@ class TimeCut:
 
     @classmethod
     def of_table(cls, table: CheckpointTable) -> TimeCut:
-        """The cut of a table.
+        """Return the cut of a table.
 
         Raises
         ------
         SchemaError
-            If it is no such table, or one of its values contradicts another.
+            If the table is of another kind, or one of its values contradicts another.
         """
         has_generators = "generator" in table.shapes
         names = _NEW if "paused" in table.batch.schema.names else _NEW_SPLIT
@@ -302,7 +302,7 @@ class TimeCut:
 
 
 def cuts_of_one_replay(cuts: Sequence[TimeCut]) -> tuple[TimeCut, ...]:
-    """The cuts of all logs of a replay, in their order, each of which knows where the last event is.
+    """Return the cuts of all logs of a replay, in their order, each of which knows where the last event is.
 
     Raises
     ------

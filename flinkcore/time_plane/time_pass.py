@@ -46,7 +46,7 @@ class TimePass:
     timed
         The log.
     cut
-        Where the log is resumed from a checkpoint; None: it starts anew.
+        Cut at which the log resumes from a checkpoint, or None for its start.
     stops
         Whether the job stops with a checkpoint.
     """
@@ -64,17 +64,17 @@ class TimePass:
 
     @property
     def rate(self) -> ArrivalRate | None:
-        """Where the log records no arrivals: how they follow from positions."""
+        """Return where the log records no arrivals: how they follow from positions."""
         log = self.timed.log
         return ArrivalRate(log.rate, log.arrival_start_ms) if log.arrival is None else None
 
     @property
     def counts_rows(self) -> bool:
-        """Whether arrivals follow from how many rows of a split lie in the chunks before."""
+        """Return whether arrivals follow from how many rows of a split lie in the chunks before."""
         return self.rate is not None and not self.timed.log.by_arrival
 
     def reader(self) -> EventReader:
-        """A reader of the time columns."""
+        """Return a reader of the time columns."""
         return self.timed.reader(None, is_placed=False)
 
     def known_counts(self, chunk: Chunk) -> ChunkCounts | None:
@@ -94,7 +94,7 @@ class TimePass:
     def builder(
         self, chunk: Chunk, bases: dict[int, dict[object, int]] | None, warnings: list[str]
     ) -> ChunkTimesBuilder:
-        """What summarises a chunk batch by batch; its file's warnings are complete when the batches are."""
+        """Return what summarises a chunk batch by batch; its file's warnings are complete when the batches are."""
         rows_before = None if bases is None else bases[chunk.index]
         if self.timed.log.by_arrival:
             rows_before = self._rows_before_log()
@@ -126,7 +126,7 @@ class TimePass:
         return dict(zip(self.cut.split_values, self.cut.columns["rows"].tolist(), strict=True))
 
     def combine(self, times: Iterable[ChunkTimes], replay_range: tuple[int, int] | None = None) -> TimePlane:
-        """The time plane of all chunks; see `flinkcore.time_plane.combine_times.combine`.
+        """Return the time plane of all chunks; see `flinkcore.time_plane.combine_times.combine`.
 
         Warns of files that may be cut or empty, of doubtful units, and of arrivals out of order: not everyone who takes
         the results looks at the report.
@@ -134,7 +134,7 @@ class TimePass:
         Parameters
         ----------
         times
-            Of all chunks of the log.
+            Times of all chunks of the log.
         replay_range
             The first and the last arrival of a replay of several logs, once the logs have been combined alone.
 
@@ -184,7 +184,7 @@ def summarised_together(
     passes
         Over the log, one for each way.
     chunk
-        Of the log.
+        A chunk of the log.
     bases
         For each pass, as of `TimePass.summarise`.
     kept
@@ -221,15 +221,15 @@ def time_planes_of(
     Parameters
     ----------
     logs
-        Of the job.
+        Logs of the job.
     chunks
         All chunks of each log.
     threads
-        How many chunks are read at once.
+        Number of chunks that are read at once.
     ways
         Numbers of the logs that are read together, as of `JobPlan`; none: each is read by itself.
     cuts
-        Where each log is resumed from a checkpoint; none: they start anew.
+        Cut at which each log resumes from a checkpoint; empty if they start at their beginning.
     waiting
         For each log the events of paused splits that wait in the checkpoint; none: of none.
     stops
@@ -254,19 +254,19 @@ def time_planes_of(
 
 
 def time_passes(logs: Sequence[TimedLog], cuts: Sequence[TimeCut], stops: bool) -> list[TimePass]:
-    """What reads the time columns of each log; parameters as of `time_planes_of`."""
+    """Return what reads the time columns of each log; parameters as of `time_planes_of`."""
     return [TimePass(timed, cuts[number] if cuts else None, stops) for number, timed in enumerate(logs)]
 
 
 def combine_logs(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes]]) -> list[TimePlane]:
-    """The time planes of logs that are replayed together: each lasts as long as all of them.
+    """Return the time planes of logs that are replayed together: each lasts as long as all of them.
 
     Parameters
     ----------
     passes
-        Of each log.
+        Time pass of each log.
     times
-        Of all chunks of each log.
+        Times of all chunks of each log.
     """
     time_planes = _combined(passes, times)
     for time_pass, time_plane in zip(passes, time_planes, strict=True):
@@ -305,7 +305,7 @@ def _combined(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes]])
 
 
 def by_way(summaries: Iterator[Sequence[ChunkTimes]], ways: int) -> list[Iterable[ChunkTimes]]:
-    """The summaries of each way of a log, from those of all ways of each chunk; held if there are several."""
+    """Return the summaries of each way of a log, from those of all ways of each chunk; held if there are several."""
     if ways == 1:
         return [(times for (times,) in summaries)]
     held = list(summaries)

@@ -36,7 +36,7 @@ class ReadTimes:
     kind : pyarrow.DataType
         Type of the column.
     column : str
-        What messages call it.
+        Name of the column in messages.
     is_computed : bool
         Whether that is the text of an expression.
     unit : {"s", "ms", "us", "ns"} or None

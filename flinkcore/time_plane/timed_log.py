@@ -43,7 +43,7 @@ class TimedLog:
 
     @property
     def is_by_element(self) -> bool:
-        """Whether the strategy has a generator of its own, which is called event by event."""
+        """Return whether the strategy has a generator of its own, which is called event by event."""
         return self.strategy.generator_supplier is not None
 
     def reader(self, columns: Sequence[str] | Literal["all"] | None, is_placed: bool = True) -> EventReader:
@@ -52,7 +52,7 @@ class TimedLog:
         Parameters
         ----------
         columns
-            Those needed of what `before` gives; None: only the timestamp.
+            Columns that are needed of the results of `before`, or None for the timestamp alone.
         is_placed
             Whether the positions of rows are needed where arrivals are recorded and only their content gives them.
         """

@@ -41,7 +41,7 @@ class Statuses:
     clock_ms : numpy.ndarray of int64, shape (n_statuses,)
         Non-decreasing.
     steps : numpy.ndarray of int64, shape (n_statuses,)
-        How many steps of the timeline come before.
+        Number of earlier steps of the timeline.
     idle : numpy.ndarray of int64, shape (n_statuses,)
         1: all splits are idle, 0: one is active again.
     split, position : numpy.ndarray of int64, shape (n_statuses,)
@@ -56,7 +56,7 @@ class Statuses:
 
     @classmethod
     def none(cls) -> Statuses:
-        """The log was always active."""
+        """Return the statuses of a log that was always active."""
         return cls(*(np.empty(0, np.int64) for _ in range(5)))
 
     @classmethod
@@ -67,16 +67,16 @@ class Statuses:
 
 @dataclass(frozen=True, eq=False)
 class Holders:
-    """Which split of a log holds the merged watermark where it is.
+    """Splits of a log that hold the merged watermark back.
 
     Parameters
     ----------
     clock_ms : numpy.ndarray of int64, shape (n_changes,)
         Increasing; from the tick on that comes after all events with arrival ≤ its clock.
     split : numpy.ndarray of int64, shape (n_changes,)
-        Of the splits that count, one with the least watermark; -1: none counts, for all are idle.
+        A split with the least watermark among those that count, or -1 if all are idle.
     lead_ms : numpy.ndarray of int64, shape (n_changes,)
-        How much higher the least watermark of the others that count is, in the mean over the time until the next
+        Mean lead of the least watermark of the others that count, over the time until the next
         change; a split that has no watermark yet lags by the time since the log began.
     """
 
@@ -86,11 +86,11 @@ class Holders:
 
     @classmethod
     def unknown(cls) -> Holders:
-        """Of a log whose watermarks do not come from ticks alone."""
+        """Return the holders of a log whose watermarks do not come from ticks alone."""
         return cls(*np.empty((3, 0), np.int64))
 
     def at(self, arrival_ms: Int64s) -> Int64s:
-        """The split at each arrival; -1: none, or none yet."""
+        """Return the split at each arrival; -1: none, or none yet."""
         return np.concatenate((np.array([-1]), self.split))[np.searchsorted(self.clock_ms, arrival_ms)]
 
 
@@ -107,8 +107,8 @@ class Timeline:
         Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
     watermark_ms : numpy.ndarray of int64, shape (n_steps,)
         Increasing. Where operators of a job share steps, one's watermark may stay the same at steps of the others.
-        The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, also where a generator has emitted that
-        watermark before; there is none if the job stops with a checkpoint. From a checkpoint on, the first is the
+        The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, even if a generator has emitted that
+        watermark before; it is missing if the job stops with a checkpoint. From a checkpoint on, the first is the
         watermark of that, just before its cut.
     split, position : numpy.ndarray of int64, shape (n_steps,)
         The event that made the step, which comes right after it, before later events with the same arrival;
@@ -128,12 +128,12 @@ class Timeline:
 
     @property
     def has_steps_of_events(self) -> bool:
-        """Whether some steps were made by events, and not by ticks."""
+        """Return whether some steps were made by events, and not by ticks."""
         return bool((self.split != AFTER_ALL_SPLITS).any())
 
     @classmethod
     def to_end_of_time(cls, clock_ms: Int64s, watermark_ms: Int64s, *places: Int64s) -> Timeline:
-        """The timeline of what generators have emitted, and of the end of the log after it.
+        """Return the timeline of what generators have emitted, and of the end of the log after it.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Timeline:
         first_step: tuple[int, int] | None,
         stops: bool,
     ) -> Timeline:
-        """The timeline of what generators have emitted after a cut and up to another one.
+        """Return the timeline of what generators have emitted after a cut and up to another one.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class Timeline:
         return f"{table}<small>{steps:,} step{'s' * (steps != 1)} before the end of the log</small>"
 
     def steps_done(self, restored_arrival_ms: int | None) -> int:
-        """How many steps were done before the log, which is resumed from a checkpoint after this arrival."""
+        """Return how many steps were done before the log, which is resumed from a checkpoint after this arrival."""
         if restored_arrival_ms is None:
             return 0
         return int(np.searchsorted(self.clock_ms[:1], restored_arrival_ms, side="left"))
@@ -210,14 +210,14 @@ class Timeline:
         position: Int64s,
         rows: npt.NDArray[np.uint32] | None = None,
     ) -> Int64s:
-        """How many steps lie before events in the total order.
+        """Return how many steps lie before events in the total order.
 
         Parameters
         ----------
         arrival_ms, split, position : numpy.ndarray of int64, int32 and int64, shape (n_rows,)
             Their places.
         rows : numpy.ndarray of uint32, shape (n,), or None
-            Those asked for, best in total order; None: all, as they lie.
+            Requested rows, best in total order, or None for all in the given order.
 
         Returns
         -------
@@ -227,12 +227,12 @@ class Timeline:
         return steps_before(self.clock_ms, self.split, self.position, arrival_ms, split, position, rows)
 
     def steps_before_timers(self, time_ms: Int64s) -> Int64s:
-        """How many steps lie before the processing-time timers due at these times: no tick of the same time does."""
+        """Return how many steps lie before the processing-time timers due at these times; ticks of that time do not."""
         split = np.full(len(time_ms), AFTER_ALL_SPLITS, np.int32)
         return self.steps_before(time_ms, split, np.zeros(len(time_ms), np.int64))
 
     def watermark_after(self, steps: Int64s) -> Int64s:
-        """The watermark in force after so many steps; -2**63 before the first."""
+        """Return the watermark in force after so many steps; -2**63 before the first."""
         return self._watermark_after[steps]
 
     def rises(self) -> Int64s:
@@ -247,23 +247,23 @@ class Timeline:
 
     @property
     def steps_before_end(self) -> int:
-        """How many steps come before the end of the log, which is the step after them unless the job stops."""
+        """Return how many steps come before the end of the log, which is the step after them unless the job stops."""
         return len(self.clock_ms) - int(MAX_TIMESTAMP in self.clock_ms[-1:])
 
     @property
     def watermark_before_end(self) -> int:
-        """The watermark in force when the log ends or the job stops; -2**63 if there was none."""
+        """The watermark in force when the log ends or the job stops; -2**63 before the first."""
         return int(self._watermark_after[self.steps_before_end])
 
     def end_ms(self, last_arrival_ms: int) -> int:
-        """What the replay clock shows at the end of a log with this last arrival, when all steps before it are done."""
+        """Return the replay clock at the end of a log with this last arrival, when all steps before it are done."""
         before = self.steps_before_end
         return max(last_arrival_ms, int(self.clock_ms[before - 1])) if before else last_arrival_ms
 
 
 @dataclass(frozen=True, eq=False)
 class SplitTimes:
-    """What is reported of the splits, in split order.
+    """Figures of the splits for reports, in split order.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ class SplitTimes:
     rows, events : numpy.ndarray of int64, shape (n_splits,)
         Rows before filters, and events after them.
     regressions : numpy.ndarray of int64, shape (n_splits,)
-        How often the recorded arrival went back from one event of the split to the next.
+        Number of times that the recorded arrival went back from one event of the split to the next.
     raised : numpy.ndarray of int64, shape (n_splits,)
         Least number of events for which the running maximum of the arrivals was taken: those recorded before an
         earlier event of their chunk, and all events of a chunk that was recorded before the chunks ahead of it.
@@ -280,7 +280,7 @@ class SplitTimes:
     min_timestamp_ms, max_timestamp_ms : numpy.ndarray of int64, shape (n_splits,)
         2**63 - 1 for the first and least, -2**63 for the last and greatest of a split without events.
     final_watermark_ms : numpy.ndarray of int64, shape (n_splits,)
-        The split's own last watermark before the end of time; -2**63 if there was none.
+        The split's own last watermark before the end of time; -2**63 before the first.
     idle_split, idle_from_ms, idle_to_ms : numpy.ndarray of int64, shape (n_spans,)
         Which split was idle when, by split and clock; one that is idle at the end is so up to the last
         arrival.
@@ -307,14 +307,14 @@ class SplitTimes:
         return int(self.first_arrival_ms[live].min()), int(self.last_arrival_ms[live].max())
 
     def idle_spans(self, split: int) -> list[tuple[int, int]]:
-        """When the split of this number was idle: (from, to) in ms of the replay clock."""
+        """Return when the split of this number was idle: (from, to) in ms of the replay clock."""
         spans = np.flatnonzero(self.idle_split == split)
         return list(zip(self.idle_from_ms[spans].tolist(), self.idle_to_ms[spans].tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkStarts:
-    """Where each split stands at the start of each of its chunks; entries are grouped by chunk.
+    """Position of each split at the start of each of its chunks; entries are grouped by chunk.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ class ChunkStarts:
     split : numpy.ndarray of int32, shape (n_entries,)
         Number of the split.
     base, arrival_ms : numpy.ndarray of int64, shape (n_entries,)
-        Rows of the split in the chunks before, and their maximum arrival (-2**63: there was none).
+        Rows of the split in the chunks before, and their maximum arrival (-2**63 before the first).
     """
 
     chunks: Int64s
@@ -341,7 +341,7 @@ class ChunkStarts:
     arrival_ms: Int64s
 
     def entries(self, chunk_index: int) -> slice:
-        """The entries of a chunk; a DataError if there is no such chunk."""
+        """Return the entries of a chunk; a DataError if there is no such chunk."""
         at = int(np.searchsorted(self.chunks, chunk_index))
         if at == len(self.chunks) or self.chunks[at] != chunk_index:
             raise DataError(
@@ -352,7 +352,7 @@ class ChunkStarts:
 
 @dataclass(frozen=True, eq=False)
 class ArrivalFloors:
-    """What arrivals can still come after each batch of the log, in log order.
+    """Least arrivals that can still come after each batch of the log, in log order.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ class ArrivalFloors:
     arrival_ms: Int64s
 
     def after(self, chunk: int, rows: int) -> int | None:
-        """The earliest arrival still to come once so many rows of a chunk are read; None if nothing comes."""
+        """Return the earliest arrival still to come once so many rows of a chunk are read; None if nothing comes."""
         first = int(np.searchsorted(self.chunk, chunk, side="left"))
         last = int(np.searchsorted(self.chunk, chunk, side="right"))
         at = first + int(np.searchsorted(self.rows[first:last], rows, side="right"))
@@ -385,7 +385,7 @@ class TimePlane:
     starts : ChunkStarts
     floors : ArrivalFloors
     paused : PausedSpans
-        Without watermark alignment there are none.
+        Spans of pauses; empty without watermark alignment.
     rate : ArrivalRate or None
         Where the log records no arrivals.
     by_arrival : bool
@@ -393,13 +393,13 @@ class TimePlane:
     statuses : Statuses
         When all splits were idle.
     replay_range : (int, int) or None
-        The first and the last arrival of the replay, which may have more logs than this; None: there is no event.
+        First and last arrival of the replay, which may have more logs than this, or None without events.
     restored_arrival_ms : int or None
         The last arrival before the log, where it is resumed from a checkpoint.
     cut : TimeCut or None
         Where the log ends, if the job stops with a checkpoint; it does not travel to tasks.
     warnings : tuple of str
-        What was suspicious of the log's files; nor do they.
+        Warnings about the log's files, which do not depend on it either.
     holders : Holders
         Which split holds the watermark; nor do they.
     """
@@ -442,7 +442,7 @@ class TimePlane:
         return int(self.starts.rows_read.sum())
 
     def for_reading(self) -> TimePlane:
-        """What a task needs to place the events of a chunk; timeline and idle spans may be the larger part by far."""
+        """Return what a task needs to place the events of a chunk; timeline and idle spans may be by far the most."""
         none = np.empty(0, np.int64)
         return replace(
             self,
@@ -481,7 +481,7 @@ class TimePlane:
         return self.starts.checksums[2 * at : 2 * at + 2]
 
     def enter(self, chunk_index: int) -> ChunkClock:
-        """The clock of a chunk's events, from its first batch on.
+        """Return the clock of a chunk's events, from its first batch on.
 
         Parameters
         ----------
@@ -508,7 +508,7 @@ class TimePlane:
         )
 
     def to_ipc(self) -> bytes:
-        """The time plane as an Arrow IPC stream."""
+        """Return the time plane as an Arrow IPC stream."""
         columns = {
             f"{part}.{member.name}": getattr(getattr(self, part), member.name)
             for part, kind in _PARTS.items()
@@ -524,7 +524,7 @@ class TimePlane:
 
     @classmethod
     def from_ipc(cls, data: bytes) -> TimePlane:
-        """The time plane that `to_ipc` wrote; a DataError if these bytes are something else."""
+        """Return the time plane that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("TimePlane", data)
         parts: dict[str, Any] = {
             part: kind(

@@ -116,9 +116,9 @@ class LogEvents(TimedRows):
         Parameters
         ----------
         timeline
-            Of the operator to which they come.
+            Timeline of the operator to which they come.
         rows
-            Those that come to it, in total order; None: all, as they lie.
+            Rows that come to it, in total order, or None for all in the given order.
         """
         steps = timeline.steps_before(self.arrivals, self.splits, self.positions, rows)
         return TimelineEvents(self.batch, self.timestamps, self.arrivals, self.splits, self.positions, steps)
@@ -156,7 +156,7 @@ class TimelineEvents(Events, LogEvents):
 
 
 def concatenate(parts: list[LogEvents]) -> LogEvents:
-    """All rows of the parts, one part after the other."""
+    """Return all rows of the parts, one part after the other."""
     return LogEvents(
         joined([part.batch for part in parts]),
         np.concatenate([part.timestamps for part in parts]),
@@ -175,7 +175,7 @@ class TotalOrderMerge:
     Parameters
     ----------
     timeline
-        Of the operator to which the events come.
+        Timeline of the operator to which the events come.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -195,7 +195,7 @@ class TotalOrderMerge:
         Parameters
         ----------
         arrival
-            No event that is still to be added arrives earlier (ms since the epoch); None: no more events come.
+            Lower bound of the arrivals of further events (ms since the epoch), or None if no more events come.
 
         Yields
         ------
@@ -256,7 +256,7 @@ def _are_few(runs: list[LogEvents]) -> bool:
 
 
 def _halves(runs: list[LogEvents]) -> tuple[list[LogEvents], list[LogEvents]] | None:
-    """Cut runs at the middle of the longest, or behind it if nothing is before; None: all rows are of one place."""
+    """Cut runs at the middle of the longest, or after it if nothing is before; None if all rows have one place."""
     longest = max(runs, key=lambda run: len(run.arrivals))
     arrival, split, position = longest.key(len(longest.arrivals) // 2)
     # Rows of one content have one place, where that is their position.

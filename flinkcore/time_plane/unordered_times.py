@@ -1,8 +1,8 @@
-"""Times of a log whose rows have no positions, so that arrivals order them: what chunks tell, whatever their order.
+"""Times of a log whose rows have no positions, so that arrivals order them: summaries of chunks in any order.
 
-Of the events of a split that arrive up to a tick, and after the one before, the time plane needs the maximum timestamp
-alone. So a chunk tells a cell (tick, maximum timestamp) for each tick that sees events of a split, and the cells of all
-chunks, merged, are what one chunk in order of arrival would have told.
+The time plane needs only the maximum timestamp of the events of a split that arrive up to a tick and after the previous
+one. So a chunk reports a cell (tick, maximum timestamp) for each tick that sees events of a split, and the merged cells
+of all chunks are those that one chunk in order of arrival would have reported.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Cells:
 
 
 class UnorderedSummary:
-    """What the timeline needs to know of the events of one chunk, in any order; used as `TimeSummary` is.
+    """Summary of the events of one chunk, in any order, for the timeline; used as `TimeSummary` is.
 
     Parameters
     ----------
@@ -146,12 +146,12 @@ def cells_of(splits: Int32s, n_records: Int64s, records: Int64s) -> tuple[Int64s
 def records_in_order(
     cells: Cells, n_splits: int, interval_ms: int, idleness_ms: int | None, steps: bool
 ) -> tuple[Int64s, Int64s]:
-    """What a chunk of all events, in order of arrival, would have recorded: numbers of records by split, and records.
+    """Return what a chunk of all events, in order of arrival, would record: numbers of records by split, and records.
 
     Parameters
     ----------
     cells : Cells
-        Of all chunks, with the numbers of their splits in the log.
+        Cells of all chunks, with the numbers of their splits in the log.
     n_splits : int
     interval_ms, idleness_ms, steps
         As of `TimeSummary`.

@@ -21,7 +21,7 @@ class ValveTimeline:
     Parameters
     ----------
     splits : int
-        How many there are.
+        Number of splits.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class ValveTimeline:
         self._statuses.append((idle, columns["idle_since_ms"][idle], np.ones(len(idle), np.bool_)))
 
     def state(self) -> tuple[int, dict[str, Int64s]]:
-        """The watermark that it has emitted last, and what is known of each split, as columns of a `TimeCut`."""
+        """Return the watermark that it has emitted last, and what is known of each split, as columns of a `TimeCut`."""
         channels, idle, watermark_ms = self._valve.state()
         idle_since_ms = np.zeros(len(channels), np.int64)
         for split, clock_ms, is_idle in self._statuses:
@@ -94,7 +94,7 @@ class ValveTimeline:
         self._steps.append((steps.clock_ms.copy(), watermarks[merged], _split_or_none(steps), steps.position))
 
     def timeline(self, *, stops: bool = False) -> Timeline:
-        """All steps, and the end of time unless the job stops with a checkpoint; once."""
+        """Return all steps, and the end of time unless the job stops with a checkpoint; once."""
         none = np.empty(0, np.int64)
         last = self._steps.pop() if self._steps else (none, none, none, none)
         end = Timeline(*last) if stops else Timeline.to_end_of_time(*last)
@@ -106,12 +106,12 @@ class ValveTimeline:
         return Timeline(*(np.concatenate(columns.pop(0)) for _ in range(len(columns))))
 
     def statuses(self) -> Statuses:
-        """When all splits were idle."""
+        """Return when all splits were idle."""
         none = (np.empty(0, np.int64),) * 5
         return Statuses(*(np.concatenate(parts) for parts in zip(none, *self._merged_statuses, strict=True)))
 
     def idle_spans(self, end_ms: int) -> tuple[Int64s, Int64s, Int64s]:
-        """When which split was idle, up to this end of the log: (split, from, to), by split and clock."""
+        """Return when which split was idle, up to this end of the log: (split, from, to), by split and clock."""
         none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
         split, clock_ms, is_idle = (
             np.concatenate(parts) for parts in zip(none, *self._statuses, strict=True)

@@ -721,7 +721,7 @@ def test_functions_of_single_elements_see_the_same_order(spark: Any) -> None:
 def test_an_order_is_of_a_dataframe_and_of_its_columns(spark: Any) -> None:
     env = SparkExecutionEnvironment(spark)
     with pytest.raises(
-        ConfigurationError, match="position= names 'offset', which is no column of the DataFrame: id"
+        ConfigurationError, match="position= names 'offset', which is not a column of the DataFrame: id"
     ):
         env.from_event_log(spark.range(3), timestamp="id", position="offset")
     with pytest.raises(ConfigurationError, match="position= names no column"):
@@ -814,7 +814,7 @@ def test_a_column_that_may_give_the_order_is_not_replaced(spark: Any) -> None:
     log = SparkExecutionEnvironment(spark).from_event_log(
         spark.range(3), timestamp="id", arrival="id", position="id"
     )
-    with pytest.raises(ConfigurationError, match="column 'id' is computed behind position="):
+    with pytest.raises(ConfigurationError, match="column 'id' is computed after position="):
         log.with_columns(id=-F.col("id"))
 
 

@@ -144,7 +144,7 @@ def test_rows_do_not_hold_those_that_they_are_a_part_of() -> None:
 def test_rows_that_do_not_fit_clear_no_list() -> None:
     state = list_state()
     state.add([3], {"number": [1], "text": ["a"]})
-    with pytest.raises(SchemaError, match="that are no int64"):
+    with pytest.raises(SchemaError, match="that are not int64"):
         state.update([3], {"number": ["x"], "text": ["b"]})
     with pytest.raises(DataError, match="got 1 rows, and 2 key ids"):
         state.update([3, 3], {"number": [1], "text": ["b"]})

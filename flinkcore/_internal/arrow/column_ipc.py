@@ -12,12 +12,12 @@ _VERSION = 1
 
 
 def write_columns(kind: str, scalars: Mapping[str, Any], columns: Mapping[str, Any]) -> bytes:
-    """An Arrow IPC stream of one row, whose columns are lists.
+    """Return an Arrow IPC stream of one row, whose columns are lists.
 
     Parameters
     ----------
     kind : str
-        What this is; `read_columns` asks for it.
+        Kind of the content; `read_columns` checks it.
     scalars : mapping
         Further values, as JSON in the metadata of the schema.
     columns : mapping of str to numpy.ndarray or list
@@ -54,7 +54,7 @@ def _array(values: Any) -> pa.Array:
 
 
 def read_columns(kind: str, data: bytes) -> tuple[dict[str, Any], dict[str, pa.Array]]:
-    """The scalars and columns that `write_columns` wrote.
+    """Return the scalars and columns that `write_columns` wrote.
 
     Raises
     ------

@@ -32,7 +32,7 @@ COMPUTED_PREFIX = HIDDEN_PREFIX + "computed "
 """Begins the names of hidden columns that a log has as such."""
 
 Columns: TypeAlias = frozenset[str] | None
-"""Names of columns; None: all columns."""
+"""Names of columns, or None for all columns."""
 
 NamedExpressions: TypeAlias = tuple[tuple[str, Expression], ...]
 
@@ -42,7 +42,7 @@ _MOST_SHOWN: Final = 200
 _NOT_OF_A_ROW: Final = re.compile(
     "ExecuteScalarExpression cannot Execute non-scalar expression|Dispatch for a MetaFunction"
 )
-"""What Arrow says of functions such as cumulative_sum, sum and rank."""
+"""Arrow's errors about functions such as cumulative_sum, sum and rank."""
 
 _TREE_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
 
@@ -60,7 +60,7 @@ class ColumnOp(Protocol):
         Parameters
         ----------
         batch : pyarrow.RecordBatch
-            Of n rows.
+            Batch of n rows.
 
         Returns
         -------
@@ -82,14 +82,14 @@ class ColumnOp(Protocol):
         Parameters
         ----------
         wanted : frozenset of str or None
-            Output columns that something downstream reads; None: all.
+            Output columns that something downstream reads, or None for all.
 
         Returns
         -------
         op : ColumnOp or None
-            None: nothing is left to do.
+            The narrowed operation, or None if nothing is left to do.
         columns : frozenset of str or None
-            Input columns that give the wanted ones; None: all.
+            Input columns that the wanted ones need, or None for all.
         """
 
 
@@ -238,14 +238,14 @@ def narrow_ops(ops: tuple[ColumnOp, ...], wanted: Columns) -> tuple[tuple[Column
     ----------
     ops : tuple of ColumnOp
     wanted : frozenset of str or None
-        Columns of the last op's output that something reads; None: all.
+        Columns of the last op's output that something reads, or None for all.
 
     Returns
     -------
     ops : tuple of ColumnOp
         They keep the same rows.
     columns : frozenset of str or None
-        Columns that the first op's input must have; None: all.
+        Columns that the first op's input must have, or None for all.
     """
     left: list[ColumnOp] = []
     for op in reversed(ops):
@@ -283,7 +283,7 @@ def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
     Parameters
     ----------
     name : str
-        Of a column that the ops give.
+        Name of a column that the ops return.
     ops : iterable of ColumnOp
         Among them the one that makes the column, if it is a hidden one.
 
@@ -334,7 +334,7 @@ def expressions_behind(names: Iterable[str], ops: Iterable[ColumnOp]) -> str:
     Parameters
     ----------
     names : iterable of str
-        Of columns that the ops give.
+        Names of columns that the ops return.
     ops : iterable of ColumnOp
         Filters among them do not count, nor does what only they read, nor a column that is computed as itself.
     """

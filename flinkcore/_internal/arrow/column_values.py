@@ -28,7 +28,7 @@ def column_values(column: pa.Array, name: str) -> list[Any]:
     Parameters
     ----------
     column : pyarrow.Array
-        Of any type but extension types. A struct is a dict, a map a list of pairs.
+        Column of any type but extension types. A struct is a dict, a map a list of pairs.
     name : str
         For messages.
 
@@ -151,7 +151,7 @@ class _Conversion:
             if any_type(column.type, _has_equal_names):
                 raise DataError(
                     f"the column {self._name!r} ({column.type}) has structs with two fields of one name, and a dict, "
-                    "which stands for a struct in Python, has one: rename them in the log, leave the column out by "
+                    "which stands for a struct in Python, has one. Rename them in the log, leave the column out by "
                     "select(...), or take fields by their numbers, such as "
                     f"with_columns({self._name}=pyarrow.compute.struct_field(pyarrow.compute.field({self._name!r}), "
                     "[0])); operators over columns take it as it is",

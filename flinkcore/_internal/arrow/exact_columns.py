@@ -79,7 +79,7 @@ def _is_list_of_times(arrow_type: pa.DataType) -> bool:
 
 
 def _parts(values: Collection[Any], arrow_type: pa.DataType) -> Iterator[tuple[pa.DataType, Collection[Any]]]:
-    """What is in place of numbers and times, also where values are of another type than that of the column."""
+    """Yield the values at the places of numbers and times, even if they are of another type than the column's."""
     types = pa.types
     if _is_cutting(arrow_type):
         yield arrow_type, values
@@ -117,7 +117,7 @@ def _refuse_cuts(values: Collection[Any], arrow_type: pa.DataType) -> None:
 
 
 def _loses(kind: type, arrow_type: pa.DataType) -> Callable[[Collection[Any]], bool] | None:
-    """What tells whether one of many values of a type of Python would be cut; None where none is."""
+    """Return a check whether one of many values of a Python type would be cut, or None if none can be."""
     types = pa.types
     if hasattr(kind, "__int__"):
         # Numbers and times of NumPy, and what is Arrow's, Arrow itself checks.

@@ -33,9 +33,9 @@ def check_time_type(arrow_type: pa.DataType, column: str, unit: TimeUnit | None,
     arrow_type : pyarrow.DataType
         Type of the column.
     column : str
-        What messages call it.
+        Name of the column in messages.
     unit : {"s", "ms", "us", "ns"} or None
-        Unit of its numbers, or None if it is not given.
+        Unit of the column's numbers, or None if it is not given.
     setting : str
         Name of the setting that gives the unit.
 
@@ -95,7 +95,7 @@ def to_milliseconds(
         finer units are floored towards minus infinity. Dates are midnight UTC. Text is ISO 8601, without an offset UTC.
     unit : {"s", "ms", "us", "ns"} or None
         Unit of numbers, among them numbers as text. Fractions of a millisecond are floored, of floats after they are
-        rounded to microseconds, since most fractions have no exact float. None: integers are ms.
+        rounded to microseconds, since most fractions have no exact float. With None, integers are ms.
 
     Returns
     -------
@@ -199,11 +199,11 @@ def no_time(value: pa.Scalar, column: str, unit: TimeUnit | None = None, setting
     value : pyarrow.Scalar
         Value of a row that :func:`to_milliseconds` calls unreadable.
     column : str
-        What messages call its column.
+        Name of its column in messages.
     unit : {"s", "ms", "us", "ns"} or None
         Unit that was given for the column.
     setting : str or None
-        Name of the setting that gives the unit, or None if there is none.
+        Name of the setting that gives the unit, or None.
     """
     if pa.types.is_string(value.type) and unit is not None:
         return (

@@ -85,7 +85,7 @@ def _plain_type_of_any(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def narrowest(schema: pa.Schema) -> list[str]:
-    """Return the name of the column that takes least to read, for the number of rows alone; none if there is none."""
+    """Return the name of the column that takes least to read, for the number of rows alone, if there is a column."""
     columns = [
         field for field in schema if depth_of(field.type) <= MOST_DEPTH and not has_no_arrays(field.type)
     ]
@@ -147,7 +147,7 @@ def plain_column(column: pa.Array, target: pa.DataType) -> pa.Array:
     Returns
     -------
     pyarrow.Array
-        Of type ``target``.
+        Column of type ``target``.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def _plain(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _with_plain_fields(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """A nested column whose fields are plain, without what lies around a slice."""
+    """Return a nested column whose fields are plain, without what lies around a slice."""
     layout, fields = _layout(column)
     if pa.types.is_list(target) or pa.types.is_large_list(target):
         layout = [pa.py_buffer(_offsets(column, target))]
@@ -237,7 +237,7 @@ def _fields_by_name(column: pa.Array, target: pa.DataType) -> list[pa.Array]:
 
 
 def _layout(column: pa.Array) -> tuple[list[pa.Buffer], list[pa.Array]]:
-    """The buffers of a nested column behind its validity, and its fields."""
+    """Return the buffers of a nested column after its validity, and its fields."""
     types, kind, rows = pa.types, column.type, len(column)
     if types.is_union(kind):
         return _layout_of_union(column)
@@ -285,10 +285,10 @@ def _lists(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _viewed(column: pa.Array) -> tuple[_Int64s, _Int64s, pa.Array]:
-    """Where views of lists begin, how many values they have, and the values from the first to the last of them."""
+    """Return where views of lists begin, how many values each has, and the values from the first to the last."""
     kind = np.int64 if pa.types.is_large_list_view(column.type) else np.int32
     starts, sizes = (_of_buffer(column, number, kind).astype(np.int64) for number in (1, 2))
-    # What those of nulls say may be anything.
+    # Starts and sizes of nulls may be anything.
     sizes[column.is_null().to_numpy(zero_copy_only=False)] = 0
     there = sizes > 0
     first = int(starts[there].min(initial=len(column.values)))
@@ -297,7 +297,7 @@ def _viewed(column: pa.Array) -> tuple[_Int64s, _Int64s, pa.Array]:
 
 
 def _of_buffer(column: pa.Array, number: int, kind: type[_NumberT]) -> np.ndarray[Any, np.dtype[_NumberT]]:
-    """The numbers in a buffer that has one for each row."""
+    """Return the numbers in a buffer that has one for each row."""
     buffer = column.buffers()[number]
     if buffer is None or not len(column):  # so an empty column may come
         return np.zeros(0, kind)
@@ -305,7 +305,7 @@ def _of_buffer(column: pa.Array, number: int, kind: type[_NumberT]) -> np.ndarra
 
 
 def _with_blank_nulls(column: pa.Array) -> pa.Array:
-    """A column of views where those of nulls are empty: Arrow's cast follows them, and they may be anything."""
+    """Return a column of views where those of nulls are empty: Arrow's cast follows them, and they may be anything."""
     valid = pc.is_valid(column)
     _, views, *data = column.buffers()
     blank = np.frombuffer(views, np.int64, 2 * len(column), 16 * column.offset).reshape(-1, 2).copy()
@@ -379,7 +379,7 @@ def _text_size(column: pa.Array, is_within: bool = False) -> int:
 
 
 def _lengths(column: pa.Array) -> _Int64s:
-    """How many bytes each value has; 0 for null."""
+    """Return how many bytes each value has; 0 for null."""
     lengths: _Int64s
     if not _is_view(column.type):
         column = _plain(column, decoded_type(column.type))
@@ -394,7 +394,7 @@ def _lengths(column: pa.Array) -> _Int64s:
 
 
 def _with_narrow_offsets(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """A large column as a plain one of the same bytes, wherever they lie; a cast takes those below 2 GiB only."""
+    """Make a large column plain of the same bytes, wherever they are; a cast takes only those below 2 GiB."""
     starts = _starts(column)
     first, last = int(starts[0]), int(starts[-1])
     if last - first > MOST_TEXT:
@@ -417,7 +417,7 @@ def _with_narrow_offsets(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _starts(column: pa.Array) -> np.ndarray[Any, np.dtype[np.signedinteger[Any]]]:
-    """Where the values of text, lists or maps begin, and where the last ends."""
+    """Return where the values of text, lists or maps begin, and where the last ends."""
     is_wide = _is_large(column.type) or pa.types.is_large_list(column.type)
     offsets, kind = column.buffers()[1], np.int64 if is_wide else np.int32
     if offsets is None or offsets.size == 0:  # so an empty column may come

@@ -41,7 +41,7 @@ def _has_required(kind: pa.DataType) -> bool:
 
 
 def _parts(column: pa.Array, kind: pa.DataType) -> list[tuple[pa.Field, pa.Array]]:
-    """What a type nests, and the column's values of it where itself is not null."""
+    """Return what a type nests, and the column's values of it where itself is not null."""
     if pa.types.is_struct(kind):
         there = column.drop_null()
         return [(field, there.field(at)) for at, field in enumerate(kind)]

@@ -28,7 +28,7 @@ def require_row_schema(value: Schema, setting: str) -> None:
     Raises
     ------
     ConfigurationError
-        If it is no ``pyarrow.Schema``, has no column, two columns of one name, one whose type pyarrow cannot make of
+        If it is not a ``pyarrow.Schema``, has no column, two columns of one name, one whose type pyarrow cannot make of
         Python values or that nests too much, or a dictionary with indices of less than 32 bits: where batches of
         results come together, so do their dictionaries, and how many values these have would depend on the parallelism.
     """
@@ -47,7 +47,7 @@ def require_row_schema(value: Schema, setting: str) -> None:
         depth = depth_of(field.type)
         if depth > MOST_DEPTH:
             raise ConfigurationError(
-                f"{setting} has the column {field.name!r} with {depth} levels of values within values: declare at most "
+                f"{setting} has the column {field.name!r} with {depth} levels of values within values. Declare at most "
                 f"{MOST_DEPTH}"
             )
         try:
@@ -55,12 +55,12 @@ def require_row_schema(value: Schema, setting: str) -> None:
         except NotImplementedError as failure:
             raise ConfigurationError(
                 f"{setting} has the column {field.name!r} of type {field.type}, which pyarrow cannot make of values "
-                f"({failure}): declare one that it can, such as the storage type in place of an extension type"
+                f"({failure}). Declare one that it can, such as the storage type in place of an extension type"
             ) from failure
         if _any_narrow_dictionary(field.type):
             raise ConfigurationError(
                 f"{setting} has the column {field.name!r} of type {field.type}, whose indices number a few values, "
-                "and how many come is not known before: declare indices of 32 bits, as in "
+                "and how many come is not known before. Declare indices of 32 bits, as in "
                 "pyarrow.dictionary(pyarrow.int32(), pyarrow.string()), or the type of the values"
             )
 

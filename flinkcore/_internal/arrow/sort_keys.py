@@ -1,4 +1,4 @@
-"""What orders rows: columns, each ascending or descending."""
+"""Sort keys of rows: columns, each ascending or descending."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from flinkcore.errors import ConfigurationError
 
 Position: TypeAlias = str | Sequence[str | tuple[str, Literal["ascending", "descending"]]]
-"""What users give as `position=`: names of columns, with or without a direction."""
+"""Values of `position=`: names of columns, with or without a direction."""
 
 _DIRECTIONS: Final = {"ascending": False, "descending": True}
 
@@ -47,7 +47,7 @@ def sort_keys(position: Any) -> tuple[SortKey, ...]:
     given = position if isinstance(position, list | tuple) else [position]
     keys = tuple(map(_sort_key, given))
     if not keys:
-        raise ConfigurationError("position= names no column: leave it out, or name what orders the rows")
+        raise ConfigurationError("position= names no column. Leave it out, or name what orders the rows")
     names = [key.column for key in keys]
     for name in names:
         if names.count(name) > 1:

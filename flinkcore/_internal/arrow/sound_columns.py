@@ -51,7 +51,7 @@ def _check_columns(batch: pa.RecordBatch, is_sound: Callable[[pa.Array], bool]) 
 
 
 def _is_ascii(column: pa.Array) -> bool:
-    """Whether a column is text of which all bytes are ASCII; far cheaper to see than that each value is UTF-8."""
+    """Return whether a column is text of ASCII bytes only; far cheaper than a check that each value is UTF-8."""
     if not pa.types.is_string(column.type) or len(column) == 0:
         return False
     _, offsets, data = column.buffers()

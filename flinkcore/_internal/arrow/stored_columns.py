@@ -1,4 +1,4 @@
-"""How the files of a table hold its columns: its schema may have changed since a file was written."""
+"""Columns of a table as its files store them: its schema may have changed since a file was written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ class StoredColumns:
     ignores_case : bool
         Whether names are found in whatever case.
     without_ids : mapping of str to tuple of str, or None
-        Column of the table to its names in files without field ids, where it is found by its id; None: such files are
-        refused.
+        Column of the table to its names in files without field ids, where it is found by its id, or None if such files
+        are rejected.
     """
 
     names: Mapping[str, str | int] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class StoredColumns:
         wanted : pyarrow.Schema
             Columns of the table, with plain types.
         found : pyarrow.Schema
-            Of the file, encoded or not.
+            Schema of the file, encoded or not.
         found_in : str
             The file's name, for messages.
 
@@ -77,7 +77,7 @@ class StoredColumns:
         if not is_widening(stored, column.type):
             raise SchemaError(
                 f"column {column.name!r} is {column.type} in the table but {stored} in {found_in}, whose values may "
-                "not fit: write the file anew with the table's type"
+                "not fit: write the file again with the table's type"
             )
         name: str = fits[0].name
         return name
@@ -93,7 +93,7 @@ class StoredColumns:
 
 
 def is_widening(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether every value of one plain type is a value of another; what lists call their items is no matter."""
+    """Return whether every value of one plain type is a value of another; the names of lists' items do not count."""
     types = pa.types
     if stored == wanted or types.is_null(stored):
         return True

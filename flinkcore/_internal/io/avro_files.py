@@ -53,7 +53,7 @@ def parsed_schema(schema: Any) -> Any:
     try:
         parsed = parse(_unwrapped(schema))
     except Exception as failure:  # of any kind, as the library does not check all that it takes
-        raise ConfigurationError(f"{_shown(schema)} is no schema of Avro: {failure}") from failure
+        raise ConfigurationError(f"{_shown(schema)} is not a schema of Avro: {failure}") from failure
     _extent(parsed, {}, 0)
     return parsed
 
@@ -89,7 +89,7 @@ def _refuse(schema: Any, reason: str) -> NoReturn:
 
 
 class _Extent(NamedTuple):
-    """What values of a type consist of, with the types that it refers to by name in full."""
+    """Extent of the values of a type, with the types that it refers to by name in full."""
 
     is_empty: bool  # values take no bytes
     types: int = 1
@@ -148,7 +148,7 @@ def _of_parts(schema: Any, parts: list[Any], named: dict[str, _Extent | None], d
 
 
 def _check_decimal(schema: dict[str, Any]) -> None:
-    """Check what the library leaves out: a missing precision, 0, and values that are no numbers but pass as such."""
+    """Check what the library leaves out: a missing precision, 0, and values that are not numbers but pass as such."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if type(precision) is not int or precision < 1:
         _refuse(schema, "the precision of a decimal is a whole number from 1")
@@ -204,7 +204,7 @@ class AvroFile:
     Attributes
     ----------
     schema : object
-        That of the records, parsed.
+        Schema of the records, parsed.
 
     Raises
     ------
@@ -367,7 +367,7 @@ def _within_bounds(payload: bytes, is_truncated: bool = False) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    """Snappy, with a checksum of the payload behind it."""
+    """Snappy, with a checksum of the payload after it."""
     import pyarrow as pa
 
     size = 0

@@ -13,7 +13,7 @@ from typing import Any, Final
 from flinkcore.errors import ConfigurationError, DataError
 
 Conversion = Callable[[Any], Any]
-"""From a value, which is not None, to another; None: the value stays as it is."""
+"""Function from a value, which is not None, to another; no function if the value stays unchanged."""
 
 _PRIMITIVES: Final = {
     "null": "null",
@@ -63,7 +63,7 @@ class AvroTypes:
     Parameters
     ----------
     schema : object
-        Of :func:`~flinkcore._internal.io.avro_files.parsed_schema`.
+        Schema as returned by :func:`~flinkcore._internal.io.avro_files.parsed_schema`.
     takes_unions : bool
         Whether a union of several types is a struct with the fields member0, member1, ..., all but one null, as in
         Parquet; otherwise it is a ConfigurationError. One with types whose values have a Python class in common, such
@@ -92,14 +92,14 @@ class AvroTypes:
                     self._collect(inner)
 
     def _resolved(self, schema: Any) -> tuple[Any, bool]:
-        """Return a type that is no name and no union with null, and whether its values may be null."""
+        """Return a type that is neither a name nor a union with null, and whether its values may be null."""
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]
             if len(branches) != 1:
                 if not branches or not self._takes_unions:
                     raise ConfigurationError(
-                        f"a field has one type beside null, not those of the union of {_listed(schema)}: "
-                        "write another one"
+                        f"a field has one type beside null, not those of the union of {_listed(schema)}. "
+                        "Write another one"
                     )
                 self._classes_of_union(branches)
                 return branches, len(branches) != len(schema)
@@ -170,7 +170,7 @@ class AvroTypes:
         if logical == "decimal" and kind in ("bytes", "fixed"):
             if schema["precision"] > _MOST_DIGITS:
                 raise ConfigurationError(
-                    f"a decimal has up to {_MOST_DIGITS} digits in Arrow, not {schema['precision']}: write it as a text"
+                    f"a decimal has up to {_MOST_DIGITS} digits in Arrow, not {schema['precision']}. Write it as a text"
                 )
             make = pa.decimal128 if schema["precision"] <= 38 else pa.decimal256
             return make(schema["precision"], schema.get("scale", 0))

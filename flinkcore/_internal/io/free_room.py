@@ -16,9 +16,9 @@ def directory_remedy(path: str | os.PathLike[str], failure: BaseException) -> st
     Parameters
     ----------
     path
-        Of a file or directory, which may not exist.
+        Path of a file or directory, which may not exist.
     failure
-        Of the file system.
+        Error of the file system.
     """
     if getattr(failure, "errno", None) in _FULL:
         room = free_room(path)

@@ -16,7 +16,7 @@ class SpillFile:
     Parameters
     ----------
     what : str
-        What is written there, as errors name it.
+        Name of its content in errors.
 
     Raises
     ------
@@ -30,7 +30,7 @@ class SpillFile:
         self._size = 0
 
     def append(self, data: Any) -> int:
-        """Write a buffer of bytes behind all others, and return where it begins."""
+        """Write a buffer of bytes after all others, and return where it begins."""
         offset, unwritten = self._size, memoryview(data)
         self._size += len(unwritten)
         try:
@@ -63,6 +63,6 @@ class SpillFile:
         return self._file.fileno()
 
     def close(self) -> None:
-        """Give back the room on the disk; may be called again."""
+        """Release the room on the disk; may be called again."""
         if self._file is not None:
             self._file.close()

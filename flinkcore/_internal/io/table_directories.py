@@ -53,7 +53,7 @@ class TableSearch:
         self._real: dict[str, str] = {}
 
     def around(self, filesystem: Any, path: str, is_file: bool) -> TableDirectory | None:
-        """Return the table that a path is or lies in, or that a symbolic link leads into; None if there is none.
+        """Return the table that a path is or lies in, or that a symbolic link leads into, or None.
 
         Parameters
         ----------

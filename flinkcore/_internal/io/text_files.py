@@ -28,7 +28,8 @@ def read_block(stream: Any, n_bytes: int) -> bytes:
 
 
 OTHER_ENCODING: Final = (
-    "it is no UTF-8, but UTF-16 or UTF-32, or no text: write it as UTF-8, such as by iconv -f UTF-16 -t UTF-8"
+    "it is not UTF-8, but UTF-16 or UTF-32, or not text: write it as UTF-8, such as by iconv "
+    "-f UTF-16 -t UTF-8"
 )
 
 
@@ -79,7 +80,7 @@ def text_blocks(stream: Any) -> Iterator[str]:
     Raises
     ------
     DataError
-        If it is no text.
+        If it is not a text.
     UnicodeDecodeError
         If it is not encoded as it says.
     """
@@ -113,7 +114,7 @@ class CsvRows:
     Attributes
     ----------
     names : list of str
-        Of the columns, from the header.
+        Names of the columns, from the header.
     is_empty : bool
         Whether the file has nothing but line breaks, which Arrow refuses.
     ends_within_line : bool
@@ -124,7 +125,7 @@ class CsvRows:
     Raises
     ------
     pyarrow.ArrowInvalid
-        If the header is no row.
+        If the header is not a row.
     """
 
     closed = False  # of Python's files, for PythonFile
@@ -153,7 +154,7 @@ class CsvRows:
         try:
             return [name.encode("latin-1").decode(errors="replace") for name in next(filter(None, rows), ())]
         except csv.Error as error:
-            raise _invalid(f"its header is no row of CSV: {error}") from error
+            raise _invalid(f"its header is not a row of CSV: {error}") from error
 
     def read(self, n_bytes: int) -> bytes:
         """Return the next block, which has `n_bytes` at most; the last is the additional row."""
@@ -175,7 +176,7 @@ class CsvRows:
         return block
 
     def close(self) -> None:
-        """Give no more blocks; the caller closes the stream."""
+        """Return no more blocks; the caller closes the stream."""
         self._block, self._has_ended = b"", True
 
     def take_invalid_row(self, row: Any) -> str:
@@ -195,7 +196,7 @@ class CsvRows:
 
 
 class _ArrowsRows:
-    """What Arrow has of the rows, so that it is known when Arrow has let go of them."""
+    """Arrow's reference to the rows, which shows when Arrow has released them."""
 
     closed = False
 
@@ -206,7 +207,7 @@ class _ArrowsRows:
         self._buffer_of = py_buffer
         self._take_invalid_row = rows.take_invalid_row
         self.held: list[Callable[[], object]] = [ref(self)]
-        """What Arrow may still hold, as weak references: this object, and the blocks given to it."""
+        """Weak references to the objects that Arrow may still hold: this one, and the blocks given to it."""
 
     def read_buffer(self, n_bytes: int) -> Any:
         """Return the next block."""
@@ -225,13 +226,13 @@ class _ArrowsRows:
 
 
 class _Reports:
-    """What Python reports of errors that nobody can raise, but those of rows that Arrow cannot hand over.
+    """Python's reports of errors that nobody can raise, except errors of rows that Arrow cannot hand over.
 
     Arrow decodes an invalid row for its handler. Where that fails the row counts as faulty: Arrow's error shows it.
     """
 
     def __init__(self) -> None:
-        self._lock = RLock()  # a collection of garbage amid it may close another reader
+        self._lock = RLock()  # a garbage collection meanwhile may close another reader
         self._readers = 0
         self._before = self._hook = sys.unraisablehook
 
@@ -263,14 +264,14 @@ def csv_contents(
 ) -> Generator[Any, None, None]:
     """Yield the schema of a CSV file, and then its batches; to be closed where not all of them are taken.
 
-    Arrow reads ahead in a thread of its own, and goes on when an error has ended the reading. A thread of Arrow's that
-    is in Python when the process ends aborts it: none is left here.
+    Arrow reads ahead in a thread of its own, and continues when an error has ended the reading. A thread of Arrow's
+    that is in Python when the process ends aborts it: none is left here.
 
     Parameters
     ----------
     rows : CsvRows
     read_options, parse_options, convert_options
-        Of ``pyarrow.csv``; the handler of invalid rows is set here, and nobody else is to keep the options.
+        Options of ``pyarrow.csv``. The handler of invalid rows is set here, so the caller must not keep the options.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -307,7 +308,7 @@ MOST_LEVELS = 100
 
 
 def json_fault(block: bytes, keys: JsonKeys | None = None) -> str | None:
-    """Return what is wrong with a block of JSON lines that Arrow's reader would not notice, or crash at; None: nothing.
+    """Return what is wrong with a block of JSON lines that Arrow's reader would not notice, or crash at, or None.
 
     Levels are counted across lines: Arrow allows an object to span several. Of a null in place of an object it makes a
     row of nulls; in place of the first one, it crashes.

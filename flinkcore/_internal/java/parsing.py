@@ -15,7 +15,7 @@ from flinkcore._internal.java.texts import within
 from flinkcore.errors import DataError
 
 _NO_SPACE: Final = "".join(map(chr, range(0x21)))
-"""What ``String.trim`` removes."""
+"""Characters that ``String.trim`` removes."""
 
 _DOUBLE: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _NOT_PLAIN: Final = re.compile(r"[^0-9+\-.eE]")
@@ -45,16 +45,16 @@ def integer_of(text: str, bits: int | None) -> int:
     text : str
         Digits with or without a sign, and spaces around them.
     bits : int or None
-        Size of the type; None: there is no limit.
+        Size of the type, or None without a limit.
 
     Raises
     ------
     DataError
-        If the text is no whole number, or beyond the type.
+        If the text is not a whole number, or beyond the type.
     """
     digits = trimmed(text)
     if not (digits.isdecimal() or (digits[:1] in ("+", "-") and digits[1:].isdecimal())):
-        raise DataError(f"{text!r:.80} is no whole number")
+        raise DataError(f"{text!r:.80} is not a whole number")
     try:
         value = int(digits)
     except ValueError:  # thousands of digits, which Python refuses
@@ -84,7 +84,7 @@ def double_of(text: str) -> float:
             return float.fromhex(number.rstrip("fFdD") if number[-1] in "fFdD" else number)
         except OverflowError:
             return float("-inf" if number.startswith("-") else "inf")
-    raise DataError(f"{text!r:.80} is no number")
+    raise DataError(f"{text!r:.80} is not a number")
 
 
 def doubles_of(texts: Sequence[str]) -> list[float]:
@@ -102,7 +102,7 @@ def float_of(text: str) -> float:
 def decimal_of(text: str) -> Decimal:
     """Return the decimal of a text, as ``new BigDecimal(text)``; raise DataError if it is none."""
     if not _DECIMAL.fullmatch(text):
-        raise DataError(f"{text!r:.80} is no decimal")
+        raise DataError(f"{text!r:.80} is not a decimal")
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -125,7 +125,7 @@ def date_of(text: str) -> datetime.date:
             return datetime.date(*map(int, found.groups()))
     except ValueError:
         pass
-    raise DataError(f"{text!r:.80} is no date such as '2020-01-31'")
+    raise DataError(f"{text!r:.80} is not a date such as '2020-01-31'")
 
 
 def sql_time_of(text: str) -> datetime.time:
@@ -136,7 +136,7 @@ def sql_time_of(text: str) -> datetime.time:
             return clock_time_of(found)
     except ValueError:
         pass
-    raise DataError(f"{text!r:.80} is no time such as '03:04:05'")
+    raise DataError(f"{text!r:.80} is not a time such as '03:04:05'")
 
 
 def local_time_of(text: str) -> datetime.time:
@@ -154,7 +154,7 @@ def local_time_of(text: str) -> datetime.time:
             return datetime.time(int(hour), int(minute), int(second), microseconds_of(fraction))
     except ValueError:
         pass
-    raise DataError(f"{text!r:.80} is no time such as '03:04:05'")
+    raise DataError(f"{text!r:.80} is not a time such as '03:04:05'")
 
 
 def timestamp_of(text: str) -> datetime.datetime:
@@ -173,16 +173,16 @@ def timestamp_of(text: str) -> datetime.datetime:
             return moment_of(found)
     except ValueError:
         pass
-    raise DataError(f"{text!r:.80} is no timestamp such as '2020-01-31 03:04:05'")
+    raise DataError(f"{text!r:.80} is not a timestamp such as '2020-01-31 03:04:05'")
 
 
 def moment_of(found: re.Match[str]) -> datetime.datetime:
-    """Return the moment whose year, month, day, hour, minute, second and digits behind it a pattern has found.
+    """Return the moment whose year, month, day, hour, minute, second and digits after it a pattern has found.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no such moment.
     """
     *parts, fraction = found.groups(default="0")
     year, month, day, hour, minute, second = map(int, parts)
@@ -190,13 +190,13 @@ def moment_of(found: re.Match[str]) -> datetime.datetime:
 
 
 def clock_time_of(found: re.Match[str]) -> datetime.time:
-    """Return the time whose hour, minute and second a pattern has found; raise ValueError if there is none."""
+    """Return the time whose hour, minute and second a pattern has found; raise ValueError if it does not exist."""
     hour, minute, second = map(int, found.groups())
     return datetime.time(hour, minute, second)
 
 
 def microseconds_of(fraction: str) -> int:
-    """Return the microseconds of the digits behind a second's point; further digits are dropped."""
+    """Return the microseconds of the digits after a second's point; further digits are dropped."""
     return int(fraction[:6].ljust(6, "0"))
 
 

@@ -17,11 +17,11 @@ def integer_text(value: Any, bits: int | None) -> str:
     try:
         return str(within(operator.index(value), bits))
     except TypeError:
-        raise DataError(f"{value!r:.80} is no whole number") from None
+        raise DataError(f"{value!r:.80} is not a whole number") from None
 
 
 def within(value: int, bits: int | None) -> int:
-    """Return a whole number; raise DataError if a type of so many bits does not hold it. None: there is no limit."""
+    """Return a whole number; raise DataError if a type of so many bits, unless None, does not hold it."""
     if bits is not None and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         raise DataError(f"{value} is beyond {bits} bits")
     return value
@@ -32,7 +32,7 @@ def double_text(value: float) -> str:
 
     Notes
     -----
-    That of Java 19 and later: earlier ones write some numbers with a digit too many.
+    The text is that of Java 19 and later: earlier versions write some numbers with a digit too many.
     """
     return _number_text(value, repr(value))
 

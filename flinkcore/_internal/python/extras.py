@@ -14,9 +14,9 @@ def library(module: str, extra: str, needed_by: str) -> ModuleType:
     module : str
         Full name.
     extra : str
-        Of this package.
+        Extra of this package.
     needed_by : str
-        What asks for it, for the message.
+        Name of the feature that needs it, for the message.
 
     Raises
     ------

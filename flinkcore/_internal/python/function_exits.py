@@ -1,4 +1,4 @@
-"""Functions of a job that call ``sys.exit``: the job fails, and the program goes on."""
+"""Functions of a job that call ``sys.exit``: the job fails, and the program continues."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def exits_as_errors() -> Iterator[None]:
         ):
             raise
         raise UserCodeError(
-            f"a function of the job called sys.exit({exit_.code!r}): let it raise an error, and end the program where "
+            f"a function of the job called sys.exit({exit_.code!r}). Let it raise an error, and end the program where "
             "it runs the job"
         ) from exit_
 
@@ -60,7 +60,7 @@ def _codes_of_signal_handlers() -> set[CodeType]:
 
 
 def _was_given_interrupted_frame(frame: FrameType) -> bool:
-    """Whether a function was given the frame that it interrupted, as signal handlers are, also those of before."""
+    """Return whether a function was given the frame that it interrupted, as signal handlers are, now or before."""
     code = frame.f_code
     given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
     if code.co_flags & CO_VARARGS:

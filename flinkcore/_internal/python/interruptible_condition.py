@@ -6,11 +6,11 @@ from threading import Condition
 from typing import Final
 
 SIGNAL_SECONDS: Final = 0.5
-"""How long at most a signal waits to be seen."""
+"""Longest time until a signal is seen."""
 
 
 class InterruptibleCondition(Condition):
-    """A condition whose waits Ctrl-C ends, also where a library, such as polars, has them restarted after signals.
+    """Condition whose waits Ctrl-C ends, even if a library, such as polars, restarts them after signals.
 
     Python sees such a signal only when the wait ends. So waits end by themselves, too, and who waits has to look again
     at what was waited for; `wait_for` does.

@@ -55,7 +55,8 @@ class ReplayThreads:
     def wake(self, lock: AbstractContextManager[Any], *conditions: Condition) -> None:
         """Have threads that wait for these conditions woken when the replay stops.
 
-        Their lock is to be entered by itself: an interrupt may come amid the entry of a condition, which is in Python.
+        Their lock is to be entered by itself: an interrupt may come during the entry of a condition, which is in
+        Python.
         """
         self._conditions.append((lock, conditions))
 
@@ -127,7 +128,7 @@ class ReplayThreads:
     def _interrupt(self, times: int | None = None) -> list[Thread]:
         """Interrupt threads until they have ended, or so many times; return those that run on.
 
-        What interrupts a thread amid a callback of a weak reference, or a finalizer, is only reported, and lost.
+        An interrupt of a thread during a callback of a weak reference, or a finalizer, is only reported, and lost.
         """
         seconds = INTERRUPT_SECONDS
         while (running := self._running()) and times != 0:
@@ -153,7 +154,7 @@ class ReplayThreads:
 
 
 def _raise_in(thread: Thread, error: type[BaseException] | None) -> None:
-    """Raise an error in a thread, as soon as it runs Python code; None: what was to be raised is not."""
+    """Raise an error in a thread as soon as it runs Python code, or withdraw an error if it is None."""
     assert thread.ident is not None
     from ctypes import c_ulong, py_object, pythonapi  # only threads that do not end by themselves need it
 

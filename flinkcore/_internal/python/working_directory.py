@@ -18,7 +18,7 @@ _ENTERED: Final = Lock()
 """Held by who is in such a directory, since a process has one working directory."""
 
 _HOLDS: Final[ContextVar[bool]] = ContextVar("_HOLDS", default=False)
-"""Whether that is who runs here, be it in a thread that it waits for."""
+"""True where the holder of the directory runs, be it in a thread that it waits for."""
 
 
 class WorkingDirectory:

@@ -18,7 +18,7 @@ def html_table(
     rows
         A text for each column.
     is_number
-        Of each column: whether its texts are aligned on the right.
+        Whether the texts of each column are aligned on the right.
     """
     styles = [f' style="text-align:{"right" if number else "left"}"' for number in is_number]
     head = "".join(

@@ -6,7 +6,7 @@ from flinkcore._internal.python.missing_features import WithoutJava
 
 
 class RowKind(WithoutJava, Enum):
-    """What a row does to a changing table: an insertion, either half of an update, or a deletion.
+    """Kind of a change that a row makes to a table: an insertion, either half of an update, or a deletion.
 
     Notes
     -----

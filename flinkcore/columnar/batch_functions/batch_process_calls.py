@@ -93,13 +93,13 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
     ----------
     event_time_timers, processing_time_timers : KeyTimers
     cuts : BatchCuts
-        What each key has seen.
+        Cuts of the batch, with what each key has seen.
     states : ColumnStates
 
     Raises
     ------
     ConfigurationError
-        If the function declares what is no delay.
+        If the function declares an invalid delay.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
         if self.n_keys > len(self._hashes):
             more = max(self.n_keys, 2 * len(self._hashes)) - len(self._hashes)
             self._hashes = np.concatenate((self._hashes, np.zeros(more, np.int64)))
-        # Of a key whose hash is 0 it is made each time.
+        # A hash that is 0 is computed each time.
         missing = np.unique(key_ids[self._hashes[key_ids] == 0])
         if len(missing):
             keys = element_keys(self.keys(missing), self._key_columns, numbered_key_values)
@@ -190,7 +190,7 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
 
     @property
     def n_keys(self) -> int:
-        """How many keys there are."""
+        """Return how many keys there are."""
         return len(self._keys)
 
     def timer_service(self) -> BatchTimerService:

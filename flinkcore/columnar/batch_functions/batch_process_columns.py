@@ -59,7 +59,7 @@ class ElementColumns(_KeyedRows, KeyedBatchProcessFunction.ElementBatch):
     scratch : int array
         Has a row for every key id; its contents may be lost at any time.
     rows : int64 array (n_rows,), optional
-        Those of the batch.
+        Rows of the batch.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ElementColumns(_KeyedRows, KeyedBatchProcessFunction.ElementBatch):
 
     def first_of_keys(self) -> npt.NDArray[np.intp]:
         rows = np.arange(len(self._key_ids))
-        # Where an index comes twice, numpy keeps the last value.
+        # If an index comes twice, numpy keeps the last value.
         self._scratch[self._key_ids[::-1]] = rows[::-1]
         return np.flatnonzero(self._scratch[self._key_ids] == rows)
 
@@ -101,7 +101,7 @@ class ElementColumns(_KeyedRows, KeyedBatchProcessFunction.ElementBatch):
         return rows, np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
 
     def take(self, rows: Int64s) -> ElementColumns:
-        """The given rows of elements that are all rows of their batch."""
+        """Return the given rows of elements that are all rows of their batch."""
         return ElementColumns(
             self._batch,
             self._key_ids[rows],

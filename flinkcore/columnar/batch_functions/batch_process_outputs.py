@@ -28,13 +28,13 @@ class BatchProcessOutputs:
     Parameters
     ----------
     output_type : pyarrow.Schema
-        Of the main output.
+        Schema of the main output.
     tags : sequence of OutputTag
         Side outputs that are wanted, each with its schema.
     place : callable, optional
-        Called with the rows of elements or timers that results are for, as they come; None: that is not asked for.
+        Called with the rows of elements or timers that results are for, as they come, if places are required.
     emitted_at : pyarrow.Field, optional
-        Last column of all outputs, for the time at which each result was emitted; None: they have none.
+        Last column of all outputs, for the time at which each result was emitted, or None.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class BatchProcessOutputs:
 
     @property
     def are_many(self) -> bool:
-        """Whether so many rows are held that they should be taken."""
+        """Return whether so many rows are held that they should be taken."""
         return self._held_rows >= HELD_ROWS
 
     def add_all(self, given: Any, n_rows: int) -> None:
@@ -72,7 +72,7 @@ class BatchProcessOutputs:
         Raises
         ------
         SchemaError
-            If it is no batch, or has other columns or types than declared.
+            If it is not a batch, or has other columns or types than declared.
         DataError
             If columns are not equally long, there is a null where none may be, or the call gives too much.
         """
@@ -116,12 +116,12 @@ class BatchProcessOutputs:
         else:
             return
         raise SchemaError(
-            f"it gave results that do not say which elements or timers they are for, and {why}: yield "
+            f"it gave results that do not say which elements or timers they are for, and {why}. Yield "
             "elements.results(batch, rows) or timers.results(batch, rows)"
         )
 
     def take(self) -> Iterator[tuple[OutputTag | None, pa.RecordBatch]]:
-        """Give what has come since the last time, by side output; results under None."""
+        """Yield what has come since the last time, by side output; results under None."""
         self._held_rows = self._held_bytes = 0
         for tag, batches in self._held.items():
             if batches:
@@ -142,7 +142,7 @@ def _results(given: Any) -> Iterable[Any]:
     if isinstance(given, str | bytes | pa.Array | pa.ChunkedArray | np.ndarray) or not hasattr(
         given, "__iter__"
     ):
-        raise SchemaError(f"it gave {shown(given)}: yield batches, or return one or a list of them, or None")
+        raise SchemaError(f"it gave {shown(given)}. Yield batches, or return one or a list of them, or None")
     results: Iterable[Any] = given
     return results
 
@@ -157,13 +157,13 @@ def _is_of_side_output(given: Any) -> bool:
 
 
 def _checked_rows(results: RowResults, given: int, n_rows: int) -> Int64s:
-    """The rows, of so many elements or timers, that so many results are for."""
+    """Return the rows, of so many elements or timers, that so many results are for."""
     rows = np.arange(given) if results.rows is None else np.asarray(results.rows)
     if rows.size == 0:
         rows = np.empty(0, np.int64)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise SchemaError(
-            f"it gave {shown(results.rows)} as the rows that results are for: give their numbers"
+            f"it gave {shown(results.rows)} as the rows that results are for. Give their numbers"
         )
     if len(rows) != given:
         raise DataError(f"it gave {given:,} results, and {len(rows):,} rows that they are for")

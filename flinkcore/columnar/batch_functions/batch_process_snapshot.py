@@ -79,7 +79,7 @@ class BatchProcessSnapshots:
         snapshots : iterable of OperatorSnapshot
             May be those of another parallelism, but of the same number of key groups.
         watermark_ms, clock_ms : int
-            What all keys have seen.
+            Watermark and clock that all keys have seen.
 
         Raises
         ------
@@ -121,8 +121,8 @@ class BatchProcessSnapshots:
         if entries.type is not state.kind or entries.ttl_time is not None or entries.is_serialized:
             what = "plain value" if state.kind is StateDescriptor.Type.VALUE else "list of rows"
             raise SchemaError(
-                f"the state {state.name!r} of the checkpoint is no {what} per key, as it is in this job: give it "
-                "another name here"
+                f"the state {state.name!r} of the checkpoint is not a {what} per key, as it is in this job. "
+                "Give it another name here"
             )
         ids = self._ids(entries.keys)
         self._refuse_other_key_groups(ids, entries.keys, entries.key_groups)

@@ -20,7 +20,7 @@ class ColumnTimerService(BatchTimerService):
     ----------
     event_time, processing_time : KeyTimers
     cuts : BatchCuts
-        Knows which keys are in the batch at hand, and which timers their elements may register.
+        Knows which keys are in the current batch, and which timers their elements may register.
     """
 
     def __init__(self, event_time: KeyTimers, processing_time: KeyTimers, cuts: BatchCuts) -> None:

@@ -28,7 +28,7 @@ LEAST_CLEARED_ROWS = 1 << 14
 """Fewer cleared rows are not worth a copy of the others."""
 
 KEYS_PER_CLEARED_ROW = 8
-"""Nor are fewer than one for so many keys, as the lists of all keys are numbered anew."""
+"""Nor are fewer than one for so many keys, as the lists of all keys are numbered again."""
 
 COPIED_ROWS = 1 << 16
 """So many rows are copied at once."""
@@ -79,7 +79,7 @@ class NumpyColumnState(ColumnState):
         self._n_keys = max(n_keys, self._n_keys)
 
     kind = StateDescriptor.Type.VALUE
-    """What a snapshot of it holds."""
+    """Kind of its snapshots."""
 
     def kept(self) -> tuple[Int64s, list[Any]]:
         """Return the keys whose value is not the default, ascending, and their values; of Python objects, all."""
@@ -100,7 +100,7 @@ class NumpyColumnState(ColumnState):
                 restored[:] = values
             except (TypeError, ValueError, OverflowError) as failure:
                 raise SchemaError(
-                    f"values of the checkpoint for the state {self.name!r} are no {self.dtype}, such as "
+                    f"values of the checkpoint for the state {self.name!r} are not {self.dtype}, such as "
                     f"{shown(values[0])}: {failure}"
                 ) from failure
             self._refuse_changed(values, restored.tolist())
@@ -111,7 +111,7 @@ class NumpyColumnState(ColumnState):
             return
         value, found = next(pair for pair in zip(values, restored, strict=True) if not same_values(*pair))
         raise SchemaError(
-            f"values of the checkpoint for the state {self.name!r} are no {self.dtype}, such as {shown(value)}, which "
+            f"values of the checkpoint for the state {self.name!r} are not {self.dtype}, such as {shown(value)}, which "
             f"would become {shown(found)}"
         )
 
@@ -190,7 +190,7 @@ class ArrowListState(ColumnListState):
         self._n_keys = max(self._n_keys, n_keys)
 
     kind = StateDescriptor.Type.LIST
-    """What a snapshot of it holds."""
+    """Kind of its snapshots."""
 
     def kept(self) -> tuple[Int64s, list[Any]]:
         """Return the keys that have rows, ascending, and for each a list of its rows."""
@@ -232,7 +232,7 @@ class ArrowListState(ColumnListState):
             return np.empty(0, np.int64)
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not 0 <= ids.min() <= ids.max() < self._n_keys:
             raise DataError(
-                f"the state {self._name!r} got {shown(key_ids)}, which are no ids of keys; there are "
+                f"the state {self._name!r} got {shown(key_ids)}, which are not ids of keys; there are "
                 f"{self._n_keys:,} keys"
             )
         return np.ascontiguousarray(ids, np.int64)
@@ -267,7 +267,7 @@ class ColumnStates:
             if any_type(field.type, pa.types.is_dictionary):
                 raise ConfigurationError(
                     f"the state {name!r}: the column {field.name!r} has the type {field.type}, and a dictionary would "
-                    "keep the values of cleared rows: take the type of its values, which rows with a dictionary fit"
+                    "keep the values of cleared rows. Take the type of its values, which rows with a dictionary fit"
                 )
         try:
             for field in schema:
@@ -283,7 +283,7 @@ class ColumnStates:
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"a state is named by a string that is not empty, not {name!r}")
         if name in self._states:
-            raise ConfigurationError(f"there are two states named {name!r}: give each a name of its own")
+            raise ConfigurationError(f"there are two states named {name!r}. Give each a name of its own")
 
     def add(self, name: str, dtype: Any, default: Any) -> NumpyColumnState:
         """Return a new column.
@@ -299,11 +299,11 @@ class ColumnStates:
         try:
             type_ = np.dtype(dtype)
         except TypeError as failure:
-            raise ConfigurationError(f"the state {name!r}: {dtype!r} is no numpy dtype") from failure
+            raise ConfigurationError(f"the state {name!r}: {dtype!r} is not a numpy dtype") from failure
         if type_.subdtype is not None or type_.names is not None or type_.itemsize == 0:
             raise ConfigurationError(
-                f"the state {name!r}: {type_} is no type of one value per key; take a column for each part, a text of "
-                "fixed length such as 'U20', or object"
+                f"the state {name!r}: {type_} is not a type of one value per key; take a column for each part, a "
+                "text of fixed length such as 'U20', or object"
             )
         column = self._states[name] = NumpyColumnState(name, type_, _checked_default(name, type_, default))
         return column
@@ -318,11 +318,11 @@ class ColumnStates:
             state.grow(n_keys)
 
     def all(self) -> list[NumpyColumnState | ArrowListState]:
-        """The states as they were asked for."""
+        """Return the states as they were asked for."""
         return list(self._states.values())
 
     def named(self, name: str) -> NumpyColumnState | ArrowListState | None:
-        """The state of this name; None: the function asks for none."""
+        """Return the state of this name, or None if the function uses none."""
         return self._states.get(name)
 
 
@@ -338,8 +338,8 @@ def _checked_default(name: str, dtype: np.dtype[Any], default: Any) -> Any:
         made = np.full(1, default, dtype)[0]
     except (TypeError, ValueError, OverflowError) as failure:
         raise ConfigurationError(
-            f"the state {name!r}: the default {default!r} is no {dtype}: {failure}"
+            f"the state {name!r}: the default {default!r} is not {dtype}: {failure}"
         ) from failure
     if dtype.kind in "iub" and made != default:
-        raise ConfigurationError(f"the state {name!r}: the default {default!r} is no {dtype}")
+        raise ConfigurationError(f"the state {name!r}: the default {default!r} is not {dtype}")
     return made

@@ -22,7 +22,7 @@ class GivenColumns:
     given : object
         A ``pyarrow.RecordBatch`` or ``Table``, or a dict from names to Arrow or numpy columns or lists.
     taker : str
-        What takes them, for messages.
+        Name of the taker in messages.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class GivenColumns:
     Raises
     ------
     SchemaError
-        If they are no columns.
+        If they are not columns.
     DataError
         If they are not equally long.
     """
@@ -41,7 +41,7 @@ class GivenColumns:
             given = dict(zip(given.schema.names, given.columns, strict=True))
         if not isinstance(given, Mapping):
             raise SchemaError(
-                f"{taker} got {shown(given)}, which is no RecordBatch, Table or dict from names to columns"
+                f"{taker} got {shown(given)}, which is not a RecordBatch, Table or dict from names to columns"
             )
         self._columns: Mapping[str, Any] = given
         self._taker = taker
@@ -52,7 +52,7 @@ class GivenColumns:
         for name, column in self._columns.items():
             if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
                 raise SchemaError(
-                    f"{self._taker} got {shown(column)} as the column {name!r}: that is no column"
+                    f"{self._taker} got {shown(column)} as the column {name!r}: that is not a column"
                 )
             lengths[name] = len(column)
         if len(set(lengths.values())) > 1:
@@ -106,7 +106,7 @@ class GivenColumns:
                 array = exact_cast(array, field.type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
             raise SchemaError(
-                f"{self._taker} got values for the column {field.name!r} that are no {field.type}: {failure}; give "
+                f"{self._taker} got values for the column {field.name!r} that are not {field.type}: {failure}; give "
                 "such values, or declare another type"
             ) from failure
         place = refused_null(array, field)

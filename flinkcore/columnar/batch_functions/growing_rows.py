@@ -33,7 +33,7 @@ class GrowingRows:
         return self._n_rows
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add a copy of rows behind the others."""
+        """Add a copy of rows after the others."""
         if not rows.num_rows:
             return
         kept, n_rows, n_bytes = len(self._pieces), rows.num_rows, rows.nbytes

@@ -100,15 +100,15 @@ class JobCheckpoints:
 
     @property
     def stops(self) -> bool:
-        """Whether the job stops with a checkpoint."""
+        """Return whether the job stops with a checkpoint."""
         return self.stop_path is not None
 
     def waiting_of(self, log: int) -> tuple[WaitingRows, ...]:
-        """What waits in the checkpoint for paused splits of the log of a number."""
+        """Return what waits in the checkpoint for paused splits of log `log`."""
         return self.waiting[log] if self.waiting else ()
 
     def operator(self, number: int = 0) -> RestoredOperator | None:
-        """What the stages of an operator, counted from 0 on, are restored from; None: nothing."""
+        """Return what the stages of operator `number`, from 0 on, are restored from, or None."""
         if self.restored is None:
             return None
         return RestoredOperator(self.restored, self.plan.operator_uids[number], self.cuts[0].last_arrival_ms)
@@ -141,7 +141,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
     ----------
     plan : JobPlan
     pending : PendingCheckpoint or None
-        None: the job does not stop with one, and nothing is written.
+        The checkpoint, or None if the job does not stop with one, so that nothing is written.
     """
 
     def __init__(self, plan: JobPlan, pending: PendingCheckpoint | None) -> None:
@@ -158,7 +158,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         self._parts += parts
 
     def write_cuts(self, cuts: Sequence[TimeCut]) -> None:
-        """Write where the time plane of each log ends; there is none where the job does not stop."""
+        """Write where the time plane of each log ends, if the job stops."""
         if self.pending is not None:
             self._watermarks_ms = [cut.watermark_ms for cut in cuts]
             for log, cut in zip(self._plan.logs, cuts, strict=True):
@@ -166,7 +166,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
                 self.add([self.pending.writer().write(log.watermarks_uid, 0, snapshot)])
 
     def waiting_rows(self, log: int) -> WaitingRowsWriter | None:
-        """What writes the events of a log that wait for paused splits; None: there are none.
+        """Return the writer of a log's events that wait for paused splits, or None.
 
         After `write_cuts`.
         """
@@ -208,9 +208,9 @@ class WaitingRowsWriter:
     ----------
     pending : PendingCheckpoint
     uid : str
-        Of the log's watermarks.
+        Identifier of the log's watermarks.
     watermark_ms : int
-        Of the log.
+        Watermark of the log.
     """
 
     pending: PendingCheckpoint

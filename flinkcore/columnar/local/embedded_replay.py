@@ -45,7 +45,7 @@ from flinkcore.time_plane.total_order import Events
 class EmbeddedReplay:
     """One replay of a plan in this process: threads over ranges of key groups; the kernels hold no GIL.
 
-    Each operator runs behind those whose results it takes: what they give for a batch of a log comes to it before
+    Each operator runs after those whose results it takes: their results for a batch of a log come to it before
     another batch is read.
 
     Parameters
@@ -55,11 +55,11 @@ class EmbeddedReplay:
     parallelism
         Number of threads of each operator, each with its range of key groups.
     progress
-        Who is told how far the replay has come.
+        Receiver of the progress of the replay.
     checkpoints
         The one that it is restored from, and the one with which it stops.
     directory
-        Of its functions.
+        Working directory of its functions.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class EmbeddedReplay:
             yield from task(chunk)
 
     def _links(self) -> list[StageLink]:
-        """What is between operators, in the order of those that take results."""
+        """Return the links between operators, in the order of those that take results."""
         return [
             StageLink(stage, number, input_number, between)
             for number, stage in enumerate(self._plan.stages)
@@ -173,7 +173,7 @@ class EmbeddedReplay:
                         if readers[before] > 0:
                             steps = without_outputs(steps)
                         sources.append(linked(steps, link, run.context.inputs))
-                # What a step that an event made fires in another partition may come after what follows the event.
+                # Results of a step that an event made may, in another partition, come after what follows the event.
                 waits = times[number].timeline.has_steps_of_events and self._parallelism > 1
                 together = merged(sources) if len(sources) > 1 or waits else sources[0]
             if number + 1 < len(stages):
@@ -224,9 +224,9 @@ def embedded_result(
         Parallelism (threads; by default one per core, and one for a process function, as Python runs in one thread at
         a time), number of key groups, auto-watermark interval.
     directory
-        Of its functions: the job runs in one thread if there is something in it.
+        Working directory of its functions: the job runs in one thread if there is something in it.
     progress
-        Who is told how far the replay has come.
+        Receiver of the progress of the replay.
     checkpoints
         The one that the job is restored from, and the one with which it stops.
     planned

@@ -21,7 +21,7 @@ from flinkcore.time_plane.total_order import LogEvents, TimelineEvents, TotalOrd
 
 
 class _Reading:
-    """How far a log has been read, for all of its ways; without floors, nothing is known of what is still to come."""
+    """Progress of reading a log, for all of its uses; without floors, arrivals still to come are unknown."""
 
     def __init__(
         self,
@@ -50,18 +50,18 @@ class _Reading:
 
 
 class LogMerge:
-    """Reads the logs of a job, always the one that is behind; one that is used on several ways once for all.
+    """Reads the logs of a job, always the one that is least advanced; a log with several uses is read once.
 
     Parameters
     ----------
     plan
         The job.
     time
-        Of its logs.
+        Time of its logs.
     chunks
-        Of each log; those of logs that are read together are the same.
+        Chunks of each log; those of logs that are read together are the same.
     inputs
-        The columns of connected streams, for each operator; None: it has one input.
+        Columns of connected streams, for each operator; None for one with a single input.
     report
         Counts what is read.
     checkpoints

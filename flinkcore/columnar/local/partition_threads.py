@@ -37,7 +37,7 @@ _TO_BE_READ = _Step([], set())
 class PartitionThreads(Generic[Read, Prepared, Done]):
     """Prepares steps, and processes each in every partition; a partition sees its steps in order.
 
-    There is no thread for preparing: it would make one thread more than there are cores, and the one that the others
+    No thread is only for preparing: it would be one more than there are cores, and the one that the others
     wait for would be the one that waits for a core. The partition that is ahead prepares.
 
     Parameters
@@ -52,7 +52,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
     partitions
         Number of partitions and of threads.
     threads
-        Those of the whole replay.
+        Threads of the whole replay.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         self._ended = False
 
     def run(self) -> Iterator[tuple[Prepared, Sequence[Iterable[Done]]]]:
-        """Give each step with what every partition made of it, in order; to be taken before the next step.
+        """Yield each step with what every partition made of it, in order; to be taken before the next step.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                 self._done.wait()
 
     def _taken(self, step: _Step, partition: int) -> Iterator[Done]:
-        """What a partition makes of a long step, as it comes."""
+        """Yield what a partition makes of a long step, as it comes."""
         done = step.done[partition]
         while True:
             with self._lock:

@@ -1,4 +1,4 @@
-"""What comes to the operators of a job in one process: rows of logs, and what other operators give, step by step."""
+"""Inputs of the operators of a job in one process: rows of logs, and results of other operators, step by step."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Item = TypeVar("Item")
 
 
 class SharedItems(Generic[Item]):
-    """Gives all items of an iterator to each of several readers, which may be in threads of their own.
+    """Iterator whose items all go to each of several readers, which may be in threads of their own.
 
     Parameters
     ----------
     items
         Read by one thread at a time. What it raises, every reader raises.
     readers
-        How many there are; what one has read and another has not is held.
+        Number of readers; items that one has read and another has not are held.
     """
 
     def __init__(self, items: Iterator[Item], readers: int) -> None:
@@ -38,7 +38,7 @@ class SharedItems(Generic[Item]):
         self._lock = Lock()
 
     def reader(self, number: int) -> Iterator[Item]:
-        """What a reader reads."""
+        """Yield what a reader reads."""
         while self._has_next(number):
             yield self._held[number].popleft()
 
@@ -63,7 +63,7 @@ class SharedItems(Generic[Item]):
 def passed_on(
     run: StageRun, steps: Iterator[StageStep[Events]]
 ) -> Generator[StageStep[PlacedEvents], None, None]:
-    """What an operator gives, step by step: its results, in total order, as what is ready."""
+    """Yield what an operator gives, step by step: its results, in total order, as what is ready."""
     for step, outputs in run.run(steps):
         results, others = results_in_order(outputs)
         yield StageStep(
@@ -90,7 +90,7 @@ def linked(
 def with_places(
     steps: Iterable[StageStep[Events]], number: int, inputs: ConnectedInputs | None
 ) -> Iterator[StageStep[PlacedEvents]]:
-    """Steps of the logs whose rows are merged with results before the operator of a number."""
+    """Steps of the logs whose rows are merged with results before operator `number`."""
     for step in steps:
         ready = [(placed(events, rows, number, inputs), None) for events, rows in step.ready]
         yield StageStep(ready, step.until_ms, step.outputs, step.events_read)
@@ -103,10 +103,10 @@ def without_outputs(steps: Iterable[StageStep[PlacedEvents]]) -> Iterator[StageS
 
 
 def merged(sources: Sequence[Iterator[StageStep[PlacedEvents]]]) -> Iterator[StageStep[PlacedEvents]]:
-    """The steps of all sources of an operator, the rows of which have places, as those of one.
+    """Yield the steps of all sources of an operator, the rows of which have places, as those of one.
 
     All sources take the same steps; some have more at their ends. Where the time up to which a step goes is open, more
-    may come to any place behind the one before: that waits for the end of all sources.
+    may come to any place after the previous one: that waits for the end of all sources.
     """
     with closing(PlacedMerge()) as merge:
         for together in zip_longest(*sources):

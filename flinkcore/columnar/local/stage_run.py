@@ -23,14 +23,14 @@ EventsT_co = TypeVar("EventsT_co", bound=Events, covariant=True)
 
 @dataclass(frozen=True)
 class StageStep(Generic[EventsT_co]):
-    """What comes to an operator at once.
+    """Step of an operator: what comes to it at once.
 
     Attributes
     ----------
     ready
-        Events, and their rows in total order (None: as they lie); in total order one after the other.
+        Events, and their rows in total order (None for the given order); in total order one after the other.
     until_ms
-        No event that arrives before is still to come; None: there are none any more.
+        Lower bound of the arrivals still to come, or None after the last event.
     outputs
         Side outputs of what came before the operator.
     events_read
@@ -119,7 +119,7 @@ class StageRun:
 def results_in_order(
     outputs: Iterable[Iterable[StageOutput]],
 ) -> tuple[PlacedEvents | None, list[StageOutput]]:
-    """Results of all partitions in total order, None if there are none; and what else they gave."""
+    """Return the results of all partitions in total order, or None, and their other outputs."""
     results: list[PlacedEvents] = []
     others: list[StageOutput] = []
     for output in chain.from_iterable(outputs):

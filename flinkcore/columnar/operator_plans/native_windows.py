@@ -52,13 +52,13 @@ def window_kernel(
     ----------
     assigner : WindowAssigner
     trigger : Trigger or None
-        None: the one that the windows have by themselves.
+        Trigger, or None for the default one of the windows.
     allowed_lateness_ms : int
     evictor : Evictor, optional
     shareable : bool
         Whether windows that overlap may share what they aggregate.
     purges : bool
-        Whether a firing empties a window, also where the trigger does not say so.
+        Whether a firing empties a window, even if the trigger does not say so.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def window_kernel(
 
 
 def _last_elements(firing: ColumnarTrigger, evictor: CountEvictor, shareable: bool) -> WindowKernel:
-    """What an evictor leaves of a window without end, each time that it fires by a count."""
+    """Return what an evictor leaves of a window without end, each time that it fires by a count."""
     slide = max(firing.every, 1)  # a CountTrigger of 0 fires at every element
     size = evictor.max_count
     if evictor.do_evict_after:
@@ -143,7 +143,7 @@ def last_moments(assigner: WindowAssigner[Any, Any], timestamps_ms: Int64s) -> I
 def window_timestamps(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:
     """Return the lowest and the highest timestamp, in ms, of which all windows have bounds of 64 bits.
 
-    Those of windows whose bounds depend on more than the timestamp are all: each window is checked as it is assigned.
+    All timestamps are allowed for windows whose bounds depend on more: each window is checked as it is assigned.
     """
     if isinstance(assigner, EventTimeSessionWindows):
         return MIN_TIMESTAMP, MAX_TIMESTAMP - assigner.gap_ms

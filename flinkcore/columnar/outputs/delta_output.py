@@ -184,7 +184,7 @@ class DeltaOutput(TableOutputs):
             self._table.create_write_transaction(added, "append", schema, by)
 
     def _replace(self, *transaction: Any) -> None:
-        """Commit as the next version: behind another one, rows that it has added would stay."""
+        """Commit only as the next version: rows that another one has added meanwhile would stay."""
         next_only = self._library.CommitProperties(max_commit_retries=0)
         try:
             self._table.create_write_transaction(*transaction, commit_properties=next_only)
@@ -240,7 +240,7 @@ class DeltaOutput(TableOutputs):
 
 
 def _statistics(footer: Any) -> dict[str, Any]:
-    """What the log tells of a file, so that readers pass it over: rows, nulls, least and greatest values."""
+    """Return a file's statistics for the log, by which readers skip it: rows, nulls, least and greatest values."""
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
     nulls: dict[str, int] = {}

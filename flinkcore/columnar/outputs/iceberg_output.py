@@ -43,7 +43,7 @@ class IcebergOutput(TableOutputs):
     Raises
     ------
     ConfigurationError
-        If it is no table, or one that tasks cannot write to.
+        If it is not a table, or one that tasks cannot write to.
     SchemaError
         If a column does not fit.
     """
@@ -71,10 +71,10 @@ class IcebergOutput(TableOutputs):
         fields = tuple(self._partition_field(field, named.name) for field in self._table.spec().fields)
         require_partition_types(fields, columns, named.name)
         if mode == "overwrite_partitions" and not fields:
-            raise ConfigurationError(f"{named.name} has no partitions: give mode='overwrite'")
+            raise ConfigurationError(f"{named.name} has no partitions. Give mode='overwrite'")
         if mode == "overwrite_partitions" and any(field.transform != "identity" for field in fields):
             raise ConfigurationError(
-                f"{named.name} is partitioned by parts of times: give mode='overwrite', or delete the partitions "
+                f"{named.name} is partitioned by parts of times. Give mode='overwrite', or delete the partitions "
                 "first, and append"
             )
         data = self._table.properties.get("write.data.path", f"{self._table.location().rstrip('/')}/data")
@@ -87,7 +87,7 @@ class IcebergOutput(TableOutputs):
         column = self._schema.find_column_name(field.source_id)
         if transform not in _TRANSFORMS or "." in column:
             raise ConfigurationError(
-                f"{name} is partitioned by {transform} of {column}: take write_parquet(path), and insert the files "
+                f"{name} is partitioned by {transform} of {column}. Take write_parquet(path), and insert the files "
                 "with Spark"
             )
         return PartitionField(field.name, column, transform)
@@ -134,7 +134,7 @@ class IcebergOutput(TableOutputs):
         )
 
     def _statistics_plan(self, footer: Any, ids: Mapping[str, int]) -> Any:
-        """What the metadata tell of the columns of a file: no bounds that Python lacks."""
+        """Return the statistics of a file's columns for the metadata, without bounds that Python lacks."""
         reading = _module("io.pyarrow")
         plan = reading.compute_statistics_plan(self._schema, self._table.properties)
         columns = [plan[ids[footer.schema.column(at).path]] for at in range(footer.num_columns)]
@@ -146,7 +146,7 @@ class IcebergOutput(TableOutputs):
         return reading.compute_statistics_plan(self._schema, {**self._table.properties, **unbounded})
 
     def _replaced(self, written: Sequence[WrittenFile]) -> Any:
-        """The condition of the rows that the results replace."""
+        """Return the condition of the rows that the results replace."""
         expressions = _module("expressions")
         if self._mode == "overwrite":
             return expressions.AlwaysTrue()
@@ -172,7 +172,7 @@ def _module(name: str) -> Any:
 
 
 def _with_ids(column: pa.Field, field: Any) -> pa.Field:
-    """The column with the field id that files have, and whether it takes nulls; also what is nested in it."""
+    """Return the column with the field id that files have, and whether it takes nulls; also what is nested in it."""
     return pa.field(
         field.name,
         _with_nested_ids(column.type, field.field_type),
@@ -194,7 +194,7 @@ def _with_nested_ids(kind: pa.DataType, of: Any) -> pa.DataType:
 
 
 def _stored(value: pa.Scalar) -> Any:
-    """A value as Iceberg's metadata have it: dates and times as numbers."""
+    """Return a value as Iceberg's metadata have it: dates and times as numbers."""
     if value.is_valid and pa.types.is_temporal(value.type):
         return pa.array([value]).view(f"int{value.type.bit_width}")[0].as_py()
     return value.as_py()

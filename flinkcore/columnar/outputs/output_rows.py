@@ -30,11 +30,11 @@ class OutputRows(ABC):
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:
-        """All rows as a table."""
+        """Return all rows as a table."""
 
     @abstractmethod
     def to_batches(self) -> TakenRows:
-        """The rows as batches, as the job makes them."""
+        """Return the rows as batches, as the job makes them."""
 
     @abstractmethod
     def _rows_schema(self) -> pa.Schema:
@@ -42,10 +42,10 @@ class OutputRows(ABC):
 
     @abstractmethod
     def _kept_rows(self) -> pa.Table | None:
-        """All rows, if they are kept; None: the job would have to run."""
+        """Return all rows if they are kept, or None if the job would have to run."""
 
     def to_pandas(self) -> Any:
-        """All rows as a ``pandas.DataFrame``; one run serves this and `to_arrow`.
+        """Return all rows as a ``pandas.DataFrame``; one run serves this and `to_arrow`.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class OutputRows(ABC):
         return _converted(self.to_arrow(), lambda table: table.to_pandas(), "pandas")
 
     def to_polars(self) -> Any:
-        """All rows as a ``polars.DataFrame``; one run serves this and `to_arrow`.
+        """Return all rows as a ``polars.DataFrame``; one run serves this and `to_arrow`.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class OutputRows(ABC):
         Raises
         ------
         ConfigurationError
-            If it is no number of rows.
+            If it is not a number of rows.
         """
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
             raise ConfigurationError(f"show() takes a number of rows, 0 or more, not {rows!r}")

@@ -189,7 +189,7 @@ class ParquetOutput:
         Parameters
         ----------
         owner
-            Of the staging folder.
+            Owner of the staging folder.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class ParquetOutput:
             if table is not None:
                 where = "is" if table.path == directory else f"lies in {table.path}, which is"
                 raise ConfigurationError(
-                    f"{self.path} {where} {table.kind}, and Parquet files beside its own are no rows of it. Give "
+                    f"{self.path} {where} {table.kind}, and Parquet files beside its own are not rows of it. Give "
                     "another directory, or write into the table with write_delta or write_iceberg"
                 )
             old: list[str] = []
@@ -410,7 +410,7 @@ class ParquetOutputs:
 
     @property
     def for_tasks(self) -> ParquetOutputs:
-        """What tasks need of it: all."""
+        """Return what tasks need: all of it."""
         return self
 
     @property
@@ -451,7 +451,7 @@ class ParquetOutputs:
         """Run what writes parts, then publish them all; whatever fails, each directory is as it was.
 
         A process that is killed while it publishes leaves what it has moved so far. The folder `_temporary` then is
-        still there: a directory with one is no result. The next write that replaces files removes it first.
+        still there: a directory with one is not a result. The next write that replaces files removes it first.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a replay writes its outputs to: files of tasks that count all at once, or not at all."""
+"""Files to which a replay writes its outputs: those of all tasks count at once, or not at all."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class TaskFiles(Protocol):
 
 
 class TaskOutputs(Protocol):
-    """Where tasks write; can be pickled."""
+    """Outputs of tasks; can be pickled."""
 
     def open_parts(self, partition: int) -> AbstractContextManager[Any]:
         """The `TaskFiles` of one task, complete when the context is left."""
 
 
 class ResultFiles(Protocol):
-    """Where a replay writes."""
+    """Files of a replay's results."""
 
     @property
     def for_tasks(self) -> TaskOutputs:
-        """Where its tasks write."""
+        """The outputs of its tasks."""
 
     @property
     def paths(self) -> list[str]:
@@ -65,11 +65,11 @@ def writing_results(place: str, directory: str, outcome: str) -> Iterator[None]:
     Parameters
     ----------
     place : str
-        What messages call it.
+        Name of the place in messages.
     directory : str
         Where the files are.
     outcome : str
-        What has become of the results, as a sentence.
+        Outcome of the results, as a sentence.
 
     Raises
     ------

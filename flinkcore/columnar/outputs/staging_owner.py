@@ -1,4 +1,4 @@
-"""Which process writes into a staging folder, and whether it still does: one that was killed leaves the folder."""
+"""Owners of staging folders: which process writes, and whether it still does; a killed one leaves the folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StagingOwner:
     Attributes
     ----------
     run : str
-        Of the write; another one of the same process has another.
+        Identifier of the write; each write of a process has its own.
     machine : str
         Where numbers of processes mean the same, since it was started.
     host : str
@@ -58,7 +58,7 @@ class StagingOwner:
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Let other writes of this process know that this one goes on, until the block ends."""
+        """Mark this write as running for other writes of this process, until the block ends."""
         _LIVE.add(self.run)
         try:
             yield
@@ -67,7 +67,7 @@ class StagingOwner:
 
     @contextmanager
     def beating(self, staging_folders: list[tuple[Any, str]]) -> Iterator[None]:
-        """Show other machines, in file systems and their folders, that the write goes on, until the block ends."""
+        """Show other machines, in file systems and their folders, that the write is running, until the block ends."""
         ended = Event()
 
         def beat() -> None:
@@ -109,7 +109,7 @@ def has_ended(owner: StagingOwner, filesystem: Any, staging: str) -> bool:
 
 
 def _machine() -> str:
-    """The start of the machine, and the namespace of processes; empty if the system does not tell them."""
+    """Return the start of the machine, and the namespace of processes; empty if the system does not show them."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"

@@ -42,12 +42,12 @@ _YEARS_1_TO_9999: Final = range(date.min.toordinal() - _EPOCH, date.max.toordina
 
 @dataclass(frozen=True)
 class PartitionField:
-    """What a table is partitioned by.
+    """Partition field of a table.
 
     Attributes
     ----------
     name : str
-        Of the field, as directories have it.
+        Name of the field, as directories have it.
     column : str
         Whose values give it.
     transform : str
@@ -59,7 +59,7 @@ class PartitionField:
     transform: str = "identity"
 
     def values(self, column: pa.Array) -> pa.Array:
-        """The field's values for those of the column."""
+        """Return the field's values for those of the column."""
         if self.transform == "identity":
             return column
         if self.transform == "hour":
@@ -74,7 +74,7 @@ class PartitionField:
 
 
 def _begun(column: pa.Array, unit: str) -> pa.Array:
-    """How many days or hours have begun since 1970 at each date or time."""
+    """Return how many days or hours have begun since 1970 at each date or time."""
     numbers = column.cast(f"int{column.type.bit_width}")
     begun = numbers.fill_null(0).to_numpy() // _ticks(column.type, unit)
     return pa.array(begun.astype(np.int32), mask=numbers.is_null().to_numpy(zero_copy_only=False))
@@ -100,7 +100,7 @@ class WrittenFile:
     partition: tuple[pa.Scalar, ...]
 
     def to_text(self) -> str:
-        """The text from which `of_text` makes it."""
+        """Return the text from which `of_text` makes it."""
         names = [str(number) for number in range(len(self.partition))]
         values = pa.RecordBatch.from_arrays([pa.repeat(value, 1) for value in self.partition], names)
         stream = pa.BufferOutputStream()
@@ -120,15 +120,15 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class TableFiles:
-    """How the tasks of one write make data files; picklable, and without the library of the table's format.
+    """Files of one write, which its tasks make; picklable, and without the library of the table's format.
 
     Attributes
     ----------
     table : str
-        What messages call the table.
+        Name of the table in messages.
     filesystem : pyarrow.fs.FileSystem
     directory : str
-        That of the table, in the file system.
+        Directory of the table, in the file system.
     folder : str
         Within it, for the files of this write alone.
     schema : pyarrow.Schema
@@ -148,7 +148,7 @@ class TableFiles:
     keeps_partition_columns: bool
 
     def open_parts(self, partition: int) -> TableParts:
-        """The files of one task."""
+        """Return the files of one task."""
         return TableParts(self, partition)
 
     @property
@@ -375,7 +375,7 @@ def _require_known_years(column: pa.Array, name: str, table: str) -> None:
 
 
 def partition_text(value: pa.Scalar) -> str | None:
-    """A value as the log of a Delta table has it: times in UTC with microseconds."""
+    """Return a value as the log of a Delta table has it: times in UTC with microseconds."""
     [text] = partition_texts(pa.repeat(value, 1))
     return text
 
@@ -392,7 +392,7 @@ def partition_texts(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
 
 
 def bounds(footer: Any, at: int) -> list[tuple[Any, Any]] | None:
-    """The least and the greatest value of a column in each row group that tells them; None: Python lacks some."""
+    """Return the least and greatest value of a column in each row group with statistics; None if Python lacks some."""
     told = [footer.row_group(group).column(at).statistics for group in range(footer.num_row_groups)]
     try:
         return [(each.min, each.max) for each in told if each is not None and each.has_min_max]

@@ -25,7 +25,7 @@ class TableOutputs(ABC):
     Parameters
     ----------
     files
-        How tasks write.
+        Files that tasks write.
     """
 
     def __init__(self, files: TableFiles) -> None:
@@ -33,12 +33,12 @@ class TableOutputs(ABC):
 
     @property
     def paths(self) -> list[str]:
-        """What a checkpoint says that the run has written."""
+        """Return what a checkpoint says that the run has written."""
         return [self.files.table]
 
     @property
     def for_tasks(self) -> TableFiles:
-        """What tasks need of it, which can be pickled."""
+        """Return what tasks need of it, which can be pickled."""
         return self.files
 
     def write(self, run: Callable[[], PartNames], commit: Callable[[], None] = lambda: None) -> None:
@@ -81,7 +81,7 @@ class TableOutputs(ABC):
             ) from error
 
     def _is_committed(self, failure: Exception) -> bool:
-        """Whether the table has the files although the commit is said to have failed."""
+        """Return whether the table has the files although the commit is said to have failed."""
         try:
             return any(f"/{self.files.folder}/" in file for file in self._files_now())
         except Exception:
@@ -115,7 +115,7 @@ def _first_line(error: Exception) -> str:
 
 
 def new_folder() -> str:
-    """A name that no other write has."""
+    """Return a name that no other write has."""
     return f"results-{uuid.uuid4().hex}"
 
 
@@ -128,7 +128,7 @@ def require_partition_columns(names: Sequence[str], schema: pa.Schema) -> None:
                 f"{', '.join(schema.names)}"
             )
     if names and len(names) == len(schema):
-        raise ConfigurationError("partition_by names all columns of the results: leave one to the files")
+        raise ConfigurationError("partition_by names all columns of the results. Leave one to the files")
 
 
 def require_partition_types(fields: Iterable[PartitionField], schema: pa.Schema, table: str) -> None:

@@ -30,7 +30,7 @@ WIDENED = {
     pa.large_binary(): pa.binary(),
     pa.date64(): pa.date32(),
 }
-"""What they have for others."""
+"""Types that Delta tables have for others."""
 
 
 def has_digits(given: pa.DataType) -> bool:
@@ -39,7 +39,7 @@ def has_digits(given: pa.DataType) -> bool:
 
 
 def delta_type(given: pa.DataType) -> pa.DataType | None:
-    """The type of a Delta table that has all values of a type; None: there is none."""
+    """Return the type of a Delta table that has all values of a type, or None."""
     types = pa.types
     if given in SAME or has_digits(given):
         return given
@@ -55,7 +55,7 @@ def delta_type(given: pa.DataType) -> pa.DataType | None:
 
 
 def iceberg_type(given: pa.DataType) -> pa.DataType | None:
-    """The type of an Iceberg table that has all values of a type; None: there is none."""
+    """Return the type of an Iceberg table that has all values of a type, or None."""
     if pa.types.is_time(given):
         return pa.time64("us")
     if pa.types.is_fixed_size_binary(given):
@@ -82,7 +82,7 @@ def _nested(given: pa.DataType, type_of: TypeOf) -> pa.DataType | None:
 
 
 def new_table_schema(results: pa.Schema, type_of: TypeOf, table: str) -> pa.Schema:
-    """The columns of a new table for results.
+    """Return the columns of a new table for results.
 
     Raises
     ------
@@ -106,13 +106,13 @@ def require_fitting(results: pa.Schema, columns: pa.Schema, type_of: TypeOf, tab
         if field.name not in columns.names:
             raise SchemaError(
                 f"column {field.name!r} ({field.type}) of the results is not in {table}, which has "
-                f"{', '.join(columns.names)}: add it to the table"
+                f"{', '.join(columns.names)}. Add it to the table"
             )
         wanted = columns.field(field.name).type
         if not is_widening(_type_of(field, type_of, table), plain_type(wanted)):
             raise SchemaError(
                 f"column {field.name!r} of the results is {field.type}, and {wanted} in {table}, which does not have "
-                "all of its values: convert it, or write to a table with another type"
+                "all of its values. Convert it, or write to a table with another type"
             )
     for field in columns:
         if not field.nullable and field.name not in results.names:
@@ -123,7 +123,7 @@ def _type_of(field: pa.Field, type_of: TypeOf, table: str) -> pa.DataType:
     kind = type_of(field.type)
     if kind is None:
         raise SchemaError(
-            f"column {field.name!r} of the results is {field.type}, for which {table} has no type: convert it before "
+            f"column {field.name!r} of the results is {field.type}, for which {table} has no type. Convert it before "
             "the key, with with_columns(...), or take write_parquet()"
         )
     return kind
@@ -136,7 +136,7 @@ def _require_different_names(fields: Iterable[pa.Field], table: str) -> None:
         other = found.setdefault(field.name.lower(), field.name)
         if other != field.name:
             raise SchemaError(
-                f"{other!r} and {field.name!r} of the results differ in case only, which are one column in {table}: "
-                "rename one"
+                f"{other!r} and {field.name!r} of the results differ in case only, which are one column in {table}. "
+                "Rename one"
             )
         _require_different_names(map(field.type.field, range(field.type.num_fields)), table)

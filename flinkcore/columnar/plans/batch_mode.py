@@ -1,4 +1,4 @@
-"""What the execution mode BATCH means to a job over columns."""
+"""The execution mode BATCH for jobs over columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job says of itself in a checkpoint, so that no other job is restored from it by mistake."""
+"""Description of a job in its checkpoints, so that no other job is restored from one by mistake."""
 
 from __future__ import annotations
 

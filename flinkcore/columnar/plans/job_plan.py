@@ -48,14 +48,14 @@ ColumnStep: TypeAlias = FilterTransformation | SelectTransformation | WithColumn
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a replay does; can be pickled and is all that a worker needs.
+    """Plan of a replay; can be pickled and is all that a worker needs.
 
     Attributes
     ----------
     logs : tuple of LogPlan
-        What is done with each log, up to its first operator. Splits are numbered over all of them.
+        Plan of each log, up to its first operator. Splits are numbered over all of them.
     stages : tuple of StagePlan
-        The operators, each behind those whose results it takes; the last one's are those of the job.
+        Plans of the operators, each after those whose results it takes; the last one's results are those of the job.
     ways : tuple of tuple of int
         Numbers of the logs that are one source, used on several ways, and are read together; each log is in one tuple.
     late_share_warning : float
@@ -74,17 +74,17 @@ class JobPlan:
 
     @property
     def is_chain(self) -> bool:
-        """Whether the first operator takes all logs, and each other one only what one operator gives."""
+        """Return whether the first operator takes all logs, and each other one the results of a single operator."""
         return self.streams.is_chain
 
     @property
     def is_single(self) -> bool:
-        """Whether it has one log and one operator, which need no names."""
+        """Return whether it has one log and one operator, which need no names."""
         return len(self.logs) == len(self.stages) == 1
 
     @property
     def streams(self) -> JobStreams:
-        """Which logs and operators come to each operator."""
+        """The logs and operators that are the inputs of each operator."""
         return JobStreams(tuple(stage.streams for stage in self.stages))
 
     @property
@@ -156,8 +156,8 @@ class JobPlan:
     def side_output_schema(self, output_tag: OutputTag) -> pa.Schema:
         """Return the columns of a side output.
 
-        Those of the rows as they come to the operator, but for a function's own; for rejected rows the reason comes
-        last.
+        The columns are those of the rows that come to the operator, except a function's own; for rejected rows the
+        reason is last.
 
         Raises
         ------
@@ -189,7 +189,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     ----------
     graph : StreamGraph
         Logs with column steps and watermark strategies, that may be united or connected; operators that take them; and
-        further ones that take results of others, also along with logs, with column steps between them and behind the
+        further ones that take results of others, also along with logs, with column steps between them and after the
         last one. There may be no operator. A process function can do without a strategy: then there are no watermarks.
     configuration : ExecutionConfig
 
@@ -266,7 +266,7 @@ class _Branch:
 
 
 class _JobPlanner:
-    """Plans operators, each once, behind those whose results they take.
+    """Plans operators, each once, after those whose results they take.
 
     Parameters
     ----------
@@ -419,7 +419,7 @@ def _hides_withdrawn_rows(
             expressions.append(step.predicate)
         elif isinstance(step, SelectTransformation | WithColumnsTransformation):
             expressions += [expression for _, expression in step.expressions]
-    # None: it is not known what an expression reads.
+    # None if it is unknown what an expression reads.
     looks = [expression_columns(expression) for expression in expressions]
     return not any(columns is None or ROW_KIND in columns for columns in (*looks, tuple(read)))
 
@@ -460,7 +460,7 @@ def _branches(
 
 
 def _united(branches: Sequence[_Branch]) -> tuple[str, ...] | None:
-    """The columns that all branches of a union have, in the order of the first; None: they have them already.
+    """Return the columns that all branches of a union have, in the order of the first, or None if they agree.
 
     Each has what the operator reads, and maybe more, which its filters read.
     """

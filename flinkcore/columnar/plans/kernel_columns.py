@@ -17,7 +17,7 @@ def require_kernel_columns(fields: Iterable[pa.Field], where: str) -> None:
     Raises
     ------
     SchemaError
-        If a name, also of what a column nests, has a NUL character, at which it would end, a column nests too much, or
+        If a name, even of a nested column, has a NUL character, at which it would end, a column nests too much, or
         pyarrow has no arrays of its type.
     """
     for field in fields:
@@ -31,7 +31,7 @@ def require_kernel_columns(fields: Iterable[pa.Field], where: str) -> None:
         if cut is not None:
             within = "" if cut == field.name else f" in {field.name!r}"
             raise SchemaError(
-                f"the name {cut!r} of {where}{within} has a NUL character, at which names end for Arrow: rename it, or "
+                f"the name {cut!r} of {where}{within} has a NUL character, at which names end for Arrow. Rename it, or "
                 "leave it out"
             )
         require_readable([field])

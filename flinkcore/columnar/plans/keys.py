@@ -1,4 +1,4 @@
-"""What can be a key, of one stream or of two."""
+"""Keys of one stream or of two: the columns and types that are allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan says about a log: its time, and what is done with its events on the way to their operator."""
+"""Plans of logs: their time, and the steps of their events before the first operator."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RECORD: Final = "record"
 
 @dataclass(frozen=True)
 class LogPlan(TimedLog):
-    """What is done with a log on the way to its operator; can be pickled and is all that a worker needs.
+    """Plan of a log up to its first operator; can be pickled and is all that a worker needs.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class LogPlan(TimedLog):
     keys : tuple of str
         None where the operator takes streams without keys.
     read : frozenset of str or None
-        Columns of the events that something behind the key reads; None: all, as a function or a side output shows them.
+        Columns of the events that are read after the key, or None for all, as a function or a side output needs them.
     max_parallelism : int
         Number of key groups.
     watermarks_uid : str
@@ -87,12 +87,12 @@ class LogPlan(TimedLog):
 
     @property
     def rejected_tag(self) -> OutputTag | None:
-        """The side output of rejected rows; None: there is none."""
+        """The side output of rejected rows, or None."""
         return self.log.on_bad_row if isinstance(self.log.on_bad_row, OutputTag) else None
 
     @property
     def takes_all_events(self) -> bool:
-        """Whether all events that move the watermark reach the key, and none is rejected there."""
+        """Return whether all events that move the watermark reach the key, and none is rejected there."""
         return len(self.keys) != 1 and not any(isinstance(op, Filter) for op in self.after)
 
     def data_columns(self) -> list[str]:
@@ -263,7 +263,7 @@ def _require_replayable(strategy: WatermarkStrategy) -> None:
 
 
 def _require_alignable(strategy: WatermarkStrategy, alignment: WatermarkAlignmentParams) -> None:
-    # Who is paused decides what a generator sees, and when: all would have to be called in turn, by one task.
+    # Pauses determine what a generator sees, and when: one task would have to call all generators in turn.
     if strategy.generator_supplier is not None:
         raise ConfigurationError(
             "a replay cannot align splits whose generator is called event by event, as this strategy asks: "
@@ -362,7 +362,7 @@ def _refuse_replaced(source: EventLogSource, before: tuple[ColumnOp, ...]) -> No
             )
         if name in [key.column for key in source.log.ordered_by]:
             raise ConfigurationError(
-                f"column {name!r} is computed behind position=, which orders the rows as they were recorded: give the "
+                f"column {name!r} is computed after position=, which orders the rows as they were recorded: give the "
                 "computed column another name"
             )
         if isinstance(source.log.split, str) and name == source.log.split:

@@ -23,7 +23,7 @@ class StageResults:
     stage : int
         Number of the operator that gives them.
     ops : tuple of ColumnOp
-        What is done with them on the way.
+        Operations on the results on their path.
     """
 
     stage: int
@@ -32,7 +32,7 @@ class StageResults:
 
 @dataclass(frozen=True)
 class StageInput:
-    """What comes to an operator on one of its inputs.
+    """Input of an operator.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class StagePlan:
     emitted_at : str or None
         Last column of its results, and of the side outputs of a function, for the time at which they were emitted.
     after : tuple of ColumnOp
-        What is done with its results, of the last operator of a job.
+        Operations on its results, for the last operator of a job.
     """
 
     inputs: tuple[StageInput, ...]
@@ -114,7 +114,7 @@ class StagePlan:
 
     @property
     def merges_results(self) -> bool:
-        """Whether results of other operators come to it along with further ones, or with rows of logs."""
+        """Return whether results of other operators come to it along with further ones, or with rows of logs."""
         return bool(self.results) and len(self.results) + len(self.logs) > 1
 
     @property
@@ -129,7 +129,7 @@ class StagePlan:
         )
 
     def connected_inputs(self, second_from: int = 0) -> ConnectedInputs | None:
-        """Return how rows of connected streams are distinguished; None: the operator has one input.
+        """Return how rows of connected streams are distinguished, or None for a single input.
 
         Parameters
         ----------

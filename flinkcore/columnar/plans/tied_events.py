@@ -1,4 +1,4 @@
-"""Whether a job depends on the order of events that arrive together."""
+"""Ties: the dependence of a job on the order of events that arrive together."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def operator_uid(step: Transformation, operator: OperatorPlan, number: int = 1) 
 
 
 def step_with_uid(source: EventLogSource, before_key: tuple[Transformation, ...]) -> Transformation | None:
-    """Return the step that names the time plane of a log; None: none does."""
+    """Return the step that names the time plane of a log, or None."""
     assigned = [step for step in before_key if isinstance(step, TimestampsAndWatermarksTransformation)]
     return next((step for step in (*assigned, source) if step.uid is not None), None)
 

@@ -328,7 +328,7 @@ class _CountAroundLeaps:
         yield write_columns(_KIND, {}, columns)
 
     def _name(self, chunk: Chunk, split: int, position: int) -> str:
-        """Name the row of an event as far as the log tells where it lies."""
+        """Name the row of an event as far as its place in the log is known."""
         is_known, value = chunk.only_split(self.plan.log.split)
         if self.time_plane.by_arrival:
             return "an event" if is_known and value is None else f"an event of split {self._value(split)!r}"

@@ -1,4 +1,4 @@
-"""How far a replay has come: event time reached, events done, and an estimate of what is left."""
+"""Progress of a replay: event time reached, events done, and an estimate of what is left."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Progress:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left."""
+        """Return whether nothing is left."""
         return self.events_done == self.events_total
 
     @property
@@ -67,7 +67,7 @@ ProgressListener = Callable[[Progress], None]
 class ProgressLine:
     """Shows progress on one line of a terminal; where the stream is none, as a line every ten seconds.
 
-    A replay that is over before it has told anything leaves no line.
+    A replay that ends before it has reported anything leaves no line.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class ProgressLine:
 class ProgressBar:
     """Shows progress by a bar of tqdm's; in a notebook, by a widget.
 
-    A replay that is over before it has told anything leaves no bar.
+    A replay that ends before it has reported anything leaves no bar.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class ProgressBar:
 
 
 class ProgressDisplay:
-    """Shows progress by a bar or a line, and nothing more once that has failed: a job goes on without."""
+    """Shows progress by a bar or a line, and nothing more once that has failed: a job continues without."""
 
     def __init__(self) -> None:
         self._shown: ProgressLine | ProgressBar | None = None
@@ -169,7 +169,7 @@ class ProgressDisplay:
 
 @contextmanager
 def listener_of_run(choice: ProgressChoice) -> Iterator[ProgressListener | None]:
-    """Give who is told about the progress of one run: the listener, or what shows it; None: nobody.
+    """Yield the receiver of the progress of one run: a listener, a display, or None.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def _somebody_looks() -> bool:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody sees it: not if it is closed, or an object that can only be written to."""
+    """Return whether somebody sees it: not if it is closed, or an object that can only be written to."""
     with suppress(Exception):
         return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
     return False
@@ -215,14 +215,14 @@ def _bar_or_line() -> ProgressLine | ProgressBar:
 
 
 class ProgressMeter:
-    """Tells a listener about progress, at most every half second and at the end.
+    """Reports progress to a listener, at most every half second and at the end.
 
     Parameters
     ----------
     events_total
         Events that the data plane will take.
     listener
-        Called in the thread that drives the replay; None: nobody listens.
+        Called in the thread that drives the replay, or None.
     """
 
     INTERVAL_SECONDS = 0.5

@@ -1,4 +1,4 @@
-"""What a replay did with every event of the log."""
+"""Reports of replays, which account for every event of the log."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from flinkcore.time_plane.timeline import SplitTimes, Timeline, TimePlane
 
 @dataclass(frozen=True)
 class ReportSource:
-    """What a report's pictures are drawn from, made again when they are drawn.
+    """Source of a report's pictures, made again when they are drawn.
 
     Attributes
     ----------
     planned
         Gives the `PlannedJob`.
     results
-        Gives batches with these columns of the result rows; None: they are neither kept nor in Parquet files.
+        Function that returns batches with these columns of the result rows, or None if they are not available.
     """
 
     planned: Callable[[], Any]
@@ -71,7 +71,7 @@ class ReplayReport:
     repeated
         Calls for rows of a broadcast stream besides the first for each, of which there is one per partition.
     on_time_firings, late_firings
-        Result rows of windows that fired in time, and behind their end by a late event.
+        Result rows of windows that fired in time, and after their end by a late event.
     retractions
         Result rows that withdraw an earlier one.
     event_time_timers, processing_time_timers
@@ -79,31 +79,31 @@ class ReplayReport:
     pending_processing_time_timers
         Timers that the end of the log left: they were due after its last arrival.
     results, side_results
-        Result rows of the operator, before steps behind it leave any out, and rows that functions gave to the side
-        outputs that were asked for. Of a job with several operators, `by_operator` ends with the one that gives the
+        Result rows of the operator, before later steps remove any, and rows that functions emitted to the side
+        outputs that were requested. In a job with several operators, `by_operator` ends with the one that gives the
         job's rows.
     dropped_side_results
-        What it emitted to other side outputs.
+        Rows that it emitted to other side outputs.
     splits
         Splits of the log.
     arrival_regressions
-        How often the recorded arrival went back from one event of a split to the next. The running maximum was taken
-        for it, and for all events after it up to that: they may be more. `warnings` has it if they are many.
+        Number of times that the recorded arrival went back from one event of a split to the next. The running maximum
+        was taken for it, and for all events after it up to that: they may be more. `warnings` has it if they are many.
     min_timestamp_ms, max_timestamp_ms
         Range of event time, None where there was no event.
     timeline_steps
         Steps of the merged watermark.
     watermark_ms
-        The merged watermark before the last, 2**63 - 1, with which the log ends; -2**63 if there was none. Where the
+        The merged watermark before the last, 2**63 - 1, with which the log ends; -2**63 before the first. If the
         job stops with a checkpoint, the last.
     split_watermarks
         The last watermark of each split before the end of the log, by the split's value in split order; -2**63 if
         it had none. In a job of several logs or operators they go by number of the log, from
         0 on in the order of the job, and value.
     paused_ms
-        How long each split that was ever paused by watermark alignment was so, by its value in split order.
+        Time for which each split was paused by watermark alignment, if it ever was, by its value in split order.
     warnings
-        What looks wrong but was left as it is, for people to read.
+        Warnings for people about what looks wrong but was left unchanged.
     orders
         What orders the events of a split, in words, for each log without an arrival or without positions.
     log_facts
@@ -111,7 +111,7 @@ class ReplayReport:
     tables
         Names of the tables of lakes that are logs, with the versions or snapshots that were read.
     later_operators
-        Of a job with several operators, what each after the first did: its `events_read` are the results of those
+        Reports of the operators after the first, in a job with several: their `events_read` are the results of those
         before that come to it, and events that the first has passed on; what became of them is counted likewise.
     """
 
@@ -164,7 +164,7 @@ class ReplayReport:
         plan
             The job.
         time_planes
-            Of each log.
+            Time plane of each log.
         timeline
             The watermarks of the last operator.
         """
@@ -214,7 +214,7 @@ class ReplayReport:
         self.warnings += [*time_plane.warnings, *time_warnings(log, splits)]
 
     def idle_spans(self, split: Any) -> list[tuple[int, int]]:
-        """When a split was idle.
+        """Return the spans for which a split was idle.
 
         Parameters
         ----------
@@ -235,7 +235,7 @@ class ReplayReport:
         return split_times.idle_spans(number)
 
     def paused_spans(self, split: Any) -> list[tuple[int, int]]:
-        """When a split was paused by watermark alignment, because it was ahead of the others.
+        """Return the spans for which a split was paused by watermark alignment, because it was ahead of the others.
 
         Parameters
         ----------
@@ -372,7 +372,7 @@ class ReplayReport:
         return str(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What draws pictures has the executor's session.
+        # The source of pictures has the executor's session.
         return self.__dict__ | {"_source": None}
 
     def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
@@ -386,12 +386,12 @@ class ReplayReport:
         path
             A local file, which is replaced.
         title
-            Of the page; by default the names of the logs.
+            Title of the page; by default the names of the logs.
 
         Raises
         ------
         ConfigurationError
-            If a library of ``flinkcore[report]`` is not installed, or this is no report of a result: one that was
+            If a library of ``flinkcore[report]`` is not installed, or this is not a report of a result: one that was
             copied to another process has its counts alone.
         SourceError
             If a log cannot be read any more, or the page cannot be written.
@@ -415,7 +415,7 @@ class ReplayReport:
         return "".join(parts)
 
     def fates(self) -> list[tuple[int, str]]:
-        """What became of the rows that the operator was given: numbers of them, which add up to all, and words."""
+        """Return the fates of the rows that came to the operator: numbers, which add up to all, and words."""
         if self._has_windows:
             always = [(self.windowed, "in windows"), (self.late, "late for all their windows")]
         else:
@@ -466,7 +466,7 @@ class ReplayReport:
 
 
 def _waits_for_end(plan: JobPlan, number: int, function: str) -> str:
-    """What is told of the timers of an operator, behind their number; an empty text: there is a watermark strategy."""
+    """Return the note on an operator's timers, after their number; empty with a watermark strategy."""
     logs = plan.logs_without_strategy(number)
     if not logs:
         return ""

@@ -97,7 +97,7 @@ class JobResult(OutputRows):
     plan
         The job.
     planned
-        Plans it once more, for the pictures of its report; None: it has none.
+        Function that plans it once more, for the pictures of its report, or None if it has none.
     """
 
     def __init__(self, plan: JobPlan, planned: Callable[[], Any] | None) -> None:
@@ -114,7 +114,7 @@ class JobResult(OutputRows):
 
     @property
     def report(self) -> ReplayReport:
-        """Counts of the last run that came to its end; the job runs to make them if there was none."""
+        """The counts of the last run that came to its end; without one, the job runs."""
         self._untaken.detach()
         if self._report is None:
             self._run_for_report()
@@ -165,7 +165,7 @@ class JobResult(OutputRows):
         Returns
         -------
         ReplayReport
-            What became of every event.
+            Report that accounts for every event.
 
         Raises
         ------
@@ -198,19 +198,19 @@ class JobResult(OutputRows):
             Path or URI; on Spark one that driver and executors share.
         mode
             "error": the table is new. "append"; "overwrite": the results replace all rows; "overwrite_partitions":
-            those of the partitions that results fall into. These make a table, too, where there is none. What is there
-            is replaced only if nobody else has committed to the table since the call.
+            those of the partitions that results fall into. These create the table if it does not exist. Existing rows
+            are replaced only if nobody else has committed to the table since the call.
         partition_by
             Columns by which a new table is partitioned.
         storage_options
-            Of deltalake, for the table's log.
+            Options of deltalake, for the table's log.
         filesystem
-            A ``pyarrow.fs.FileSystem`` for the data files; None: by the table's URI.
+            A ``pyarrow.fs.FileSystem`` for the data files; by default that of the table's URI.
 
         Returns
         -------
         ReplayReport
-            What became of every event.
+            Report that accounts for every event.
 
         Raises
         ------
@@ -241,7 +241,7 @@ class JobResult(OutputRows):
         Returns
         -------
         ReplayReport
-            What became of every event.
+            Report that accounts for every event.
 
         Raises
         ------

@@ -46,7 +46,7 @@ FIRED_ROWS = 1 << 15
 
 
 class TimelineMoments:
-    """Where timers lie among the steps of a timeline.
+    """Places of timers among the steps of a timeline.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class TimelineMoments:
         self.clocks[self._done] = clock_ms
 
     def steps_up_to(self, watermarks_ms: Int64s) -> Int64s:
-        """How many steps are done or have a watermark that is not higher; the next one is the first above it."""
+        """Return how many steps are done or have a watermark that is not higher; the next one is the first above it."""
         return np.maximum(np.searchsorted(self.watermarks, watermarks_ms, side="right"), self._done)
 
 
@@ -86,7 +86,7 @@ class BatchProcessStage(Stage[Events]):
     UserCodeError
         If the function cannot be copied, or its `open` raises.
     ConfigurationError
-        If the function declares what is no delay.
+        If the function declares an invalid delay.
     """
 
     def __init__(self, context: StageContext, operator: BatchProcess, partition: int) -> None:
@@ -228,7 +228,7 @@ class BatchProcessStage(Stage[Events]):
         Parameters
         ----------
         snapshots
-            Of the stages of any number of partitions.
+            Snapshots of the stages of any number of partitions.
         watermark_ms, last_arrival_ms
             Where they stopped.
 

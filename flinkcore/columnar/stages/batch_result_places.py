@@ -19,7 +19,7 @@ class BatchResultPlaces:
     Parameters
     ----------
     number
-        Of the operator in the job, from 0 on.
+        Number of the operator in the job, from 0 on.
     """
 
     def __init__(self, number: int) -> None:
@@ -51,11 +51,11 @@ class BatchResultPlaces:
         key_ids, hashes
             Keys, and what distinguishes their values.
         times
-            What the timers were registered for.
+            Times for which the timers were registered.
         clocks
-            What the replay clock shows.
+            Times of the replay clock.
         steps
-            How many steps of the timeline the next operator has seen.
+            Numbers of steps of the timeline that the next operator has seen.
         by_watermark
             Whether watermarks fire them, and not the clock.
         """

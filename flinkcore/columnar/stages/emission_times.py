@@ -1,4 +1,4 @@
-"""When an operator emits its results: what the replay clock shows, as far as the log tells.
+"""Times at which operators emit results: those of the replay clock, as far as they are known from the log.
 
 An event's results have its arrival, those of a watermark the time of the step that brings it, those of a
 processing-time timer the time at which it fires. What comes only because the log ends has no time: with a later
@@ -21,14 +21,14 @@ NOT_KNOWN = MIN_TIMESTAMP
 
 
 class EmissionTimes:
-    """Tells when things happen to an operator, in ms since the epoch; `NOT_KNOWN` behind the last event of the log.
+    """Times of an operator's events and results, in ms since the epoch; `NOT_KNOWN` after the last event of the log.
 
     Parameters
     ----------
     timeline
-        Of the operator.
+        Timeline of the operator.
     last_arrival_ms
-        Of all logs; None: there is no event.
+        Last arrival of all logs, or None without events.
     """
 
     def __init__(self, timeline: Timeline, last_arrival_ms: int | None) -> None:
@@ -39,7 +39,7 @@ class EmissionTimes:
         self.of_steps: Int64s = np.where(np.arange(len(clocks)) < self._steps_known, clocks, NOT_KNOWN)
 
     def of_events(self, events: Events) -> Int64s:
-        """The times of events, or of results of an operator before, which were emitted at theirs."""
+        """Return the times of events, or of results of an operator before, which were emitted at theirs."""
         if not isinstance(events, PlacedEvents):
             return events.arrivals
         arrivals, steps, split = events.order[:3]
@@ -47,9 +47,9 @@ class EmissionTimes:
         return np.where(behind, NOT_KNOWN, arrivals)
 
     def of_timer(self, due_ms: int) -> int:
-        """The time of a processing-time timer that fires then."""
+        """Return the time of a processing-time timer that fires then."""
         return due_ms if due_ms < self._end_ms else NOT_KNOWN
 
     def of_timers(self, due_ms: Int64s) -> Int64s:
-        """The times of processing-time timers that fire then."""
+        """Return the times of processing-time timers that fire then."""
         return np.where(due_ms < self._end_ms, due_ms, NOT_KNOWN)

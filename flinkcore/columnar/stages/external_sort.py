@@ -1,6 +1,6 @@
 """Rows brought into order that need not fit into memory.
 
-What is held in memory is sorted when it exceeds a limit, and goes to a temporary file as a run of pieces. The runs are
+Rows in memory are sorted when they exceed a limit, and go to a temporary file as a run of pieces. The runs are
 merged a piece of each at a time::
 
     run 1   1 4 6 │ 7 8 9        the first pieces have all rows up to 5, the least of their last rows:
@@ -33,7 +33,7 @@ PIECE_BYTES: Final = 1 << 20
 
 @dataclass
 class _Run(Generic[RowsT]):
-    """Sorted rows: the first of them that are still to come, and the pieces behind."""
+    """Sorted rows: the first of them that are still to come, and the pieces after them."""
 
     head: RowsT
     pieces: int
@@ -46,7 +46,7 @@ class ExternalSort(ABC, Generic[RowsT]):
     Parameters
     ----------
     what : str
-        What the rows are, as errors name them.
+        Name of the rows in errors.
     held_bytes : int
         Most bytes of rows in memory before they are merged.
     piece_bytes : int
@@ -110,7 +110,7 @@ class ExternalSort(ABC, Generic[RowsT]):
             self._spill()
 
     def take(self) -> RowsT | None:
-        """Return the first rows of all that are there, as many as suit; None: there are none.
+        """Return the first rows of all present ones, as many as suit, or None.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class ExternalSort(ABC, Generic[RowsT]):
             self._bytes += self.nbytes(rows)
 
     def close(self) -> None:
-        """Give back memory and file; rows may be added again."""
+        """Release memory and file; rows may be added again."""
         self._held, self._bytes, self._runs = [], 0, []
         if self._file is not None:
             self._file.close()
@@ -179,7 +179,7 @@ class ExternalSort(ABC, Generic[RowsT]):
         self._runs.append(_Run(next(rest), pieces - 1, rest))
 
     def _merged(self) -> RowsT:
-        """Take all rows that no row behind the heads can precede."""
+        """Take all rows that no row after the heads can precede."""
         heads = self.concatenated([run.head for run in self._runs])
         ends = np.cumsum([self.n_rows(run.head) for run in self._runs])
         order = self.order(heads)

@@ -19,7 +19,7 @@ SLICE_ROWS = 1 << 17
 
 
 class ForwardStage(Stage[Events]):
-    """Gives rows in total order, and holds nothing.
+    """Stage that emits rows in total order, and holds nothing.
 
     Parameters
     ----------

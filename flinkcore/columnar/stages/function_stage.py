@@ -81,7 +81,7 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
     -----
     At the end of the log, everything due by the last arrival happens; then the watermark advances to its maximum and
     fires all event-time timers in order of time. Where a generator has emitted the maximum before, it is in force from
-    there on, as any watermark: timers registered behind it wait for the next advance, which is the end of the log
+    there on, as any watermark: timers registered after it wait for the next advance, which is the end of the log
     (Flink's ``InternalTimerServiceImpl.advanceWatermark``). Processing-time timers that are due later do not fire:
     Flink's ``StreamTask`` stops its timer service when a bounded input has ended. The attempt number that the function
     can ask for is always 0: a task that is tried again does what it did before.
@@ -99,7 +99,7 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
         self._is_in_step = False
         self._elements_ms: list[int] = []
         self._clock = ReplayClock()
-        # A new key is always that of the element at hand, whose group is known, and is that of the column's type.
+        # A new key is always that of the current element, whose group is known, and is that of the column's type.
         key_context = KeyContext(
             plan.max_parallelism,
             context.key_group_range(partition),
@@ -183,7 +183,7 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
         return self._output.take(no_order if events is None else order_of(events, self._number))
 
     def _rest_of(self, full: OutputFullError, events: Events | None = None) -> Iterator[StageOutput]:
-        """What has been given so far, and what calls that wait have still to give, a batch at a time."""
+        """Yield the results so far, and those that waiting calls still emit, a batch at a time."""
         waits: OutputFullError | None = full
         while waits is not None:
             yield from self._take(events)
@@ -323,10 +323,10 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
         return bisect_left(watermarks, timer_ms, rising, steps)
 
     def _steps_before_timers(self, time_ms: int, steps: int) -> int:
-        """How many steps come before the processing-time timers due at a time."""
+        """Return how many steps come before the processing-time timers due at a time."""
         clocks = self._timeline.clock_ms
         if self._takes_results:
-            # What an operator before this one emits at the steps of this time comes before the timers.
+            # Results of an earlier operator at the steps of this time come before the timers.
             return bisect_right(clocks, time_ms, self._steps_done, steps)
         before = bisect_left(clocks, time_ms, self._steps_done, steps)
         by_events = self._timeline.split
@@ -359,7 +359,7 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
         try:
             self._operator.process_watermark(Watermark(int(self._timeline.watermark_ms[step])))
         except OutputFullError as full:
-            # What it has still to fire, it fires within this step.
+            # The remaining timers fire within this step.
             full.then(self._end_step)
             raise
         self._end_step()

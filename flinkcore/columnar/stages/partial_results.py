@@ -61,7 +61,7 @@ class PartialResults(LogEvents):
 
     @property
     def events(self) -> Int64s:
-        """Of how many events each is made."""
+        """The number of events of each partial result."""
         events: Int64s = self.batch.column(EVENTS).to_numpy()
         return events
 
@@ -96,9 +96,9 @@ class EventMerger:
     Parameters
     ----------
     windows
-        How they are merged.
+        Kernel that merges them.
     timeline
-        Of the operator to which they come.
+        Timeline of the operator to which they come.
 
     Attributes
     ----------
@@ -196,12 +196,12 @@ class EventMerger:
             yield from self._partials()
 
     def finish(self) -> Iterator[LogEvents]:
-        """Give what is left, as `add` does."""
+        """Yield what is left, as `add` does."""
         yield from self._partials()
         yield from self._others()
 
     def _are_many(self, results: int) -> bool:
-        """Whether there are too many partial results for the events that they are made of."""
+        """Return whether there are too many partial results for the events that they are made of."""
         return self._rows < LEAST_EVENTS * results
 
     def _take_in(self, events: TimelineEvents, rows: RowNumbers) -> None:
@@ -277,13 +277,13 @@ class MergedPartials:
 
     @property
     def partial_events(self) -> Int64s:
-        """Of how many events each partial result is made."""
+        """The number of events of each partial result."""
         events: Int64s = self.partials.column(EVENTS).to_numpy()
         return events
 
     @property
     def n_events(self) -> int:
-        """How many events these are, and are in the partial results."""
+        """The number of these events and of those in the partial results."""
         return int(self.events.batch.num_rows + self.partial_events.sum())
 
 
@@ -293,7 +293,7 @@ class PartialsMerge:
     Parameters
     ----------
     timeline
-        Of the operator to which they come.
+        Timeline of the operator to which they come.
     schema
         Columns of the events.
     """
@@ -311,7 +311,7 @@ class PartialsMerge:
         merge.add(events)
 
     def release(self, arrival: int | None) -> Iterator[tuple[Events | MergedPartials, RowNumbers | None]]:
-        """Give all that comes before a time, in total order; see `TotalOrderMerge.release`."""
+        """Yield all that comes before a time, in total order; see `TotalOrderMerge.release`."""
         all_events, all_partials = self._events.release(arrival), self._partials.release(arrival)
         events, partials = next(all_events, None), next(all_partials, None)
         while events is not None and partials is not None:
@@ -358,7 +358,7 @@ def _last_place(ordered: Ordered) -> Place:
 
 
 def _cut(ordered: Ordered, until: Place) -> tuple[Ordered | None, Ordered | None]:
-    """What comes up to a place, and what comes behind it."""
+    """Return what comes up to a place, and what comes after it."""
     events, rows = ordered
     n = len(events.arrivals) if rows is None else len(rows)
     cut = bisect_right(range(n), until, key=lambda number: _place(ordered, number))
@@ -370,7 +370,7 @@ def _cut(ordered: Ordered, until: Place) -> tuple[Ordered | None, Ordered | None
 
 
 class PartialAccumulators:
-    """What partial results hold, as window operators take it in.
+    """Accumulators of partial results, as window operators take them in.
 
     Parameters
     ----------

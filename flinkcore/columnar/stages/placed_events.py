@@ -1,6 +1,6 @@
 """Results of an operator on their way to the next one: rows with timestamps and places in a total order.
 
-What comes out of an operator for an event has the place of that event. What a watermark makes it emit comes after all
+A result of an operator for an event has the place of that event. Results of a watermark come after all
 events that were there before, and before that watermark reaches the next operator. What processing-time timers give
 comes after everything that arrived by then. So results are ordered by::
 
@@ -71,7 +71,7 @@ class PlacedEvents(Events):
         order: Order,
         inputs: Int32s | None = None,
     ) -> PlacedEvents:
-        """Rows, their timestamps, places and inputs; None: all are of the first input."""
+        """Return rows with their timestamps, places and inputs, all of the first input if None."""
         if inputs is None:
             inputs = np.zeros(batch.num_rows, np.int32)
         return cls(batch, timestamps, order[0], order[1], inputs, order)
@@ -103,7 +103,7 @@ class PlacedEvents(Events):
         return int(self.batch.nbytes) + (12 + 8 * len(self.order)) * len(self.timestamps)
 
     def packed(self) -> pa.RecordBatch:
-        """Timestamps and places behind the columns of the rows, without the inputs."""
+        """Return the columns of the rows with timestamps and places after them, without the inputs."""
         columns = [*self.batch.columns, pa.array(self.timestamps), *map(pa.array, self.order)]
         return pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
 
@@ -111,7 +111,7 @@ class PlacedEvents(Events):
     def unpacked(
         cls, packed: pa.RecordBatch, schema: pa.Schema, inputs: Int32s | None = None
     ) -> PlacedEvents:
-        """The rows that were packed, the schema of their columns, and their inputs; None: all are of the first."""
+        """Return rows that were packed, with the schema of their columns and their inputs, all the first if None."""
         timestamps, *order = (column.to_numpy() for column in packed.columns[len(schema) :])
         rows = pa.RecordBatch.from_arrays(packed.columns[: len(schema)], schema=schema)
         return cls.of(rows, timestamps, tuple(order), inputs)
@@ -121,16 +121,16 @@ class PlacedEvents(Events):
         return replace(self, batch=batch)
 
     def coming_to(self, number: int, input_number: int, inputs: ConnectedInputs | None) -> PlacedEvents:
-        """The rows and places as the operator of a number merges them.
+        """Return the rows and places as operator `number` merges them.
 
         Parameters
         ----------
         number
-            Of the operator.
+            Number of the operator.
         input_number
             0 or 1.
         inputs
-            The columns of both inputs; None: the operator has one.
+            Columns of both inputs, or None for a single input.
         """
         widened = self if inputs is None else inputs.widened(input_number, self)
         return replace(
@@ -208,14 +208,14 @@ class PlacedMerge:
             self._first_ms = min(self._first_ms, int(events.arrivals.min()))
 
     def release(self, arrival: int | None) -> Iterator[tuple[PlacedEvents, None]]:
-        """Give all rows that arrive before a time, in total order.
+        """Yield all rows that arrive before a time, in total order.
 
         Parameters
         ----------
         arrival
-            No row that is still to be added arrives earlier (ms since the epoch); None: no more rows come.
+            Lower bound of the arrivals of further rows (ms since the epoch), or None if no more rows come.
         """
-        # What one watermark fires may be many blocks, all of one arrival: they are sorted once.
+        # Results of one watermark may be many blocks, all of one arrival: they are sorted once.
         if arrival is not None and arrival <= self._first_ms:
             return
         self._first_ms = MAX_TIMESTAMP
@@ -230,12 +230,12 @@ class PlacedMerge:
                 return
 
     def close(self) -> None:
-        """Give back memory and file."""
+        """Release memory and file."""
         self._sort.close()
 
 
 def order_of(events: Events, number: int) -> Order:
-    """The places of events among each other, as they order what the operator of a number emits for them."""
+    """Return the places of events among each other, which order the results of operator `number` for them."""
     if isinstance(events, PlacedEvents):
         return _widened(events.order, number)
     assert isinstance(events, TimelineEvents)
@@ -257,11 +257,11 @@ def placed(
     Parameters
     ----------
     events, rows
-        Rows and their order; None: as they lie.
+        Rows and their order, or None for the given order.
     number
-        Of the operator to which they come.
+        Number of the operator to which they come.
     inputs
-        Says by the split to which input they come; None: the operator has one.
+        Inputs of the operator, by split, or None for a single input.
     """
     ordered = events if rows is None else events.take(rows)
     of_input = None if inputs is None else inputs.is_second(ordered).astype(np.int32)

@@ -1,4 +1,4 @@
-"""What the operator of a process function emits, on its way to batches."""
+"""Outputs of the operator of a process function, collected into batches."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ class ProcessOutput:
     Parameters
     ----------
     context
-        Of the operator.
+        Context of the operator.
     process
         The operator.
     key_context
         Whose current key is that of the results.
     emitted_at
-        Tells when what comes now is emitted; None where results do not say it.
+        Function that returns when current results are emitted, or None if results do not show it.
 
     Attributes
     ----------
     row
         Number of the element that results are given for, in `elements`; NO_ROW: it is a timer.
     elements
-        The elements at hand, all of which have the key columns.
+        Current elements, all of which have the key columns.
     record
-        What the operator gets each of them in.
+        Record in which the operator gets each of them.
     is_second
         Which of them are of the second stream, if there are two.
     is_muted
@@ -187,7 +187,7 @@ class ProcessOutput:
         return f" of the key {shown(key)}" if self._keys[0] else ""
 
     def _fired(self, timestamp: int | None) -> str:
-        """What gave a result that is not for an element."""
+        """Return the cause of a result that is not for an element, in words."""
         if timestamp is None:
             return "a processing-time timer"
         if not self._has_windows:
@@ -197,7 +197,7 @@ class ProcessOutput:
         return f"the window up to {dated(timestamp + 1, ' ms')}"
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Drop it: an operator behind this one has the watermarks of its own timeline."""
+        """Drop it: an operator after this one has the watermarks of its own timeline."""
 
     def emit_watermark_status(self, status: WatermarkStatus) -> None:
         """Drop it likewise."""
@@ -206,12 +206,12 @@ class ProcessOutput:
         """Drop it likewise."""
 
     def take(self, order: Order = ()) -> Iterator[StageOutput]:
-        """Give what has come since the last time.
+        """Yield what has come since the last time.
 
         Parameters
         ----------
         order
-            Where results have places: those of the elements at hand.
+            Places of the current elements, if results have places.
         """
         for tag, results in ((None, self._results), *self._side_results.items()):
             batches = results.take()

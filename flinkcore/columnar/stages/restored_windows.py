@@ -51,12 +51,12 @@ _GREATEST_STATE: Final = 2
 
 @dataclass(frozen=True)
 class ExpectedWindows:
-    """What the windows of an operator can be.
+    """Constraints on the windows of an operator in a checkpoint.
 
     Attributes
     ----------
     aggregation : WindowAggregation
-        What the operator does.
+        Aggregation of the operator.
     keys : list of str
         Names of the key columns.
     max_parallelism : int
@@ -64,7 +64,7 @@ class ExpectedWindows:
     events : pyarrow.Schema
         Columns of the events.
     none : CheckpointTable
-        What the operator writes without any window.
+        Table that the operator writes without any window.
     watermark_ms : int
         At which it was stopped.
     """
@@ -267,7 +267,7 @@ def _check_values(name: str, part: str, column: pa.Array, aggregate: Any, events
         raise SchemaError(f"the column {name!r} of the windows has nulls in its sets")
     source = aggregate.by if part in ("keys", "key_strings") else aggregate.column
     if aggregate.function == "approx_count_distinct":
-        return  # its bytes are no values
+        return  # its bytes are not values
     if source is None or part not in ("strings", "key_strings", "byte_set", "list"):
         return
     kind = events.field(source).type

@@ -18,7 +18,7 @@ from flinkcore.operators.records.messages import cut_off, shown
 BATCH_ROWS = 1 << 15
 
 Subject = int | tuple[Any]
-"""What a value was given for: the row of an element among those at hand, or the key, in a tuple, of a timer."""
+"""Subject of a value: the row of an element among the current ones, or the key, in a tuple, of a timer."""
 
 Describe = Callable[[Subject, int | None], str]
 """From a subject and the timestamp of the value to a text for messages."""
@@ -40,7 +40,7 @@ class ResultBatches:
     when_full : callable
         Called with each batch that a value has filled.
     emitted_at : callable or None
-        Tells when a value that comes now is emitted, for a last column of the batches; None: they have none.
+        Function that returns when a current value is emitted, for a last column of the batches, or None without one.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class ResultBatches:
             self._when_full(self._batches[-1])
 
     def take(self) -> list[pa.RecordBatch]:
-        """Give everything that was added since the last time; to be called while its elements are at hand.
+        """Return everything that was added since the last time; to be called before other elements are taken.
 
         Raises
         ------

@@ -22,11 +22,11 @@ class ResultPlaces:
     Parameters
     ----------
     number
-        Of the operator in the job, from 0 on.
+        Number of the operator in the job, from 0 on.
     key_context
         Whose current key is that of a timer.
     now
-        Tells what the replay clock shows, how many steps of the timeline the next operator has seen, and whether a
+        Returns the replay clock, how many steps of the timeline the next operator has seen, and whether a
         watermark is the cause.
     """
 
@@ -45,16 +45,16 @@ class ResultPlaces:
 
     @property
     def moment(self) -> tuple[int, int, bool]:
-        """When a result would be given."""
+        """Return the moment at which a result would be emitted."""
         return self._now()
 
     @property
     def bytes_per_row(self) -> int:
-        """What the place and the timestamp of a result take."""
+        """The size of the place and the timestamp of a result."""
         return 8 * (FIXED_COLUMNS + self._number + 2)
 
     def add(self, row: int, timestamp: int | None) -> None:
-        """Note a result: for the element of this number among those at hand, or if that is negative, for a timer."""
+        """Note a result: for the element of this number among the current ones, or if that is negative, for a timer."""
         self._rows.append(row if row >= 0 else NOT_FIRED - len(self._fired))
         self._timestamps.append(MIN_TIMESTAMP if timestamp is None else timestamp)
         if row < 0:
@@ -78,7 +78,7 @@ class ResultPlaces:
         Parameters
         ----------
         elements
-            Places of the elements at hand; empty columns where there are none.
+            Places of the current elements; empty columns without any.
         """
         rows, timestamps = np.array(self._rows, np.int64), np.array(self._timestamps, np.int64)
         n_rows = len(rows)

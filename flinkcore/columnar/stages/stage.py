@@ -24,15 +24,15 @@ FATES: Final = ("windowed", "late", "in_no_window", "processed", "repeated")
 
 @dataclass(frozen=True)
 class RestoredOperator:
-    """Where a checkpoint has what an operator held; picklable.
+    """State of an operator in a checkpoint; picklable.
 
     Parameters
     ----------
     checkpoint : Checkpoint
     uid : str
-        Of the operator.
+        Identifier of the operator.
     last_arrival_ms : int or None
-        Of all that was before; None if there was no event.
+        Last arrival before the checkpoint; None if there was no event.
     """
 
     checkpoint: Checkpoint
@@ -41,7 +41,7 @@ class RestoredOperator:
 
     @property
     def origin(self) -> str:
-        """What messages call it."""
+        """The name of the state in messages."""
         return f"{self.checkpoint.storage.path}, operator {self.uid!r}"
 
     def snapshots(self, key_groups: tuple[int, int], max_parallelism: int) -> list[OperatorSnapshot]:
@@ -60,17 +60,17 @@ class StageContext:
     timeline : Timeline
         The watermarks of all that comes to it.
     last_arrival_ms : int or None
-        Of all logs; None: there is no event. What is due by then happens in every partition.
+        Last arrival of all logs, or None without events. Timers that are due by then fire in every partition.
     partitions : int
         Into how many ranges the key groups are divided.
     inputs : ConnectedInputs or None
-        How rows of connected streams are distinguished; None: the operator has one input.
+        Distinction of the rows of connected streams, or None for a single input.
     number : int
-        Of the operator in the job, from 0 on.
+        Number of the operator in the job, from 0 on.
     places_results : bool
         Whether another operator follows, which takes results in order.
     restored : RestoredOperator or None
-        What the stages are restored from; None: they begin with the logs.
+        State from which the stages are restored, or None if they begin with the logs.
     """
 
     plan: StagePlan
@@ -163,9 +163,9 @@ class Stage(ABC, Generic[Taken]):
         Parameters
         ----------
         prepared
-            Of one batch.
+            Prepared rows of one batch.
         rows
-            Rows of this partition, in total order; None: all, as they lie.
+            Rows of this partition, in total order, or None for all in the given order.
         """
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
@@ -190,7 +190,7 @@ class Stage(ABC, Generic[Taken]):
 
     @abstractmethod
     def snapshot(self) -> OperatorSnapshot:
-        """What the operator holds once it has stopped."""
+        """Return what the operator holds once it has stopped."""
 
     def close(self) -> None:
         """Release what the operator holds; called once, also after a failure."""
@@ -206,5 +206,5 @@ class Stage(ABC, Generic[Taken]):
 
 
 def events_taken(counts: Mapping[str, int]) -> int:
-    """How many events a stage has taken, by its counts."""
+    """Return how many events a stage has taken, by its counts."""
     return sum(counts.get(fate, 0) for fate in FATES)

@@ -22,7 +22,7 @@ class StageLink:
     plan
         The next operator, and what comes to it.
     number
-        Of that operator, from 0 on.
+        Number of that operator, from 0 on.
     input_number
         To which of its inputs the results come, 0 or 1.
     between

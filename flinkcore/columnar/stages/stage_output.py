@@ -1,4 +1,4 @@
-"""What stages give: batches of results and of side outputs."""
+"""Outputs of stages: batches of results and of side outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StageOutput:
 
     @classmethod
     def no_results(cls, schema: pa.Schema) -> StageOutput:
-        """A batch of no rows, with the columns of the results."""
+        """Return a batch of no rows, with the columns of the results."""
         return cls(None, [empty_batch(schema)])
 
     @property

@@ -25,7 +25,7 @@ from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 
 _MOMENTS: Final = 4
-"""Columns behind the results, as long as they are sorted: clock, step, what fired, key group."""
+"""Columns after those of the results while these are sorted: clock, step, cause, key group."""
 
 
 class _FiredSort(ExternalSort[pa.RecordBatch]):
@@ -78,7 +78,7 @@ class WindowPlaces:
     Parameters
     ----------
     context
-        Of the operator.
+        Context of the operator.
     aggregation
         The operator.
     """
@@ -134,7 +134,7 @@ class WindowPlaces:
     ) -> Iterator[PlacedOutput]:
         """Results in an order that does not depend on what else is in the partition: by window and key.
 
-        No step before `first_step` has fired one: the maximum watermark may have come amid the log, and fire again at
+        No step before `first_step` has fired one: the maximum watermark may have come during the log, and fire again at
         its end.
         """
         for batch in batches:
@@ -143,7 +143,7 @@ class WindowPlaces:
             yield self._placed_by_steps(rows)
 
     def _with_moments(self, batch: pa.RecordBatch, first_step: int) -> pa.RecordBatch:
-        """Results, and behind them when and in which key group they were fired."""
+        """Return results with the moment and the key group of their firing in further columns."""
         watermarks = self._timeline.watermark_ms[first_step:]
         steps = first_step + np.searchsorted(watermarks, batch.column("watermark").to_numpy())
         clocks = np.minimum(self._timeline.clock_ms[steps], self._end_ms)
@@ -172,7 +172,7 @@ class WindowPlaces:
         return _placed(batch, fired, order)
 
     def close(self) -> None:
-        """Give back what an error has left."""
+        """Release what an error has left."""
         self._fired.close()
 
     def _sequence_of(self, batch: pa.RecordBatch) -> Int64s:

@@ -31,7 +31,7 @@ from flinkcore.time_plane.total_order import Events
 
 RESULT_BATCH_ROWS = 1 << 18
 RESULT_BATCH_BYTES = 1 << 28
-"""Of keys, strings and lists; what has a fixed width is bounded by the rows."""
+"""Bytes of keys, strings and lists; columns of fixed width are bounded by the rows."""
 
 _COUNTS = ("windowed", "late", "in_no_window", "on_time_firings", "late_firings", "retractions")
 
@@ -49,7 +49,7 @@ class EncodedEvents:
     keys
         Has encoded the keys of this batch, and of the partial results.
     partials, partial_events
-        Partial results, which are rows behind those of the batch; see `WindowOperator.process`.
+        Partial results, which are rows after those of the batch; see `WindowOperator.process`.
     """
 
     events: Events
@@ -245,7 +245,7 @@ class WindowStage(Stage[EncodedEvents]):
         if least < lowest or greatest > highest:
             outside = least if least < lowest else greatest
             raise DataError(
-                f"a record with the timestamp {dated(outside)} comes to a window behind another operator, whose "
+                f"a record with the timestamp {dated(outside)} comes to a window after another operator, whose "
                 f"windows take timestamps from {lowest} to {highest}: results of processing-time timers have none "
                 "(-2**63)"
             )

@@ -88,7 +88,7 @@ def restore_windows(
     keys : list of str
         Names of the key columns.
     table : CheckpointTable
-        Of windows of this kind, with these columns, as `ExpectedWindows` checks them.
+        Table of windows of this kind, with these columns, as `ExpectedWindows` checks them.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def restore_accumulators(
     Parameters
     ----------
     accumulators : Accumulators
-        Of the same aggregates.
+        Accumulators of the same aggregates.
     entries : numpy.ndarray of uint32, shape (n,)
     touched : numpy.ndarray of uint8, shape (n,)
     batch : pyarrow.RecordBatch

@@ -42,7 +42,7 @@ class HeldGenerators:
         if identity in self._holders:
             raise ConfigurationError(
                 f"{supplier} made the same {type(generator).__name__} for {holder} that {self._holders[identity][1]} "
-                "holds, but each needs one of its own: make a new generator at each call, or give for_generator its "
+                "holds, but each needs one of its own. Make a new generator at each call, or give for_generator its "
                 "class"
             )
         self._holders[identity] = generator, holder
@@ -101,7 +101,7 @@ def _takes_no_arguments(supplier: WatermarkGeneratorSupplier) -> bool:
         signature(supplier).bind()
     except TypeError:
         return False
-    except ValueError:  # a builtin, which does not tell
+    except ValueError:  # a builtin, which does not show its signature
         pass
     return True
 
@@ -159,7 +159,7 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
             if getattr(own, method) is getattr(WatermarkGenerator, method):
                 raise ConfigurationError(
                     f"a job with a checkpoint needs what its watermark generators hold, but {own.__qualname__} has no "
-                    f"{method} of its own: define snapshot_state(self), which returns what a generator holds (None if "
+                    f"{method} of its own. Define snapshot_state(self), which returns what a generator holds (None if "
                     "that is nothing), and restore_state(self, state), which takes it back"
                 )
 
@@ -187,7 +187,7 @@ class CheckedWatermarkGenerator(WatermarkGenerator[Any]):
 
 
 class _CheckedOutput:
-    """Accepts watermarks only, and remembers the last error of the output behind it."""
+    """Accepts watermarks only, and remembers the last error of the output that it wraps."""
 
     def __init__(self, output: WatermarkOutput, name: str) -> None:
         self.output = output

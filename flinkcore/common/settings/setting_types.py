@@ -38,12 +38,12 @@ _ISO_DURATION: Final = (
 
 @dataclass(frozen=True)
 class SettingType(Generic[T]):
-    """How the values of a setting are spelled.
+    """Type of a setting: how its values are spelled.
 
     Attributes
     ----------
     expected : str
-        What a value is, for messages: ``true or false``.
+        Description of a value, for messages: ``true or false``.
     read : callable
         Returns the value that is given, or that a text spells; raises ValueError if it is none.
     """
@@ -200,8 +200,8 @@ def _map(value: Any) -> dict[str, str]:
         parts = split_values(pair, ":")
         if len(parts) != 2:
             raise ConfigurationError(
-                f"{pair!r} is no pair of a name and a value with one colon: put a value that contains one in quotation "
-                "marks"
+                f"{pair!r} is not a pair of a name and a value with one colon. Put a value that contains a "
+                "colon in quotation marks"
             )
         values[parts[0]] = parts[1]
     return values

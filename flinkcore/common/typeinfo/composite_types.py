@@ -15,7 +15,7 @@ from flinkcore.common.typeinfo.type_information import Conversion, TypeInformati
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 
 _TUPLES: Final = (tuple, list, Row)
-"""What is read as a tuple; a union of types would be made anew for each value."""
+"""Classes whose values are read as tuples; a union of types would be built again for each value."""
 
 
 class SequenceTypeInfo(TypeInformation):
@@ -30,7 +30,7 @@ class SequenceTypeInfo(TypeInformation):
     Raises
     ------
     ConfigurationError
-        If it is no type.
+        If it is not a type.
     """
 
     def __init__(self, element_type: TypeInformation) -> None:
@@ -50,7 +50,7 @@ class SequenceTypeInfo(TypeInformation):
             if values is None or isinstance(values, bytes | bytearray):
                 return values
             if not self.accepts(values):
-                raise DataError(f"{values!r} is no {self!r}")
+                raise DataError(f"{values!r} is not of type {self!r}")
             if element is None:
                 return values if type(values) is list else list(values)
             if type(values) is list and plain.issuperset(map(type, values)):
@@ -133,7 +133,7 @@ class MapTypeInfo(TypeInformation):
     Raises
     ------
     ConfigurationError
-        If one of them is no type.
+        If one of them is not a type.
 
     Notes
     -----
@@ -160,7 +160,7 @@ class MapTypeInfo(TypeInformation):
             if entries is None:
                 return None
             if not isinstance(entries, dict):
-                raise DataError(f"{entries!r} is no {self!r}")
+                raise DataError(f"{entries!r} is not of type {self!r}")
             if plain_keys.issuperset(map(type, entries)) and plain_values.issuperset(
                 map(type, entries.values())
             ):
@@ -213,7 +213,7 @@ class FieldsTypeInfo(TypeInformation):
     Raises
     ------
     ConfigurationError
-        If they are no list of types.
+        If they are not a list of types.
     """
 
     _maker: ClassVar[str]
@@ -291,7 +291,7 @@ class TupleTypeInfo(FieldsTypeInfo):
     Raises
     ------
     ConfigurationError
-        If they are no list of types.
+        If they are not a list of types.
 
     Notes
     -----
@@ -315,7 +315,7 @@ class TupleTypeInfo(FieldsTypeInfo):
             return None
         if isinstance(value, _TUPLES):
             return tuple(value)
-        raise DataError(f"{value!r} is no tuple, as {self!r} wants it")
+        raise DataError(f"{value!r} is not a tuple, as {self!r} wants it")
 
     def to_arrow_type(self) -> Any:
         import pyarrow as pa
@@ -349,7 +349,7 @@ class RowTypeInfo(FieldsTypeInfo):
     Raises
     ------
     ConfigurationError
-        If they are no list of types, or there are not as many different names.
+        If they are not a list of types, or there are not as many different names.
 
     Notes
     -----
@@ -428,7 +428,7 @@ class RowTypeInfo(FieldsTypeInfo):
             return tuple(value)
         attributes = value if isinstance(value, dict) else getattr(value, "__dict__", None)
         if attributes is None:
-            raise DataError(f"{value!r} is no row, as {self!r} wants it")
+            raise DataError(f"{value!r} is not a row, as {self!r} wants it")
         return tuple(map(attributes.get, self._field_names))
 
     def to_arrow_type(self) -> Any:

@@ -42,7 +42,7 @@ class TypeInformation(WithoutJava, ABC):
 
         def convert(value: Any) -> Any:
             if value is not None and not self.accepts(value):
-                raise DataError(f"{value!r} is no {self!r}")
+                raise DataError(f"{value!r} is not of type {self!r}")
             return value
 
         return convert
@@ -61,7 +61,7 @@ class TypeInformation(WithoutJava, ABC):
         Raises
         ------
         ConfigurationError
-            If there is none.
+            If Arrow has no such type.
         """
         raise ConfigurationError(f"no column of Arrow holds values of the type {self!r}")
 

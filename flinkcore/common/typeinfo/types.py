@@ -1,4 +1,4 @@
-"""Where programs take their types from."""
+"""``Types``: the types that programs declare."""
 
 from __future__ import annotations
 

@@ -103,7 +103,9 @@ class BasicTypeInfo(TypeInformation):
             return _floating(value, self.basic_type)
         if not self.accepts(value):
             bits = _BITS.get(self.basic_type) if hasattr(value, "__index__") else None
-            raise DataError(f"{value!r} is no {self!r}" + (f", which has {bits} bits" if bits else ""))
+            raise DataError(
+                f"{value!r} is not of type {self!r}" + (f", which has {bits} bits" if bits else "")
+            )
         return index(value) if self.is_whole else value
 
     def plain_classes(self) -> frozenset[type]:
@@ -180,7 +182,7 @@ def _floating(value: Any, basic_type: BasicType) -> float:
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{value!r} is no {basic_type.value}") from None
+        raise DataError(f"{value!r} is not of type {basic_type.value}") from None
 
 
 class _DateTimeTypeInfo(TypeInformation):
@@ -232,7 +234,7 @@ class DateTypeInfo(_DateTimeTypeInfo):
         if isinstance(value, datetime.datetime):
             return value.date()
         if value is not None and not self.accepts(value):
-            raise DataError(f"{value!r} is no {self!r}")
+            raise DataError(f"{value!r} is not of type {self!r}")
         return value
 
 
@@ -274,7 +276,7 @@ def _to_the_second(value: Any) -> Any:
     if value is None:
         return None
     if not isinstance(value, datetime.time):
-        raise DataError(f"{value!r} is no TimeTypeInfo")
+        raise DataError(f"{value!r} is not of type TimeTypeInfo")
     offset = value.utcoffset()
     if offset is not None:
         value = (datetime.datetime.combine(datetime.date(2000, 1, 2), value) - offset).time()

@@ -57,6 +57,6 @@ _MODULES: Final = by_name(
         "source_reader_base": "RecordEmitter RecordsBySplits SourceReaderBase SplitReader",
     }
 )
-"""Where PyFlink's names of files are, and others that few programs need."""
+"""Modules of PyFlink's names of files, and of others that few programs need."""
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, partial(refuse_name, __name__))

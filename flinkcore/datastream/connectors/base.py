@@ -118,7 +118,7 @@ class ReaderOutput(SourceOutput[T_in], Protocol, Generic[T_in]):
 
 
 class DeliveryGuarantee(Enum):
-    """How often a sink writes an element if its job is repeated: here once, since it is committed once.
+    """Guarantee of a sink for the elements of a repeated job: here exactly once, since they are committed once.
 
     Notes
     -----
@@ -155,7 +155,7 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the next poll is known to be the end, which then comes 1 ms after the last record."""
+        """Return whether the next poll is known to be the end, which then comes 1 ms after the last record."""
         return False
 
     @abstractmethod
@@ -213,7 +213,7 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
 
 class Source(ABC):
-    """Where elements come from, in splits that are read independently.
+    """Source of elements, in splits that are read independently.
 
     The elements of a split arrive at a stated rate on the job's clock, the first one an interval after its start: so
     often is a reader polled, once for each split that it reads. A reader that has nothing is polled again 1 ms later.
@@ -227,7 +227,7 @@ class Source(ABC):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Whether the source ends by itself; an unbounded one cannot run in batch mode."""
+        """Return whether the source ends by itself; an unbounded one cannot run in batch mode."""
         return Boundedness.BOUNDED
 
     @abstractmethod
@@ -237,7 +237,7 @@ class Source(ABC):
         Parameters
         ----------
         parallelism : int
-            How many subtasks read the source.
+            Number of subtasks that read the source.
         """
 
     def in_stores(self, stores: Stores) -> Source:
@@ -251,7 +251,7 @@ class Source(ABC):
         return IteratorSourceReader()
 
     def split_serializer(self) -> Serializer | None:
-        """Return what writes splits to a checkpoint, as a reader of the source's own tells them; None: they have none.
+        """Return the serializer of the splits that the source's own reader saves in checkpoints, or None.
 
         Splits that give their elements by themselves need none: they are created again, and read on.
 
@@ -342,7 +342,7 @@ class Sink(ABC):
         """
 
     def committable_serializer(self) -> Serializer | None:
-        """Return what writes committables to a checkpoint; None: they are of the types that a checkpoint holds.
+        """Return the serializer of committables in checkpoints, or None if checkpoints hold their types.
 
         Notes
         -----
@@ -361,7 +361,7 @@ class Sink(ABC):
         Parameters
         ----------
         run_id : str
-            That of the writers' contexts.
+            Identifier of the run, as in the writers' contexts.
         """
 
 

@@ -11,7 +11,7 @@ from flinkcore.datastream.connectors.base import Source, SourceSplit
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 
 MOST_OF_ITERATOR = 10_000_000
-"""What has no length may have no end."""
+"""Most elements of an iterator, which may have no end."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class CollectionSource(Source):
     Raises
     ------
     ConfigurationError
-        If it is no collection.
+        If it is not a collection.
     DataError
         If an element is of another type.
     """
@@ -73,7 +73,7 @@ def _checked(collection: Iterable[Any], type_info: TypeInformation) -> list[Any]
         if len(elements) > MOST_OF_ITERATOR and not hasattr(collection, "__len__"):
             raise ConfigurationError(
                 f"from_collection holds all elements, and {type(collection).__name__!r} has more than "
-                f"{MOST_OF_ITERATOR:,}, maybe without end: cut it with itertools.islice, give a list, or read a source "
+                f"{MOST_OF_ITERATOR:,}, maybe without end. Cut it with itertools.islice, give a list, or read a source "
                 "with from_source"
             )
     return elements

@@ -16,10 +16,10 @@ from flinkcore.datastream.connectors.base import InputStatus, ReaderOutput, Sour
 _NONE_LEFT: Final = object()
 
 _FETCHED_AHEAD: Final = 1024
-"""How many elements of a split are fetched ahead."""
+"""Number of elements of a split that are fetched ahead."""
 
 _CLOSE_SECONDS: Final = 1.0
-"""How long a reader that is closed waits for what reads its splits."""
+"""Time for which a closing reader waits for the threads that read its splits."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ResumedSplit(SourceSplit):
     ----------
     split : SourceSplit
     position : int
-        How many of its elements were emitted.
+        Number of its elements that were emitted.
     """
 
     split: SourceSplit
@@ -53,7 +53,7 @@ class _OpenSplit(ABC):
     ----------
     split : SourceSplit
     position : int
-        How many of its elements were emitted.
+        Number of its elements that were emitted.
     """
 
     def __init__(self, split: SourceSplit) -> None:
@@ -63,7 +63,7 @@ class _OpenSplit(ABC):
     @property
     @abstractmethod
     def has_element(self) -> bool:
-        """Whether there is an element to take."""
+        """Return whether there is an element to take."""
 
     def has_left(self, count: int) -> bool:
         """Return whether it is known that there are so many elements left; at least one."""
@@ -72,7 +72,7 @@ class _OpenSplit(ABC):
     @property
     @abstractmethod
     def is_at_end(self) -> bool:
-        """Whether there will be no further element; raises what the split raised after its last one."""
+        """Return whether there will be no further element; raises what the split raised after its last one."""
 
     @abstractmethod
     def take(self) -> Any:
@@ -200,8 +200,8 @@ class IteratorSourceReader(SourceReader[Any, SourceSplit]):
     Parameters
     ----------
     wake : callable, optional
-        On the system clock: threads fetch the elements of splits, and call this when there is one after there was none.
-        None: elements are read where they are emitted, one ahead.
+        On the system clock: threads fetch the elements of splits, and call this when one is available
+        again. By default elements are read as they are emitted, one ahead.
     turn : sequence of str
         Ids of the splits whose turn it is first; then it is that of all, in the order in which they were added.
     holds_end : bool

@@ -33,7 +33,7 @@ class NumberSequenceSource(Source):
     Raises
     ------
     ConfigurationError
-        If they are no whole numbers, or the end is below the start.
+        If they are not whole numbers, or the end is below the start.
 
     Notes
     -----

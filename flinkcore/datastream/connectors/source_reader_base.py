@@ -134,7 +134,7 @@ class SourceReaderBase(SourceReader[Any, SplitT], Generic[E, SplitT, SplitStateT
         """Do nothing: the first poll fetches."""
 
     def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
-        """Emit the next element, after a fetch if there is none; an unknown split in a fetch is a LifecycleError."""
+        """Emit the next element, after a fetch if none is left; an unknown split in a fetch is a LifecycleError."""
         while True:
             for element in self._elements:
                 self._fetch_was_empty = False

@@ -100,7 +100,7 @@ class BatchWriter(BulkWriter):
     writer : object
         With ``write_batch`` and ``close``.
     misfit : str
-        What an error says of elements that do not fit the writer's schema.
+        Text of the error for elements that do not fit the writer's schema.
     """
 
     def __init__(self, writer: Any, misfit: str) -> None:
@@ -170,7 +170,7 @@ class ArrowRowWriter(BatchWriter):
     def _checked(self, element: Any) -> Row:
         row: Row | None = self._conversion(element)
         if row is None:
-            raise DataError(f"None is no row of {self._row_type!r}: drop it before")
+            raise DataError(f"None is not a row of {self._row_type!r}. Drop it before")
         return row
 
     def _batch(self, elements: list[Row]) -> Any:

@@ -43,7 +43,7 @@ class AvroSchema:
     Raises
     ------
     ConfigurationError
-        If it is no schema, or has a type that has itself within it; or if the library fastavro is not installed.
+        If it is not a schema, or has a type that has itself within it; or if the library fastavro is not installed.
 
     Notes
     -----
@@ -135,7 +135,7 @@ class GenericRecordAvroTypeInfo(TypeInformation):
                 try:
                     library.validate(value, schema)
                 except Exception as failure:  # the library's errors have no base
-                    raise DataError(f"{value!r:.200} is no record of the schema: {failure}") from failure
+                    raise DataError(f"{value!r:.200} is not a record of the schema: {failure}") from failure
             return value
 
         return convert
@@ -156,7 +156,7 @@ class AvroInputFormat(StreamFormat, InputFormat):
     Parameters
     ----------
     path : str
-        Of a file, or a directory of files.
+        Path of a file, or a directory of files.
     schema : AvroSchema
         Records are read as such, by Avro's rules of resolution. Anything else is a ConfigurationError.
 
@@ -205,7 +205,7 @@ class AvroBulkWriters:
         Raises
         ------
         ConfigurationError
-            If it is no schema.
+            If it is not a schema.
         """
         return _AvroWriterFactory(_checked(schema, "AvroBulkWriters.for_generic_record"))
 
@@ -231,7 +231,9 @@ class _AvroWriter(BulkWriter):
             raise
         except Exception as failure:  # of any kind: the library's errors have no base
             reason = " ".join(str(failure).split())
-            raise DataError(f"{record!r:.200} is no record of {self._schema!s:.200}: {reason}") from failure
+            raise DataError(
+                f"{record!r:.200} is not a record of {self._schema!s:.200}: {reason}"
+            ) from failure
 
     def finish(self) -> None:
         self._writer.flush()
@@ -248,7 +250,7 @@ def generic_record(element: Any) -> Any:
     try:
         return element.as_dict(True) if isinstance(element, Row) else element
     except TypeError as failure:
-        raise DataError(f"{element!r:.200} is no record of Avro: {failure}") from failure
+        raise DataError(f"{element!r:.200} is not a record of Avro: {failure}") from failure
 
 
 # ---- messages
@@ -257,7 +259,7 @@ def generic_record(element: Any) -> Any:
 def _schema_of_messages(record_class: str | None, avro_schema_string: str | None) -> AvroSchema:
     if record_class is not None:
         raise UnsupportedOperationError(
-            f"{record_class} is a class of Java: give its schema, avro_schema_string=..."
+            f"{record_class} is a class of Java. Give its schema, avro_schema_string=..."
         )
     if avro_schema_string is None:
         raise ArgumentTypeError("a schema of messages needs avro_schema_string")
@@ -291,7 +293,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
             record = avro_library().schemaless_reader(stream, self._schema.read_as, None)
         except Exception as failure:  # of any kind, as the library does not check all that it reads
             raise DataError(
-                f"{message!r:.200} is no record of {self._schema!s:.200}: {type(failure).__name__}: {failure}"
+                f"{message!r:.200} is not a record of {self._schema!s:.200}: {type(failure).__name__}: {failure}"
             ) from failure
         row: Row = self._rows.value_of(record, self._rows.type_info)
         return row
@@ -333,7 +335,9 @@ class AvroRowSerializationSchema(SerializationSchema):
             library.schemaless_writer(stream, self._schema.read_as, record)
         except Exception as failure:  # of any kind: the library's errors have no base
             reason = " ".join(str(failure).split())
-            raise DataError(f"{element!r:.200} is no record of {self._schema!s:.200}: {reason}") from failure
+            raise DataError(
+                f"{element!r:.200} is not a record of {self._schema!s:.200}: {reason}"
+            ) from failure
         return stream.getvalue()
 
     def __reduce__(self) -> tuple[Any, ...]:

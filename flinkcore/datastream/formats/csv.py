@@ -283,7 +283,7 @@ class CsvReaderFormat(StreamFormat):
     Raises
     ------
     ConfigurationError
-        If it is no schema, has no columns, or two of a name, or CSV has no values of a type.
+        If it is not a schema, has no columns, or two of a name, or CSV has no values of a type.
 
     Notes
     -----
@@ -419,7 +419,7 @@ def _checked(schema: object) -> CsvSchema:
 
 
 class _CsvSchemaBuilder:
-    """What the builders of both schemas of messages have in common."""
+    """Base of the builders of both schemas of messages."""
 
     def __init__(self, type_info: TypeInformation) -> None:
         self._type_info = checked_row_type(type_info, type(self).__qualname__)
@@ -512,7 +512,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         except (DataError, UnicodeDecodeError) as failure:
             if self._ignores_errors:
                 return None
-            raise DataError(f"{message!r:.200} is no row of {self._row_type!r}: {failure}") from failure
+            raise DataError(f"{message!r:.200} is not a row of {self._row_type!r}: {failure}") from failure
 
     def get_produced_type(self) -> RowTypeInfo:
         return self._row_type

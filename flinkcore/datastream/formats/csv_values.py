@@ -59,18 +59,18 @@ _UNQUOTED_LENGTH: Final = 24
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How a text of CSV is written.
+    """Dialect of CSV texts.
 
     Parameters
     ----------
     separator : str
-        Of columns; one character.
+        Separator of columns; one character.
     quote_char, escape_char : str or None
-        One character; None: there is none.
+        One character, or None.
     null_value : str or None
-        The text of a null. None: no text is read as a null, and an empty one is written.
+        Text of a null; with None no text is read as a null, and an empty one is written.
     line_separator : str
-        Of rows that are written.
+        Separator of rows that are written.
     allow_comments : bool
         Whether lines that begin with "#" are skipped.
     """
@@ -113,7 +113,7 @@ def _java_length(text: str) -> int:
 
 @dataclass(frozen=True)
 class CsvValueType:
-    """How the values of a column are read and written.
+    """Reading and writing of the values of a column.
 
     Attributes
     ----------
@@ -237,7 +237,7 @@ def _basic_type(type_info: TypeInformation, declared: object, null_value: str | 
 
 
 def _decimal_text(declared: DecimalType, null: str, value: Any) -> str:
-    """A decimal as Flink's ``RowData`` has it, without zeros at its end."""
+    """Return a decimal as Flink's ``RowData`` has it, without zeros at its end."""
     rounded = declared.rounded(of_class(value, Decimal, "decimal"))
     return null if rounded is None else str(rounded.normalize(Context(prec=declared.precision)))
 
@@ -267,7 +267,7 @@ def _array_type(element: CsvValueType, separator: str, null_value: str | None) -
 
     def text_of(values: Any) -> str:
         if isinstance(values, str) or not hasattr(values, "__iter__"):
-            raise DataError(f"{values!r:.80} is no list")
+            raise DataError(f"{values!r:.80} is not a list")
         return separator.join(
             (null_value or "") if each is None else element.text_of(each) for each in values
         )
@@ -291,7 +291,7 @@ def _row_type(fields: Sequence[CsvValueType], separator: str, null_value: str | 
 
     def text_of(row: Any) -> str:
         if not isinstance(row, Row | tuple | list) or len(row) != len(fields):
-            raise DataError(f"{row!r:.80} is no row of {len(fields)} values")
+            raise DataError(f"{row!r:.80} is not a row of {len(fields)} values")
         return separator.join(
             (null_value or "") if value is None else field.text_of(value)
             for value, field in zip(row, fields, strict=True)
@@ -313,12 +313,12 @@ def row_reader(
     Parameters
     ----------
     names : sequence of str
-        Of the columns.
+        Names of the columns.
     types : sequence of CsvValueType
     null_value : str or None
     takes_more : bool
-        Whether to ignore further values of a row; a single one that is empty, behind a separator at the end of the
-        line, is always ignored.
+        Whether to ignore further values of a row; a single empty one, after a separator at the end of the line, is
+        always ignored.
     ignores_errors : bool
         Whether a value that is missing, or not of its type, becomes None. Otherwise the function raises a DataError
         that names the column.
@@ -391,7 +391,7 @@ def row_writer(
 
     def line_of(values: Sequence[Any] | None) -> str:
         if values is None:
-            raise DataError("None is no row of CSV: drop it before")
+            raise DataError("None is not a row of CSV. Drop it before")
         if len(values) != len(columns):
             raise DataError(f"{values!r:.200} has {len(values)} values, not {len(columns)}")
         texts = []

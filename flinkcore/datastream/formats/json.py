@@ -127,7 +127,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         Raises
         ------
         DataError
-            If it is no JSON, or a field is not of its type or missing, unless that is ignored: a field that cannot be
+            If it is not JSON, or a field is not of its type or missing, unless that is ignored: a field that cannot be
             read is None then, and so is the row of a message that cannot.
         """
         try:
@@ -136,7 +136,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         except (ValueError, RecursionError) as failure:
             if self._ignores_errors:
                 return None
-            raise DataError(f"{message!r:.200} is no {self._row_type!r}: {failure}") from failure
+            raise DataError(f"{message!r:.200} is not of type {self._row_type!r}: {failure}") from failure
         return row
 
     def get_produced_type(self) -> RowTypeInfo:

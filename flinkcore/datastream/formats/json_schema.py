@@ -26,7 +26,7 @@ def type_of_json_schema(json_schema: str) -> TypeInformation:
     Raises
     ------
     ConfigurationError
-        If it is no JSON, or describes values of no or several types.
+        If it is not JSON, or describes values of no or several types.
 
     Notes
     -----
@@ -36,7 +36,7 @@ def type_of_json_schema(json_schema: str) -> TypeInformation:
     try:
         root = json.loads(json_schema)
     except (TypeError, ValueError, RecursionError) as failure:
-        raise ConfigurationError(f"the JSON schema is no JSON: {failure}") from failure
+        raise ConfigurationError(f"the JSON schema is not JSON: {failure}") from failure
     return _type_of("<root>", root, root, 0)
 
 

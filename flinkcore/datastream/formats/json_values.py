@@ -78,7 +78,7 @@ def json_decoder(exact: bool) -> json.JSONDecoder:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise DataError(f"{name} is no JSON; as a text it is a number")
+    raise DataError(f"{name} is not JSON; as a text it is a number")
 
 
 def text_of(value: Any) -> str:
@@ -193,7 +193,7 @@ def _string_of(value: Any) -> str:
 def _character_of(value: Any) -> str:
     if isinstance(value, str) and len(value) == 1:
         return value
-    raise DataError(f"{value!r:.80} is no single character")
+    raise DataError(f"{value!r:.80} is not a single character")
 
 
 def _integer_of(value: Any, bits: int | None, truncated: bool) -> int:
@@ -218,7 +218,7 @@ def _date_of(value: Any) -> datetime.date:
             return datetime.date.fromisoformat(text)
     except ValueError:
         pass
-    raise DataError(f"{text!r:.80} is no date such as '2020-01-31'")
+    raise DataError(f"{text!r:.80} is not a date such as '2020-01-31'")
 
 
 def _time_of(value: Any) -> datetime.time:
@@ -228,7 +228,7 @@ def _time_of(value: Any) -> datetime.time:
             return clock_time_of(found)
     except ValueError:
         pass
-    raise DataError(f"{value!r:.80} is no time of UTC without parts of a second, such as '03:04:05Z'")
+    raise DataError(f"{value!r:.80} is not a time of UTC without parts of a second, such as '03:04:05Z'")
 
 
 def _timestamp_of(value: Any) -> datetime.datetime:
@@ -238,7 +238,7 @@ def _timestamp_of(value: Any) -> datetime.datetime:
             return moment_of(found)
     except ValueError:
         pass
-    raise DataError(f"{value!r:.80} is no timestamp of UTC such as '2020-01-31T03:04:05.678Z'")
+    raise DataError(f"{value!r:.80} is not a timestamp of UTC such as '2020-01-31T03:04:05.678Z'")
 
 
 # ---- writing

@@ -71,7 +71,8 @@ def _options(properties: Configuration | None) -> dict[str, Any]:
             options[_SIZES[key]] = int(value)
         else:
             raise ConfigurationError(
-                f"{key}={value} is no property of ORC writers here: orc.compress is one of {', '.join(_COMPRESSIONS)}, "
+                f"{key}={value} is not a property of ORC writers here: "
+                f"orc.compress is one of {', '.join(_COMPRESSIONS)}, "
                 f"and {', '.join(_SIZES)} are numbers"
             )
     return options

@@ -141,7 +141,7 @@ class AvroParquetReaders:
         Raises
         ------
         ConfigurationError
-            If it is no schema of records.
+            If it is not a schema of records.
         """
         return _AvroParquetFormat(schema)
 
@@ -219,7 +219,7 @@ class _AvroParquetWriter(BatchWriter):
     def _checked(self, element: Any) -> Any:
         record = generic_record(element)
         if record is None:
-            raise DataError("None is no record of Avro: drop it before")
+            raise DataError("None is not a record of Avro. Drop it before")
         self._conversion(record)
         return self._convert(record)
 

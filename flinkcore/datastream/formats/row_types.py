@@ -16,14 +16,14 @@ BITS: Final = {
     BasicType.LONG: 64,
     BasicType.BIG_INT: None,
 }
-"""The sizes of the types of whole numbers; None: there is no limit."""
+"""Bits of the types of whole numbers, or None without a limit."""
 
 
 def of_class(value: Any, cls: type | UnionType, name: str) -> Any:
     """Return a value of a class; raise DataError, with the name of what it should be, for any other."""
     if isinstance(value, cls):
         return value
-    raise DataError(f"{value!r:.80} is no {name}")
+    raise DataError(f"{value!r:.80} is not of type {name}")
 
 
 def checked_row_type(row_type: object, call: str) -> RowTypeInfo:

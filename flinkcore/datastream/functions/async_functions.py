@@ -20,7 +20,7 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Which calls are to be tried again.
+    """Predicate that decides which calls are retried.
 
     Notes
     -----
@@ -29,15 +29,15 @@ class AsyncRetryPredicate(ABC, Generic[OUT]):
 
     @abstractmethod
     def result_predicate(self) -> ResultPredicate | None:
-        """Return what decides for a result; None: no result is a reason."""
+        """Return the predicate of results, or None if no result is a reason to retry."""
 
     @abstractmethod
     def exception_predicate(self) -> ExceptionPredicate | None:
-        """Return what decides for an error; None: no error is a reason."""
+        """Return the predicate of errors, or None if no error is a reason to retry."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Whether, when and how often calls are tried again.
+    """Strategy that decides whether, when and how often calls are retried.
 
     One object serves all elements of a subtask, whose calls overlap.
 
@@ -91,7 +91,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
 
 class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
-    """Two functions, either of which may be None: there is no such reason.
+    """Predicate of two functions, either of which may be None for no such reason.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy[OUT], Generic[O
     initial_delay, max_retry_delay : int
         The first time and the longest, in ms, at least 1.
     multiplier : float
-        Of each time to the next one, above 0; fractions of a ms are cut off.
+        Ratio of each time to the previous one, above 0; fractions of a ms are cut off.
     result_predicate, exception_predicate : callable or None
         As of :class:`RetryPredicate`.
 
@@ -268,7 +268,7 @@ def _require_above_zero(**settings: float) -> None:
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Gives the results for an element once something outside of the job has answered.
+    """Function that returns the results for an element once something outside of the job has answered.
 
     Calls for several elements run at the same time, in an asyncio loop on a thread of its own; ``open`` and ``close``
     are called in the thread of the job.

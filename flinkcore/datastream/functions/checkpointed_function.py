@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FunctionSnapshotContext:
-    """What a function is told when a checkpoint asks for its state.
+    """Context of a checkpoint that asks a function for its state.
 
     Parameters
     ----------
     checkpoint_id : int
-        Of the checkpoint; a job takes one, when it stops.
+        Id of the checkpoint; a job takes one when it stops.
 
     Notes
     -----
@@ -33,7 +33,7 @@ class FunctionSnapshotContext:
 
 @dataclass(frozen=True)
 class FunctionInitializationContext:
-    """What a function gets its states from, before it is opened.
+    """Context from which a function gets its states before it is opened.
 
     Parameters
     ----------
@@ -49,16 +49,16 @@ class FunctionInitializationContext:
     store: OperatorStateStore
 
     def is_restored(self) -> bool:
-        """Return whether the job goes on from a checkpoint, so that states have what they had then."""
+        """Return whether the job resumes from a checkpoint, so that states have the values of that time."""
         return self.restored
 
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Return what gives the states, by their descriptors."""
+        """Return the store that returns states by their descriptors."""
         return self.store
 
 
 class CheckpointedFunction(ABC):
-    """A source function that tells a checkpoint where it stands, and goes on from there.
+    """Source function that saves its position in checkpoints, and resumes from there.
 
     Notes
     -----

@@ -95,7 +95,7 @@ class KeySelector(Function):
 
 
 class NullByteKeySelector(KeySelector):
-    """Gives all elements one key, the byte 0.
+    """Key selector that returns one key for all elements, the byte 0.
 
     Notes
     -----

@@ -10,7 +10,7 @@ from flinkcore.datastream.functions.runtime_context import RuntimeContext
 from flinkcore.errors import ArgumentTypeError
 
 Results = Iterable[Any] | None
-"""What a function yields or returns: elements of the main output, and ``(tag, element)`` for a side output."""
+"""Results that a function yields or returns: elements of the main output, and ``(tag, element)`` for a side output."""
 
 
 class Function(ABC):  # noqa: B024 - as in PyFlink, where there is nothing that a function must override
@@ -22,7 +22,7 @@ class Function(ABC):  # noqa: B024 - as in PyFlink, where there is nothing that 
     """
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
-        """Initialise; called once, before any element. There is no current key: no timers, no state values."""
+        """Initialise; called once, before any element. There is no current key yet, for timers or state."""
 
     def close(self) -> None:  # noqa: B027
         """Release what `open` acquired; called once, after the last element, and after a failure."""

@@ -143,7 +143,7 @@ class FlatJoinFunction(Function, Generic[IN1, IN2]):
 
 
 class CoGroupFunction(Function, Generic[IN1, IN2]):
-    """Evaluates all elements that two streams have for a key and window, also where one of them has none.
+    """Function of all elements that two streams have for a key and window; one of them may have none.
 
     Notes
     -----
@@ -226,7 +226,7 @@ def _flat(function: FlatJoinFunction[Any, Any], first: list[Any], second: list[A
                 continue
             if isinstance(results, (str, bytes, bytearray, dict)) or not hasattr(results, "__iter__"):
                 raise TypeError(
-                    f"it gave {results!r} for a pair: yield elements, or return a list of them, or None"
+                    f"it gave {results!r} for a pair. Yield elements, or return a list of them, or None"
                 )
             yield from results
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BatchResults: TypeAlias = Iterable[Any] | None
-"""What a function over batches yields or returns: batches of the main output, ``(tag, batch)`` for a side output."""
+"""Results of a function over batches: batches of the main output, or ``(tag, batch)`` for a side output."""
 
 
 class RowResults(NamedTuple):
@@ -25,7 +25,7 @@ class RowResults(NamedTuple):
     batch
         Results, as a function may yield them.
     rows : int array (n_results,) or None
-        Rows of the elements or timers; None: one result for each.
+        Rows of the elements or timers, or None if each has one result.
     """
 
     batch: Any
@@ -69,7 +69,7 @@ class _Batch(ABC):
         batch
             A ``pyarrow.RecordBatch`` or ``Table``, or a dict from column names to columns.
         rows : int array (n_results,), optional
-            For each result the row of its element or timer; None: one for each, in their order.
+            Row of the element or timer of each result; by default one result for each, in their order.
         """
         return RowResults(batch, rows)
 
@@ -114,7 +114,7 @@ class KeyedBatchProcessFunction(Function):
       one key to another.
     * How many elements a batch has, and which, is not promised. A batch may span many steps of the watermark.
 
-    **Another operator behind it** takes results in order: yield ``elements.results(batch, rows)`` or
+    **Another operator after it** takes results in order: yield ``elements.results(batch, rows)`` or
     ``timers.results(batch, rows)``, with the row of the element or timer that each result is for, whose timestamp it
     then has. The function itself takes rows of logs.
 
@@ -178,7 +178,7 @@ class KeyedBatchProcessFunction(Function):
         @property
         @abstractmethod
         def time_domain(self) -> TimeDomain:
-            """Whether they are event-time or processing-time timers."""
+            """Return whether they are event-time or processing-time timers."""
 
         @property
         @abstractmethod

@@ -25,7 +25,7 @@ class _Context(ABC):
 
         Notes
         -----
-        Of an element without a timestamp it is -2**63, as in PyFlink; Java's contexts have null there.
+        The timestamp is -2**63 for an element without one, as in PyFlink; Java's contexts return null there.
         """
 
 
@@ -116,7 +116,7 @@ class KeyedProcessFunction(Function):
         Parameters
         ----------
         timestamp : int
-            What the timer was registered for, in ms since the epoch.
+            Time for which the timer was registered, in ms since the epoch.
         ctx : KeyedProcessFunction.OnTimerContext
 
         Returns

@@ -21,7 +21,7 @@ class RollingAggregation(ReduceFunction[Any]):
     ----------
     kind : RollingAggregation.Kind
     position : int or str
-        Position or name of the field; anything else is a ConfigurationError. 0 for elements that are no tuples, lists
+        Position or name of the field; anything else is a ConfigurationError. 0 for elements that are not tuples, lists
         or Rows, but values themselves.
 
     Notes
@@ -31,7 +31,7 @@ class RollingAggregation(ReduceFunction[Any]):
     """
 
     class Kind(Enum):
-        """How two values of the field are combined."""
+        """Operation that combines two values of the field."""
 
         SUM = "sum"
         MIN = "min"

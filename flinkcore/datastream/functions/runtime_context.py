@@ -34,7 +34,7 @@ OUT = TypeVar("OUT")
 
 
 class KeyedStateStore(ABC):
-    """Gives the states of a function on a keyed stream by their descriptors.
+    """Store of the states of a function on a keyed stream, by their descriptors.
 
     A state is asked for once, in ``open``, and always holds the value of the current key.
 
@@ -126,7 +126,7 @@ class RuntimeContext(KeyedStateStore):
         PyFlink has no counterpart.
         """
         raise ConfigurationError(
-            f"the column state {name!r} is for a KeyedBatchProcessFunction; this function has a current key: take "
+            f"the column state {name!r} is for a KeyedBatchProcessFunction; this function has a current key. Take "
             "get_state(ValueStateDescriptor(...))"
         )
 
@@ -152,7 +152,7 @@ class RuntimeContext(KeyedStateStore):
         PyFlink has no counterpart.
         """
         raise ConfigurationError(
-            f"the column list state {name!r} is for a KeyedBatchProcessFunction; this function has a current key: take "
+            f"the column list state {name!r} is for a KeyedBatchProcessFunction; this function has a current key. Take "
             "get_list_state(ListStateDescriptor(...))"
         )
 

@@ -44,7 +44,7 @@ class SourceContext(ABC, Generic[T]):
 
     @abstractmethod
     def close(self) -> None:
-        """End the emission, and cancel all timers; closing twice is no error."""
+        """End the emission, and cancel all timers; closing twice is not an error."""
 
 
 class PacedSourceContext(SourceContext[T]):
@@ -70,7 +70,7 @@ class PacedSourceContext(SourceContext[T]):
         Raises
         ------
         ConfigurationError
-            If it is no number of milliseconds.
+            If it is not a number of milliseconds.
         LifecycleError
             If the checkpoint lock is held: no timer could run meanwhile.
         """
@@ -118,7 +118,7 @@ class SourceFunction(Function):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Whether the function ends by itself; an unbounded one cannot run in batch mode."""
+        """Return whether the function ends by itself; an unbounded one cannot run in batch mode."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     @abstractmethod

@@ -33,7 +33,7 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
         key : object
         window : Window
         inputs : iterable
-            The elements of the window; behind a reduce or aggregate function, its one result.
+            Elements of the window; after a reduce or aggregate function, its one result.
 
         Returns
         -------

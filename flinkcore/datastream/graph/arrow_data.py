@@ -43,8 +43,8 @@ class ArrowData:
         Raises
         ------
         Exception
-            Of the import. That of an iterator is raised each time, for its first rows may be gone; other data is
-            imported anew.
+            Any error of the import. That of an iterator is raised each time, for its first rows may be gone; other data
+            is imported again.
         DataError
             If the import of an iterator was interrupted.
         """
@@ -56,7 +56,7 @@ class ArrowData:
 
 
 class _Import(Generic[T]):
-    """What data was imported as, or why that failed where who begins anew would miss the first rows."""
+    """Result of an import of data, or the reason why it failed if a second attempt would miss the first rows."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -82,6 +82,6 @@ _OF_ITERATORS: WeakKeyDictionary[Any, _Import[Any]] = WeakKeyDictionary()
 
 def _interrupted(data: Any) -> DataError:
     return DataError(
-        f"the reading of the {type(data).__name__} that is the log was interrupted, and it may not give its first rows "
-        "again: give from_event_log the data anew"
+        f"the reading of the {type(data).__name__} that is the log was interrupted, and it may not return its first "
+        "rows again. Pass from_event_log the data again"
     )

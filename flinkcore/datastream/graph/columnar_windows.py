@@ -1,4 +1,4 @@
-"""Which windows run over columns, without a Python object per row, and what they emit when they fire again."""
+"""Windows that run over columns, without a Python object per row, and their results when they fire again."""
 
 from __future__ import annotations
 
@@ -127,14 +127,14 @@ def columnar_trigger(
     Parameters
     ----------
     assigner : WindowAssigner
-        Of a class of :mod:`flinkcore.datastream.window`.
+        Assigner, of a class of :mod:`flinkcore.datastream.window`.
     trigger : Trigger or None
-        None: the default trigger of the windows.
+        Trigger, or None for the default trigger of the windows.
 
     Returns
     -------
     ColumnarTrigger or None
-        None: the trigger does not run over columns.
+        The trigger over columns, or None if it does not run over columns.
     """
     if trigger is None and type(assigner) in (CountTumblingWindowAssigner, CountSlidingWindowAssigner):
         assert isinstance(assigner, CountTumblingWindowAssigner | CountSlidingWindowAssigner)
@@ -171,7 +171,7 @@ def why_not_columnar(
     ----------
     assigner : WindowAssigner
     trigger : Trigger or None
-        None: the default trigger of the windows.
+        Trigger, or None for the default trigger of the windows.
     evictor : Evictor, optional
     """
     kind = type(assigner)

@@ -1,4 +1,4 @@
-"""What programs declare about steps: types, side outputs, and settings of windows and joins."""
+"""Declarations of programs about steps: types, side outputs, and settings of windows and joins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def declared_type(output_type: Any, setting: str = "output_type") -> TypeInforma
 
 
 def named_outputs(side_outputs: Sequence[OutputTag]) -> tuple[OutputTag, ...]:
-    """Return the side outputs that a call names; raise ArgumentTypeError for what is no sequence of them."""
+    """Return the side outputs that a call names; raise ArgumentTypeError for what is not a sequence of them."""
     if not isinstance(side_outputs, Iterable):
         raise ArgumentTypeError(
             f"side_outputs is a sequence of OutputTags, such as [OutputTag('late', schema)], not {side_outputs!r}"

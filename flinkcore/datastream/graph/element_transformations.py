@@ -63,7 +63,7 @@ class SourceTransformation(_WithDeclaredType):
     ----------
     source : Source
     strategy : WatermarkStrategy or None
-        Applied to each split of the source; None: no timestamps, and no watermark before the end.
+        Strategy of each split of the source; with None no timestamps, and no watermark before the end.
     type_info : TypeInformation
     """
 
@@ -73,7 +73,7 @@ class SourceTransformation(_WithDeclaredType):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Whether the source ends by itself."""
+        """Return whether the source ends by itself."""
         return self.source.boundedness
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class LegacySourceTransformation(_WithDeclaredType):
     function : SourceFunction
     type_info : TypeInformation
     idle_timeout_ms : int or None
-        After how long without elements, on the job's clock, a subtask is idle; None: only if the function states so.
+        Time without elements on the job's clock after which a subtask is idle; None if only the function states so.
     """
 
     function: SourceFunction
@@ -99,7 +99,7 @@ class LegacySourceTransformation(_WithDeclaredType):
 
     @property
     def boundedness(self) -> Boundedness:
-        """Whether the function ends by itself."""
+        """Return whether the function ends by itself."""
         return self.function.boundedness
 
     def __str__(self) -> str:
@@ -223,7 +223,7 @@ class ElementProcessTransformation(ElementTransformation):
 
 
 class KeyedCollectTransformation(ElementProcessTransformation):
-    """Each element of a keyed stream behind its key, for the program that collects the stream."""
+    """Step that puts its key before each element of a keyed stream, for the program that collects the stream."""
 
     verb = "collect"
     is_of_program = False
@@ -286,7 +286,7 @@ class ConnectedTransformation(_WithDeclaredType):
 
 
 class Partitioning(Enum):
-    """How elements are distributed to the subtasks of the next step, independently of their values."""
+    """Distribution of elements to the subtasks of the next step, independently of their values."""
 
     FORWARD = "forward"
     REBALANCE = "rebalance"

@@ -20,13 +20,13 @@ class IntervalJoinOperation:
     function : ProcessJoinFunction
     is_lower_bound_inclusive, is_upper_bound_inclusive : bool
     left_late_tag, right_late_tag : OutputTag or None
-        Side output of late elements; None: they are counted and dropped.
+        Side output of late elements, or None if they are counted and dropped.
 
     Raises
     ------
     ConfigurationError
-        If the lower bound is greater than the upper one, one is no integer of 64 bits, or another setting is of another
-        type.
+        If the lower bound is greater than the upper one, one is not an integer of 64 bits, or another setting has
+        another type.
 
     Notes
     -----

@@ -27,7 +27,7 @@ class LakeTable(LogData):
     filesystem : pyarrow.fs.FileSystem, Stores or None
         File system of the data files, or the settings of stores; None: by the table's location and the environment.
     where : tuple of pyarrow.compute.Expression
-        Conditions that are true of the rows; the others are no part of the log.
+        Conditions that are true of the rows; the others are not part of the log.
     """
 
     table: Any
@@ -51,7 +51,7 @@ class LakeTable(LogData):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What messages call the table, with its version where one is asked for."""
+        """Return what messages call the table, with its version where one is asked for."""
 
 
 @dataclass(eq=False, repr=False)
@@ -63,9 +63,9 @@ class DeltaTable(LakeTable):
     table : str or deltalake.DeltaTable
         Path or URI, or the table at the version that it has loaded.
     version : int, datetime, str or None
-        Number, or the time as of which the table is read; None: the latest.
+        Number of the version, or the time as of which the table is read; by default the latest.
     storage_options : mapping or None
-        Of deltalake.
+        Options of deltalake.
     """
 
     version: Any = None
@@ -88,7 +88,7 @@ class IcebergTable(LakeTable):
         Path or URI of a metadata file, path of the table's directory, the name of a table in the default catalog, or
         the table.
     snapshot : int, str, datetime or None
-        Id, name of a branch or tag, or the time as of which the table is read; None: the current one.
+        Id, name of a branch or tag, or the time as of which the table is read; by default the current one.
     catalog : str or None
         Name of the catalog in which a name is looked up, or None for the default one.
     """
@@ -107,5 +107,5 @@ def refuse_files_as_splits(split: object) -> None:
     """Raise a ConfigurationError if each file of a table would be a split."""
     if split is FILE:
         raise ConfigurationError(
-            "the files of a table are no splits, since compacting it changes them: name a column, or none"
+            "the files of a table are not splits, since compacting it changes them: name a column, or none"
         )

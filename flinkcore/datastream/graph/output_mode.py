@@ -1,10 +1,10 @@
-"""What windows emit when they fire again."""
+"""Output modes of windows that fire again."""
 
 from enum import Enum
 
 
 class OutputMode(Enum):
-    """What a window emits when it fires again, for a late row or by its trigger.
+    """Output of a window that fires again, for a late row or by its trigger.
 
     ``ACCUMULATING``: the whole new result, as in Flink's DataStream API. ``RETRACTING``: first the last result, marked
     as withdrawn, then the new one, as in updates of Flink's Table API. ``DELTA``: only the difference.

@@ -47,7 +47,7 @@ class CheckpointSettings:
     Raises
     ------
     ConfigurationError
-        If one is no path.
+        If one is not a path.
 
     Notes
     -----
@@ -100,7 +100,7 @@ class ElementJob:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether all sources end by themselves; an event log is the record of a stream, which does not."""
+        """Return whether all sources end by themselves; an event log is the record of a stream, which does not."""
         return all(
             step.boundedness is Boundedness.BOUNDED
             for step in self.transformations()
@@ -133,7 +133,7 @@ ProgressListener: TypeAlias = Callable[[Any], None]
 """Called from time to time with the progress of a job, of the executor's own type."""
 
 ProgressChoice: TypeAlias = ProgressListener | ProgressMode
-"""Who is told about the progress of a job: a listener, or the people who started it."""
+"""Receiver of the progress of a job: a listener, or a display for people."""
 
 
 class OutputStream(Protocol):
@@ -194,7 +194,7 @@ class ReplayResult(OutputStream, Protocol):
 
 
 class LatenessFigures(Protocol):
-    """What every bound of out-of-orderness loses, and how long it makes results wait."""
+    """Loss of events and delay of results for every bound of out-of-orderness."""
 
     @property
     def own_bound_ms(self) -> int:
@@ -206,7 +206,7 @@ class LatenessFigures(Protocol):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What looks wrong of the times, and would make the figures those of another log."""
+        """Return what looks wrong of the times, and would make the figures those of another log."""
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -244,7 +244,7 @@ class LatenessFigures(Protocol):
         """Return the first rows of `by_split` for people."""
 
     def sentence_for_splits(self) -> str | None:
-        """Return in words which split holds the watermark back most; None: none does."""
+        """Return in words which split holds the watermark back most, or None if none does."""
 
     def sentence_for_delay(self, delay: Duration | Time) -> str:
         """Return in words which bound a delay of results allows, and what it loses."""
@@ -260,11 +260,11 @@ class StrategyComparison(Protocol):
         """Return how the strategies differ as a ``pyarrow.Table``, a row for each."""
 
     def differences(self, number: int) -> Any:
-        """Return as a ``pyarrow.Table`` the results that differ under the strategy of a number, from 1 on."""
+        """Return as a ``pyarrow.Table`` the results that differ under strategy `number`, counted from 1."""
 
 
 class KeyStory(Protocol):
-    """What became of the events of one key, and what its results were made of; `print` tells it."""
+    """History of one key: its events, the fate of each, and the events of each result; `print` shows it."""
 
     @property
     def key(self) -> dict[str, Any]:
@@ -284,7 +284,7 @@ class KeyStory(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """What is not known, and why."""
+        """Return what is not known, and why."""
 
     def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
         """Write it as a page with a picture, which is one file and needs no network."""
@@ -311,7 +311,7 @@ class PipelineExecutor(Protocol):
 
     @property
     def makes_dataframes(self) -> bool:
-        """Whether results support ``to_dataframe``."""
+        """Return whether results support ``to_dataframe``."""
 
     def execute(
         self,
@@ -356,7 +356,7 @@ class PipelineExecutor(Protocol):
         """Make a module, or the content of a folder or an archive, importable for later jobs; the path exists."""
 
     def add_python_archive(self, archive: PythonArchive) -> None:
-        """Give functions of later jobs the files of an archive; raise ConfigurationError if its folder is taken."""
+        """Provide the files of an archive to functions of later jobs; ConfigurationError if its folder is taken."""
 
     def check_python_executable(self, python_exec: str) -> None:
         """Raise ConfigurationError unless functions are run by this interpreter."""

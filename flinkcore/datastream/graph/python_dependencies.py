@@ -1,4 +1,4 @@
-"""What the functions of jobs need beside the program: modules, archives of files, requirements, an interpreter."""
+"""Dependencies of a job's functions beside the program: modules, archives of files, requirements, an interpreter."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def python_file(file_path: str | PathLike[str]) -> Path:
     Raises
     ------
     ConfigurationError
-        If it is no path.
+        If it is not a path.
     SourceError
-        If there is none, or it is none of these, or damaged.
+        If the file does not exist, is of another kind, or is damaged.
     """
     path = _existing(file_path, "Python file")
     if not path.is_dir() and path.suffix not in (".py", *MODULE_ARCHIVES):
@@ -76,7 +76,7 @@ def python_archive(archive_path: str | PathLike[str], target_dir: str | None) ->
     Raises
     ------
     ConfigurationError
-        If it is no path, or the target directory leads out of the working directory.
+        If it is not a path, or the target directory leads out of the working directory.
     SourceError
         If there is no such file, or it is neither a zip nor a tar archive, or damaged.
     """
@@ -112,7 +112,7 @@ def check_target(target_dir: str, others: Iterable[str]) -> None:
         there = PurePosixPath(taken)
         if there in own.parents or own in there.parents:
             raise ConfigurationError(
-                f"an archive has {taken}, so that another one cannot have {target_dir}: choose another target_dir"
+                f"an archive has {taken}, so that another one cannot have {target_dir}. Choose another target_dir"
             )
 
 

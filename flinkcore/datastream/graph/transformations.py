@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class ChainingStrategy(Enum):
-    """Whether a step's operator is chained to the one before it.
+    """Chaining of a step's operator to the one before it.
 
     Notes
     -----
@@ -69,10 +69,10 @@ class OperatorSettings:
     name, uid, description : str or None
         Used in messages, ``explain`` and metrics.
     parallelism, max_parallelism : int or None
-        None: those of the environment.
+        Parallelism and its maximum, or None for those of the environment.
     chaining : ChainingStrategy
     emitted_at : str or None
-        Column of the results for the time at which they were emitted; None: there is none.
+        Column of the results for the time at which they were emitted, or None.
     """
 
     name: str | None = None
@@ -107,8 +107,8 @@ class Transformation:
     Attributes
     ----------
     path : str
-        How the step runs: ``columnar`` steps see Arrow batches and make no Python object per row; ``rows`` steps
-        call a Python function for each row.
+        Way in which the step runs: ``columnar`` steps see Arrow batches and make no Python object per row; ``rows``
+        steps call a Python function for each row.
     needs_rows : bool
         Whether a job with this step runs element by element, all of it.
     is_of_program : bool
@@ -118,7 +118,7 @@ class Transformation:
     refusal : str or None
         Why the step cannot run, as a clause of a message; None if it can.
     uid : str or None
-        The id of the step's state in checkpoints; None: the executor assigns one. It is one of the settings.
+        Id of the step's state in checkpoints, or None if the executor assigns one. It is one of the settings.
 
     Notes
     -----
@@ -183,7 +183,7 @@ class LogData(ABC):
 
     @property
     def position(self) -> str | None:
-        """The column with the numbers of the rows in an order that was asked for; None: there is none."""
+        """The column with the numbers of the rows in the requested order, or None."""
         return None
 
     @abstractmethod
@@ -224,7 +224,7 @@ class EventLogSource(Transformation):
 
     @property
     def boundedness(self) -> Boundedness:
-        """That of the stream of which the log is the record."""
+        """The boundedness of the stream that the log records."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     @property
@@ -472,7 +472,7 @@ class WindowProcessTransformation(ProcessTransformation):
     ----------
     function : WindowOperation
     output_type : pyarrow.Schema or None
-        None: that of the rows, which a reduce function returns.
+        Schema of the results, or None for that of the rows, which a reduce function returns.
     """
 
     function: WindowOperation
@@ -498,7 +498,7 @@ class WindowProcessTransformation(ProcessTransformation):
 
     @property
     def gives_rows(self) -> bool:
-        """Whether results have the columns of the input."""
+        """Return whether results have the columns of the input."""
         operation = self.function
         return operation.window_function is None and isinstance(operation.pre_aggregation, ReduceFunction)
 
@@ -529,7 +529,7 @@ class StreamGraph:
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the job runs element by element."""
+        """Return whether the job runs element by element."""
         return any(step.needs_rows for step in self.transformations())
 
     def transformations(self) -> tuple[Transformation, ...]:

@@ -50,7 +50,7 @@ class _TwoStreams(Generic[F]):
         Raises
         ------
         ConfigurationError
-            If there is none, one is given twice, or one is no name.
+            If no column is given, one is given twice, or one is not a name.
 
         Notes
         -----
@@ -113,14 +113,14 @@ class Where(Generic[F]):
         Raises
         ------
         ConfigurationError
-            If their number differs, there is none, one is given twice, or one is no name.
+            If their number differs, no column is given, one is given twice, or one is not a name.
         """
         keyed2 = self._streams._keyed(self._streams.stream2, key_columns, "equal_to")
         columns1 = self._keyed1.key_columns
         if len(columns1) != len(keyed2.key_columns):
             raise ConfigurationError(
                 f"where({', '.join(columns1)}) and equal_to({', '.join(keyed2.key_columns)}) name keys of "
-                f"{len(columns1)} and {len(keyed2.key_columns)} columns: name as many"
+                f"{len(columns1)} and {len(keyed2.key_columns)} columns. Name as many"
             )
         return EqualTo(self._streams, self._keyed1, keyed2)
 

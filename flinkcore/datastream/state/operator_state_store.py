@@ -14,7 +14,7 @@ V = TypeVar("V")
 
 
 class OperatorStateStore(ABC):
-    """Gives the states of an operator instance by their descriptors.
+    """Store of the states of an operator instance, by their descriptors.
 
     Notes
     -----

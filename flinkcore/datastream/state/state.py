@@ -41,7 +41,7 @@ class ValueState(State, Generic[T]):
 
     @abstractmethod
     def value(self) -> T | None:
-        """Return the value; None if there is none."""
+        """Return the value, or None."""
 
     @abstractmethod
     def update(self, value: T | None) -> None:
@@ -126,7 +126,7 @@ class AggregatingState(MergingState[IN, OUT | None]):
 class _ReadableMap(State, Generic[K, V]):
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """Return the value of a map key; None if there is none."""
+        """Return the value of a map key, or None."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
@@ -170,7 +170,7 @@ class _WritableMap(_ReadableMap[K, V]):
         Parameters
         ----------
         dict_value : mapping, or iterable of pairs
-            Of a key that comes twice, the last value counts.
+            New entries; of a key that comes twice, the last value counts.
         """
 
     @abstractmethod
@@ -262,9 +262,9 @@ class ColumnState(ABC):
 class ColumnListState(ABC):
     """A list of rows for each key, as Arrow columns, by dense key id.
 
-    What a key holds is added and read a batch at a time, for many keys at once, and no value becomes a Python object::
+    Values are added and read a batch at a time, for many keys at once, and none becomes a Python object::
 
-        self.waiting.add(key_ids, bids)  # a row for each id, behind those that the key has
+        self.waiting.add(key_ids, bids)  # a row for each id, after those of the key
         bids, places = self.waiting.get(key_ids)  # all rows of these keys, and whose each is
         self.waiting.clear(key_ids)
 

@@ -50,7 +50,7 @@ class StateDescriptor(ABC):
     Raises
     ------
     ConfigurationError
-        If the name is no text or empty, or the type is no type.
+        If the name is not a text or empty, or the type is not a type.
 
     Notes
     -----
@@ -85,7 +85,7 @@ class StateDescriptor(ABC):
         Raises
         ------
         ConfigurationError
-            If it is no StateTtlConfig.
+            If it is not a StateTtlConfig.
         """
         if ttl_config is not None and not isinstance(ttl_config, StateTtlConfig):
             raise ArgumentTypeError(
@@ -96,7 +96,7 @@ class StateDescriptor(ABC):
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
-        """How values expire; None if they do not."""
+        """Return how values expire; None if they do not."""
         return self._ttl_config if self._ttl_config is not None and self._ttl_config.is_enabled() else None
 
     def describes_same_state(self, other: StateDescriptor) -> bool:

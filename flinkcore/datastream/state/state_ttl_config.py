@@ -15,7 +15,7 @@ THIRTY_DAYS = Duration.of_days(30)
 
 @dataclass(frozen=True, repr=False)
 class StateTtlConfig:
-    """When values of a state expire; made by :meth:`new_builder`.
+    """Time to live of the values of a state; made by :meth:`new_builder`.
 
     A value written at T with a time to live of L is alive before T + L. Elements of a list and entries of a map
     expire one by one.
@@ -36,7 +36,7 @@ class StateTtlConfig:
     Raises
     ------
     ConfigurationError
-        If the time to live is no Time or Duration, or below 1 ms; or another setting is of another type.
+        If the time to live is not a Time or Duration, or below 1 ms; or another setting is of another type.
 
     Notes
     -----
@@ -50,7 +50,7 @@ class StateTtlConfig:
     """
 
     class UpdateType(Enum):
-        """What renews the time to live of a value."""
+        """Accesses that renew the time to live of a value."""
 
         Disabled = 0
         """Values do not expire."""
@@ -62,7 +62,7 @@ class StateTtlConfig:
         """Every write, and every read that finds it alive."""
 
     class StateVisibility(Enum):
-        """Whether an expired value can be seen."""
+        """Visibility of expired values."""
 
         ReturnExpiredIfNotCleanedUp = 0
         """Yes, until it is cleaned up."""
@@ -80,7 +80,7 @@ class StateTtlConfig:
         """The current watermark of the operator. (Flink and PyFlink have processing time only.)"""
 
     class CleanupStrategies:
-        """How expired values are removed that nobody reads.
+        """Strategies for removing expired values that nobody reads.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class StateTtlConfig:
             return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
         def get_incremental_cleanup_strategy(self) -> IncrementalCleanupStrategy | None:
-            """Return the incremental clean-up, set or by default; None if there is none."""
+            """Return the incremental clean-up, set or by default, or None."""
             strategy = self._strategies.get(self.Strategies.INCREMENTAL_CLEANUP)
             if strategy is None:
                 return self.IncrementalCleanupStrategy(5, False) if self._is_cleanup_in_background else None
@@ -178,7 +178,7 @@ class StateTtlConfig:
             return strategy
 
         def get_rocksdb_compact_filter_cleanup_strategy(self) -> RocksdbCompactFilterCleanupStrategy | None:
-            """Return the setting of RocksDB, set or by default; None if there is none."""
+            """Return the setting of RocksDB, set or by default, or None."""
             strategy = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
             if strategy is None:
                 return (

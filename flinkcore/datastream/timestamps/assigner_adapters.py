@@ -91,7 +91,7 @@ class ColumnTimestampExtractorAdapter(AssignerWithPeriodicWatermarksAdapter):
     Parameters
     ----------
     extractor : ColumnTimestampExtractor
-        Of one split.
+        Extractor of one split.
     """
 
     def __init__(self, extractor: ColumnTimestampExtractor) -> None:
@@ -163,8 +163,8 @@ def over_columns(strategy: WatermarkStrategy) -> WatermarkStrategy:
 
 def _no_column(name: str, reason: str) -> ConfigurationError:
     return ConfigurationError(
-        f"a replay over columns reads the timestamps of {name} from a column, but its method cannot be one ({reason}): "
-        "let it return a field such as element['ts'], or an arithmetic expression of fields, or take a "
+        f"a replay over columns reads the timestamps of {name} from a column, but its method cannot be one ({reason}). "
+        "Let it return a field such as element['ts'], or an arithmetic expression of fields, or take a "
         "WatermarkStrategy with_timestamp_assigner('ts')"
     )
 

@@ -22,7 +22,7 @@ class _AssignerWithWatermarks(TimestampAssigner):
         Returns
         -------
         object
-            Of the types that `WatermarkGenerator.snapshot_state` may return.
+            State of the types that `WatermarkGenerator.snapshot_state` may return.
 
         Raises
         ------
@@ -271,13 +271,14 @@ class IngestionTimeExtractor(AssignerWithPeriodicWatermarks, ClockedTimestampAss
     Parameters
     ----------
     clock : callable or None
-        Returns the time in ms since the epoch, such as ``ProcessingTimeService.current_processing_time``. None: the
-        clock of the job, and outside of one that of the system.
+        Function that returns the time in ms since the epoch, such as
+        ``ProcessingTimeService.current_processing_time``; by default the clock of the job, or outside of one that of
+        the system.
 
     Notes
     -----
     Flink 1.20's ``IngestionTimeExtractor``, which supports the system clock only. As there, times before the epoch
-    count as the epoch. A copy starts anew, on the same clock.
+    count as the epoch. A copy starts afresh on the same clock.
     """
 
     def __init__(self, clock: Callable[[], int] | None = None) -> None:

@@ -125,6 +125,6 @@ _MODULES: Final = by_name(
         "TimeWindowSerializer Window",
     }
 )
-"""Where the names are: most programs need few of them."""
+"""Modules of the names: most programs need few of them."""
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

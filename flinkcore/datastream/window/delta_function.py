@@ -27,7 +27,7 @@ Delta = DeltaFunction[Any] | Callable[[Any, Any], float]
 
 
 def delta_call(owner: str, delta_function: Delta) -> Callable[[Any, Any], float]:
-    """Return the callable that measures a difference; raise ConfigurationError if there is none."""
+    """Return the callable that measures a difference; raise ConfigurationError for anything else."""
     if isinstance(delta_function, DeltaFunction):
         return delta_function.get_delta
     if callable(delta_function):

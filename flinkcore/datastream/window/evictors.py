@@ -46,11 +46,11 @@ class TimestampedValue(NamedTuple):
         Raises
         ------
         DataError
-            If there is none.
+            If the element has no timestamp.
         """
         if self.timestamp is None:
             raise DataError(
-                "an element of the window has no timestamp: call assign_timestamps_and_watermarks before, or take "
+                "an element of the window has no timestamp. Call assign_timestamps_and_watermarks before, or take "
                 "windows of processing time"
             )
         return self.timestamp
@@ -164,7 +164,7 @@ class CountEvictor(_BuiltInEvictor):
 
 @dataclass(frozen=True)
 class TimeEvictor(_BuiltInEvictor):
-    """Keeps the elements whose timestamps lie less than a length of time behind the latest one.
+    """Keeps the elements whose timestamps lie less than a length of time before the latest one.
 
     If the first element has no timestamp, all elements are kept; otherwise an element without one is an error.
 
@@ -177,7 +177,7 @@ class TimeEvictor(_BuiltInEvictor):
     Raises
     ------
     ConfigurationError
-        If the size is no whole number.
+        If the size is not a whole number.
 
     Notes
     -----
@@ -210,7 +210,7 @@ class DeltaEvictor(_BuiltInEvictor):
     ----------
     threshold : float
     delta_function : DeltaFunction or callable
-        Of an element and the last one.
+        Function of an element and the last one.
     do_evict_after : bool
         True: elements are removed after the window function was called; False: before.
 

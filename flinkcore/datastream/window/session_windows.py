@@ -22,7 +22,7 @@ from flinkcore.errors import ArgumentTypeError, UserCodeError, in_words
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Gives the session gap of an element.
+    """Extractor of the session gap of an element.
 
     Notes
     -----

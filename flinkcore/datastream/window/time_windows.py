@@ -49,7 +49,7 @@ class _TumblingWindows(TimeWindowAssigner):
         offset: Time | Duration | None = None,
         window_stagger: WindowStagger = WindowStagger.ALIGNED,
     ) -> Tumbling:
-        """Return windows of a size, shifted by an offset (None: no shift), and staggered."""
+        """Return windows of a size, shifted by an offset, if any, and staggered."""
         return cls(interval_ms(size, "window size"), offset_or_zero(offset), window_stagger)
 
     def windows_at(
@@ -143,7 +143,7 @@ class _SlidingWindows(TimeWindowAssigner):
         slide: Time | Duration,
         offset: Time | Duration | None = None,
     ) -> Sliding:
-        """Return windows of a size that start at every slide, shifted by an offset (None: no shift)."""
+        """Return windows of a size that start at every slide, shifted by an offset, if any."""
         return cls(
             interval_ms(size, "window size"), interval_ms(slide, "window slide"), offset_or_zero(offset)
         )
@@ -228,7 +228,7 @@ class CumulativeEventTimeWindows(EventTimeWindowAssigner):
     Raises
     ------
     ConfigurationError
-        If size or step are not above zero, the size is no multiple of the step, or the offset not smaller than it.
+        If size or step are not above zero, the size is not a multiple of the step, or the offset not smaller than it.
 
     Notes
     -----
@@ -259,7 +259,7 @@ class CumulativeEventTimeWindows(EventTimeWindowAssigner):
     def of(
         size: Time | Duration, step: Time | Duration, offset: Time | Duration | None = None
     ) -> CumulativeEventTimeWindows:
-        """Return windows that grow by a step up to a size, shifted by an offset (None: no shift)."""
+        """Return windows that grow by a step up to a size, shifted by an offset, if any."""
         return CumulativeEventTimeWindows(
             interval_ms(size, "window size"), interval_ms(step, "window step"), offset_or_zero(offset)
         )

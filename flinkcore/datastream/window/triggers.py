@@ -27,7 +27,7 @@ W = TypeVar("W", bound=Window, contravariant=True)
 
 
 class TriggerResult(Enum):
-    """What happens to a window: whether its function is called, and whether its elements are dropped.
+    """Action on a window: whether its function is called, and whether its elements are dropped.
 
     Notes
     -----
@@ -321,7 +321,7 @@ class CountTrigger(_BuiltInTrigger):
 
 
 _FIRE_TIME: Final[ReducingStateDescriptor[int]] = ReducingStateDescriptor("fire-time", min)
-"""When the window fires next."""
+"""Time at which the window fires next."""
 
 
 @dataclass(frozen=True)
@@ -446,7 +446,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     Notes
     -----
     Follows ``pyflink.datastream.window.ContinuousProcessingTimeTrigger``. Deliberate difference: a window of event
-    time whose largest timestamp lies behind processing time fires once for it; Flink fires without end.
+    time whose largest timestamp is less than processing time fires once for it; Flink fires without end.
     """
 
     _by_event_time = False
@@ -478,7 +478,7 @@ class DeltaTrigger(_BuiltInTrigger):
     ----------
     threshold : float
     delta_function : DeltaFunction or callable
-        Of the old element and the new one.
+        Function of the old element and the new one.
 
     Raises
     ------
@@ -527,7 +527,7 @@ class PurgingTrigger(Trigger[Any, Window]):
     Raises
     ------
     ConfigurationError
-        If it is no trigger.
+        If it is not a trigger.
 
     Notes
     -----
@@ -587,7 +587,7 @@ class ProcessingTimeoutTrigger(Trigger[Any, Window]):
     Raises
     ------
     ConfigurationError
-        If the nested trigger is no trigger, or the timeout is negative.
+        If the nested trigger is not a trigger, or the timeout is negative.
 
     Notes
     -----

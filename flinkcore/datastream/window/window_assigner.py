@@ -19,7 +19,7 @@ W2 = TypeVar("W2", bound=Window)
 
 
 class WindowStagger(Enum):
-    """How tumbling windows are staggered.
+    """Staggering of tumbling windows.
 
     ``ALIGNED``: not at all. ``RANDOM``: by a random part of their size. ``NATURAL``: by the processing time of the
     first element, counted from the start of its window.
@@ -41,7 +41,7 @@ class WindowStagger(Enum):
         Parameters
         ----------
         current_processing_time : int
-            Of the key group's first element, in ms since the epoch.
+            Arrival of the key group's first element, in ms since the epoch.
         size_ms : int
             Size of the windows in ms.
         key_group : int
@@ -98,7 +98,7 @@ class WindowAssigner(ABC, Generic[T, W]):
         Returns
         -------
         collection of Window
-            Of the built-in assigners, the latest or longest one first; may be empty.
+            Windows of the element; built-in assigners return the latest or longest one first. May be empty.
         """
 
     @abstractmethod

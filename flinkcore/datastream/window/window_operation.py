@@ -45,11 +45,11 @@ class WindowOperation:
     evictor : Evictor or None
     allowed_lateness_ms : int
     late_tag : OutputTag or None
-        Side output of elements that are late for all their windows; None: they are counted and dropped.
+        Side output of elements that are late for all their windows, or None if they are counted and dropped.
     pre_aggregation : ReduceFunction, AggregateFunction or None
-        Aggregates elements as they arrive; None: the window keeps the elements.
+        Aggregates elements as they arrive; None if the window keeps the elements.
     window_function : WindowFunction, AllWindowFunction, ProcessWindowFunction, ProcessAllWindowFunction or None
-        Called with the aggregate, or the elements, when the window fires; None: the aggregate is the result.
+        Called with the aggregate, or the elements, when the window fires; None if the aggregate is the result.
 
     Raises
     ------
@@ -77,7 +77,7 @@ class WindowOperation:
         if isinstance(self.assigner, MergingWindowAssigner) and not self.trigger.can_merge():
             raise ConfigurationError(
                 f"{type(self.assigner).__name__} makes windows that merge, but {type(self.trigger).__name__} does not "
-                "support merging: let its can_merge return True, and define on_merge"
+                "support merging. Let its can_merge return True, and define on_merge"
             )
         if self.evictor is not None and not isinstance(self.evictor, Evictor):
             raise ArgumentTypeError(f"an evictor is one such as CountEvictor.of(10), not {self.evictor!r}")

@@ -107,7 +107,7 @@ def require_timestamp(timestamp: int) -> None:
     """Raise DataError for the timestamp of an element without a timestamp, -2**63."""
     if timestamp == MIN_TIMESTAMP:
         raise DataError(
-            "an element has no timestamp (its timestamp is -2**63), but windows of event time need one: call "
+            "an element has no timestamp (its timestamp is -2**63), but windows of event time need one. Call "
             "assign_timestamps_and_watermarks before, or take windows of processing time"
         )
 

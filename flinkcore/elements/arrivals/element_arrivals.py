@@ -1,4 +1,4 @@
-"""Elements of sources in the order of their arrival, on their way into a job."""
+"""Elements of sources in the order of their arrival at a job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NONE_LEFT: Final = object()
 
 
 class SourceSnapshot(NamedTuple):
-    """Where an origin stands.
+    """Position of an origin in a checkpoint.
 
     Attributes
     ----------
@@ -54,10 +54,10 @@ class Arrivals(ABC):
 
     @abstractmethod
     def emit_all(self, clock: JobClock) -> Iterator[None]:
-        """Let all elements go on their way, each at its time, and stop now and then."""
+        """Emit all elements, each at its time, and pause now and then."""
 
     def wake(self) -> None:  # noqa: B027
-        """Let what waits look whether it is to go on; may be called in any thread."""
+        """Wake what waits, so that it checks whether to continue; may be called in any thread."""
 
     def cancel(self) -> None:  # noqa: B027
         """Stop what emits by itself, without waiting for it; `close` follows."""
@@ -75,17 +75,17 @@ class Origin(Arrivals):
     Attributes
     ----------
     number : int
-        Of the origin in the job.
+        Number of the origin in the job.
     next_arrival_ms : int or None
-        When the next element arrives, or the end; None: the end has come.
+        Arrival of the next element, or of the end; None after the end.
     at_end : bool
         Whether what comes next is the end.
     is_waiting : bool
         Whether it is not known what comes next until `wait` was called.
     found_nothing : bool
-        Whether there was nothing to go on its way at the last `emit`.
+        Whether the last `emit` had nothing to emit.
     had_ended : bool
-        Whether it came to its end in an earlier run, from whose checkpoint this one goes on.
+        Whether it came to its end in an earlier run, from whose checkpoint this one resumes.
     """
 
     number: int
@@ -97,12 +97,12 @@ class Origin(Arrivals):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the end has come."""
+        """Return whether the end has come."""
         return self.next_arrival_ms is None
 
     @property
     def comes_to_end(self) -> bool:
-        """Whether there is nothing but the end to come, as far as that is known without waiting."""
+        """Return whether there is nothing but the end to come, as far as that is known without waiting."""
         return self.at_end
 
     def stop(self) -> None:
@@ -110,16 +110,16 @@ class Origin(Arrivals):
 
     @property
     def has_stopped(self) -> bool:
-        """Whether it is at such a place, after `stop`."""
+        """Return whether it is at such a place, after `stop`."""
         return True
 
     @property
     def continuation(self) -> tuple[int, int] | None:
-        """When an element would arrive behind those that there are, and the number of the origin; None: any time."""
+        """Return the arrival and the origin of the next element to be added, or None if unknown."""
         return None
 
     def goes_beyond(self, place: tuple[int, int]) -> bool:
-        """Return whether there is an element behind a place: a time, and the number of an origin; False: not known."""
+        """Return whether an element follows a place (a time and the number of an origin); False if unknown."""
         return False
 
     def wait(self) -> None:
@@ -131,11 +131,11 @@ class Origin(Arrivals):
 
     @abstractmethod
     def emit(self) -> None:
-        """Let the next element go on its way, or the end come."""
+        """Emit the next element, or the end."""
 
     @abstractmethod
     def end(self) -> None:
-        """Let the end come, whatever is left."""
+        """Emit the end, whatever is left."""
 
     @abstractmethod
     def snapshot(self, is_amid: bool) -> SourceSnapshot:
@@ -144,8 +144,8 @@ class Origin(Arrivals):
         Parameters
         ----------
         is_amid : bool
-            Whether it is to go on behind what it has emitted; else all of its elements have gone, and the next run has
-            others.
+            Whether it is to resume after what it has emitted; otherwise all of its elements were emitted, and the next
+            run has others.
         """
 
 
@@ -155,10 +155,10 @@ class SplitArrivals(Origin):
     Parameters
     ----------
     number : int
-        Of the origin in the job.
+        Number of the origin in the job.
     split : SourceSplit
     conversion : callable, optional
-        Of each element to its declared type.
+        Conversion of each element to its declared type.
     rate : float
         Elements per second. The first one arrives an interval after the start.
     start_ms : int
@@ -167,12 +167,12 @@ class SplitArrivals(Origin):
     finish : callable
         Called when the last element has gone.
     position : int
-        How many elements have gone in earlier runs, from whose checkpoint this one goes on.
+        Number of elements that earlier runs emitted, from whose checkpoint this one resumes.
     left_out : int
-        How many of the elements of the collection are not in the split, as they have gone before; `ENDED`: all, and its
-        end, too.
+        Number of elements of the collection that are not in the split, as they were emitted before; `ENDED`: all, and
+        its end, too.
     context : LockedSourceContext, optional
-        What the records go through, if watermarks are made there.
+        Context that the records pass through, if it makes watermarks.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class SplitArrivals(Origin):
         return len(taken) == ahead
 
     def emit(self) -> None:
-        """Let the next element go on its way, or the end come."""
+        """Emit the next element, or the end."""
         if self.at_end:
             self.end()
             return
@@ -257,7 +257,7 @@ class SplitArrivals(Origin):
         return SourceSnapshot(snapshot, self._context.is_idle, self.has_ended)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
-        """Let all elements go on their way, each at its time, and stop now and then."""
+        """Emit all elements, each at its time, and pause now and then."""
         if not self.at_end:
             yield from self._emit_elements(clock)
         end_ms = self._arrival_ms(self._position) + 1
@@ -286,19 +286,19 @@ class SplitArrivals(Origin):
 class OrderedArrivals(Arrivals):
     """Elements of several origins in the order of their arrival.
 
-    Those of one moment come in the order of the origins, ends before all others.
+    Elements of one moment come in the order of the origins, ends before all others.
 
     Parameters
     ----------
     origins : sequence of Origin
     stops : bool
-        Whether another run goes on with the origins: only those come to their end whose next element would have to
-        arrive before the last one of all.
+        Whether another run continues with the origins: then only those end whose next element would have to arrive
+        before the last one of all.
 
     Attributes
     ----------
     last_origin : int
-        Number of the origin of the last element; -1 if there was none.
+        Number of the origin of the last element; -1 before the first.
     """
 
     def __init__(self, origins: Sequence[Origin], stops: bool = False) -> None:
@@ -317,11 +317,11 @@ class OrderedArrivals(Arrivals):
 
     @property
     def has_stopped(self) -> bool:
-        """Whether all origins can go on from where they are."""
+        """Return whether all origins can go on from where they are."""
         return all(origin.has_stopped for origin in self._origins)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
-        """Let all elements go on their way, each at its time, and stop now and then."""
+        """Emit all elements, each at its time, and pause now and then."""
         for origin in self._origins:
             origin.wait()
             yield from _waited(origin)
@@ -361,7 +361,7 @@ class OrderedArrivals(Arrivals):
                 until_stop = ELEMENTS_AT_ONCE
 
     def _has_surely_ended(self, origin: Origin) -> bool:
-        """Return whether what may come behind an origin would have to arrive before others."""
+        """Return whether further elements of an origin would have to arrive before others."""
         place = origin.continuation
         if place is None or self._is_stopping:
             return False
@@ -406,7 +406,7 @@ def _waited(origin: Origin) -> Iterator[None]:
 
 
 def arrival_times(rate: float, start_ms: int) -> Callable[[int], int]:
-    """Return what gives the arrival of the element of a number, from 1 on, in ms since the epoch."""
+    """Return a function from the number of an element, from 1 on, to its arrival in ms since the epoch."""
     if rate == 1000:
         return start_ms.__add__
     if rate == int(rate):
@@ -418,10 +418,10 @@ def arrival_times(rate: float, start_ms: int) -> Callable[[int], int]:
 def positions_ahead(
     arrival_ms: Callable[[int], int], position: int, number: int, place: tuple[int, int]
 ) -> int:
-    """Return how many elements behind a position the first one of the origin of a number is that is behind a place."""
+    """Return how many elements after `position` the first one lies whose (arrival, origin) is greater than `place`."""
     return first_position(position, lambda at: (arrival_ms(at), number) > place) - position
 
 
 def end_input(output: TaskOutput) -> None:
-    """Tell all that read a source that nothing comes any more."""
+    """Announce the end of a source to all that read it."""
     output.emit_watermark(Watermark(MAX_TIMESTAMP))

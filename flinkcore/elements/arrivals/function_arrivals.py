@@ -1,4 +1,4 @@
-"""The emissions of a source function on their way into a job."""
+"""Emissions of a source function in the order of their arrival at a job."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class FunctionArrivals(Origin):
-    """What a source function emits; its elements arrive at a rate, and later by as long as it sleeps.
+    """Emissions of a source function; its elements arrive at a rate, and later by as long as it sleeps.
 
     Parameters
     ----------
     number : int
-        Of the origin in the job.
+        Number of the origin in the job.
     source : StreamSource
     rate : float
         Elements per second. The first one arrives an interval after the start.
@@ -35,11 +35,12 @@ class FunctionArrivals(Origin):
     finish : callable
         Called when the last watermark has gone.
     index : int
-        Of the subtask.
+        Index of the subtask.
     states : callable, optional
-        Returns the function's own states, once it has ended; None: it has none, and would begin again.
+        Function that returns the source function's own states once it has ended, or None if it has none and begins
+        again.
     restored : RestoredFunction, optional
-        Where the function goes on; None: it begins.
+        State from which the function resumes, or None at its beginning.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class FunctionArrivals(Origin):
         return True
 
     def stop(self) -> None:
-        """Cancel the function; what it emits until it returns is still on its way."""
+        """Cancel the function; what it emits until it returns still arrives."""
         self._is_stopping = True
         if not self.at_end and not self._source.stop():
             self.at_end, self.is_waiting = True, False
@@ -115,7 +116,7 @@ class FunctionArrivals(Origin):
         return False
 
     def emit(self) -> None:
-        """Let the next emission go on its way, or the end come."""
+        """Emit the next emission, or the end."""
         if self.at_end:
             self.end()
             return
@@ -132,11 +133,11 @@ class FunctionArrivals(Origin):
         self._finish()
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
-        """Let all emissions go on their way, each at its time, and stop now and then, and before each wait."""
+        """Emit all emissions, each at its time, and pause now and then, and before each wait."""
         yield from OrderedArrivals([self]).emit_all(clock)
 
     def run_through(self) -> int | None:
-        """Let the function run to its end, and go of what it emits; return when the last emission arrives, if any."""
+        """Let the function run to its end, drop what it emits, and return the arrival of the last emission, if any."""
         last_ms = None
         self.wait()
         while not self.at_end:

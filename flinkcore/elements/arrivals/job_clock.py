@@ -28,7 +28,7 @@ class JobClock(ArrivalClock):
     Parameters
     ----------
     start_ms : int
-        What it shows at first, in ms since the epoch.
+        Initial time, in ms since the epoch.
 
     """
 
@@ -40,14 +40,14 @@ class JobClock(ArrivalClock):
         self._in_order: list[tuple[int, TaskClock]] = []
 
     def of_task(self, task: int) -> TaskClock:
-        """Return the clock of the task of a number."""
+        """Return the clock of task `task`."""
         if task not in self._tasks:
             self._tasks[task] = TaskClock(self)
             self._in_order = sorted(self._tasks.items())
         return self._tasks[task]
 
     def arrive(self, arrival_ms: int, origin: int) -> None:
-        """Show the time of an arrival of the origin of a number, before which all timers have fired."""
+        """Show the time of an arrival of origin `origin`, before which all timers have fired."""
         self.now_ms = arrival_ms
 
     def end(self, end_ms: int, origin: int) -> None:
@@ -78,7 +78,7 @@ class JobClock(ArrivalClock):
         Raises
         ------
         FlinkcoreError
-            What a timer's callback raised, as it raised it.
+            Error of a timer's callback, unchanged.
         """
         self.now_ms = time_ms
         for task, clock in self._in_order:
@@ -110,7 +110,7 @@ class TaskClock(ReplayClock):
 
     @property
     def now_ms(self) -> int:
-        """What the clock of the job shows."""
+        """Return what the clock of the job shows."""
         return self._job.now_ms
 
     @now_ms.setter
@@ -176,7 +176,7 @@ class PlacedClock(JobClock):
     def receive(self, key: bytes) -> None:
         """Show the time of a message, after all timers that come before it have fired.
 
-        Of timers of its own time these are those of lesser tasks, if it comes from a timer itself.
+        If it comes from a timer itself, timers of the same time fire only of lesser tasks.
         """
         time_ms, is_end = cause_of(key)
         if self.next_due_ms <= time_ms:

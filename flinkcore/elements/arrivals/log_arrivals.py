@@ -1,4 +1,4 @@
-"""The events of a log on their way into a job that runs element by element."""
+"""Events of a log in the order of their arrival at a job that runs element by element."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ Event = tuple[int, int, Any, int]
 
 @dataclass(frozen=True)
 class LogReading:
-    """How a log is read as far as columns go: planned, and its arrivals known.
+    """Columnar reading of a log: planned, with its arrivals known.
 
     Attributes
     ----------
     plan : LogPlan
         To where watermarks are made.
     after : tuple of ColumnOp
-        What is done with the columns then.
+        Operations on the columns afterwards.
     strategy : WatermarkStrategy or None
     time_plane : TimePlane
     """
@@ -85,9 +85,9 @@ class LogReading:
         step : Transformation
         configuration : ExecutionConfig
         log : EventLogSource, optional
-            What is read instead of the log that the step begins with.
+            Log that is read instead of the one with which the step begins.
         cut : TimeCut, optional
-            Where the log is resumed from a checkpoint; None: from its start.
+            Cut at which the log resumes from a checkpoint, or None for its start.
         stops : bool
             Whether the job stops with a checkpoint.
 
@@ -198,12 +198,12 @@ class LogArrivals(Origin):
     Parameters
     ----------
     number : int
-        Of the origin in the job.
+        Number of the origin in the job.
     reading : LogReading
     output : TaskOutput
-        Of the log's operator.
+        Output of the log's operator.
     clock : ProcessingTimeService
-        Of the task, showing the start of the job.
+        Clock of the task, showing the start of the job.
     end_ms : int
         When the log ends: all logs of a job do at the same time.
     finish : callable
@@ -211,7 +211,7 @@ class LogArrivals(Origin):
     is_batch : bool
         Whether there is no watermark before the last.
     restored : RestoredSplits, optional
-        Where the watermarks of the splits go on; None: they begin anew.
+        State from which the watermarks of the splits resume, or None at their beginning.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ class LogArrivals(Origin):
                 restored,
             )
             if restored is not None and restored.is_idle:
-                # What reads the output was restored as idle, and has to hear when that ends.
+                # Readers of the output were restored as idle, and must be notified when that ends.
                 output.emit_watermark_status(WatermarkStatus.IDLE)
                 if not self._watermarks.is_idle:
                     output.emit_watermark_status(WatermarkStatus.ACTIVE)
@@ -268,7 +268,7 @@ class LogArrivals(Origin):
         return self._next is not None and (self._next[0], self.number) > place
 
     def emit(self) -> None:
-        """Let the next event go on its way, or the end come."""
+        """Emit the next event, or the end."""
         if self._next is None:
             self.end()
             return
@@ -297,7 +297,7 @@ class LogArrivals(Origin):
         return SourceSnapshot(snapshot, self._watermarks.is_idle, self.has_ended)
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
-        """Let all events go on their way, each at its time, and stop now and then."""
+        """Emit all events, each at its time, and pause now and then."""
         if self._next is not None:
             yield from self._emit_events(clock)
         clock.fire_before(self._end_ms)

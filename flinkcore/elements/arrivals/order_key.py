@@ -25,7 +25,7 @@ _EMISSION_BYTES = 6
 
 
 class ChainCause(IntEnum):
-    """What begins a chain of events, in the order in which such causes of one time come."""
+    """Cause of a chain of events; causes of one time come in this order."""
 
     END = 0
     ARRIVAL = 1
@@ -34,7 +34,7 @@ class ChainCause(IntEnum):
 
 
 def root_key(time_ms: int, cause: ChainCause, number: int) -> bytes:
-    """Return the key of a cause: the end or an arrival of the origin, or the stop or timers of the task, of a number.
+    """Return the key of a cause: the end or an arrival of origin `number`, or the stop or timers of task `number`.
 
     Examples
     --------
@@ -63,6 +63,6 @@ def cause_of(key: bytes) -> tuple[int, bool]:
 
 
 def timer_task_of(key: bytes) -> int:
-    """Return the number of the task whose timers are the cause of a message; 0 if the cause is no timer."""
+    """Return the number of the task whose timers are the cause of a message; 0 if the cause is not a timer."""
     _, cause, number = _ROOT.unpack_from(key)
     return int(number) if cause == ChainCause.TIMER else 0

@@ -1,8 +1,8 @@
-"""Where the sources of a job go on from a checkpoint.
+"""Positions from which the sources of a job resume after a checkpoint.
 
-A job that has stopped at the end of what its sources have is given what has come since: its sources begin with that,
-and only their clocks and watermarks go on. One that was stopped amid its sources is given the same ones: what they have
-emitted is left out.
+A job that has stopped at the end of its sources gets the new elements: its sources begin with these, and only their
+clocks and watermarks are restored. A job that was stopped during its sources gets the same ones, without the elements
+that were emitted before.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ ENDED: Final = -1
 
 
 class Stop(IntEnum):
-    """How a job was stopped."""
+    """Way in which a job was stopped."""
 
     AT_END = 0
     """With the last elements of its sources; the next run has others."""
     AMID = 1
-    """Amid its sources, which are to go on behind what they have emitted."""
+    """During its sources, which are to resume after what they have emitted."""
     DRAINED = 2
-    """Amid its sources, with event time advanced to its end before: watermarks begin anew."""
+    """During its sources, after event time was advanced to its end: watermarks begin again."""
 
 
 class SourcePlace(NamedTuple):
-    """Where a subtask of a source with splits is.
+    """Position of a subtask of a source with splits.
 
     Attributes
     ----------
     position : int
-        How many polls there were.
+        Number of polls.
     last_ms : int
-        When the last one was, in ms since the epoch; -2**63 if there was none.
+        Time of the last one, in ms since the epoch; -2**63 before the first.
     polls : int
-        How many splits have had their turn in a round of polls that goes on if there are more; 0: there is none.
+        Number of splits that have had their turn in a round of polls that continues if there are more; 0 without one.
     created_for : int
         The number of subtasks that its splits were created for, so that the same ones are created again; 0: the next
         run has others.
@@ -81,7 +81,7 @@ class SourcePlace(NamedTuple):
         Raises
         ------
         SchemaError
-            If these are no such elements.
+            If the elements are not those of a place.
         """
         if len(elements) == len(cls._fields) and isinstance(elements[-1], list | tuple):
             found = cls(*elements)
@@ -95,13 +95,13 @@ class SourcePlace(NamedTuple):
         raise SchemaError(f"it has {list(elements)!r:.80} in place of the place of a source")
 
     def with_new(self, split_ids: Iterable[str]) -> SourcePlace:
-        """Return the place of a run that has further splits, whose turn comes in a round that goes on."""
+        """Return the place of a run that has further splits, whose turn comes in a round that continues."""
         return self._replace(turn=[*self.turn, *split_ids]) if self.polls else self
 
     def not_before(
         self, last: tuple[int, int] | None, arrival_ms: Callable[[int], int], origin: int
     ) -> SourcePlace:
-        """Return the place whose next poll, as that of the origin of a number, is not before the last arrival."""
+        """Return the place whose next poll, as one of origin `origin`, is not before the last arrival."""
         if last is None or (arrival_ms(self.position + (self.polls == 0)), origin) >= last:
             return self
         position = first_position(self.position, lambda before: (arrival_ms(before + 1), origin) >= last)
@@ -109,7 +109,7 @@ class SourcePlace(NamedTuple):
 
 
 def first_position(start: int, is_reached: Callable[[int], bool]) -> int:
-    """Return the first position from one on of which something holds, as it does of all behind it."""
+    """Return the first position at or after `start` for which `is_reached` is true; it is true of all later ones."""
     count = 1
     while not is_reached(start + count - 1):
         count *= 2
@@ -120,17 +120,17 @@ FIRST_PLACE: Final = SourcePlace(0, MIN_TIMESTAMP, 0, 0, [])
 
 
 class RestoredSource(NamedTuple):
-    """Where a subtask of a source with splits goes on.
+    """State from which a subtask of a source with splits resumes.
 
     Attributes
     ----------
     place : SourcePlace
     watermarks : SourceWatermarks or None
-        None: there was no poll, or they begin anew.
+        State of its watermarks, or None if there was no poll or they begin again.
     next_tick_ms : int or None
-        When its generators emit next; None: an interval from now.
+        Time at which its generators emit next, or None for an interval from now.
     last : (int, int) or None
-        When the last element of the job arrived, and the number of its origin: nothing comes before; None: whenever.
+        Arrival and origin of the job's last element, before which nothing comes, or None without that bound.
     """
 
     place: SourcePlace
@@ -140,20 +140,20 @@ class RestoredSource(NamedTuple):
 
 
 class RestoredFunction(NamedTuple):
-    """Where a subtask of a source function goes on.
+    """State from which a subtask of a source function resumes.
 
     Attributes
     ----------
     position : int
-        How many emissions with elements there were.
+        Number of emissions with elements.
     last_ms : int
-        When the last emission arrived; -2**63 if there was none.
+        Arrival of the last emission; -2**63 before the first.
     slept_ms : int
-        How long the function has slept in all.
+        Time for which the function has slept in all.
     has_ended : bool
         Whether it has come to its end, so that it is not run again.
     context : tuple or None
-        The `snapshot_state` of its context; None: it begins anew.
+        `snapshot_state` of its context, or None if it begins again.
     states : mapping of str to OperatorStateSnapshot
         Its own.
     """
@@ -196,16 +196,16 @@ def splits_that_go_on(
     ----------
     source : Source
     parallelism : int
-        How many subtasks read it.
+        Number of subtasks that read it.
     places, watermarks : sequence
-        Of the subtasks of the run before.
+        Places and watermarks of the subtasks of the previous run.
     positions : sequence of SplitPosition
-        Of the splits that had not ended, of all of them.
+        Positions of all splits that had not ended.
 
     Raises
     ------
     SchemaError
-        If the source has no such splits any more, or its reader has told none.
+        If the source no longer has such splits, or its reader has saved none.
     """
     created_for = max(place.created_for for place in places)
     splits = list(source.create_splits(created_for or parallelism))
@@ -232,7 +232,7 @@ def splits_that_go_on(
 
 
 def _insert_as_before(split: SourceSplit, splits: list[SourceSplit], held_ids: Sequence[str]) -> None:
-    """Put a split where it was: in front of those that were behind it, and of new ones."""
+    """Insert a restored split at its previous place, before splits that followed it and before new ones."""
     earlier = set(held_ids[: held_ids.index(split.split_id)])
     place = next((n for n, each in enumerate(splits) if each.split_id not in earlier), len(splits))
     splits.insert(place, split)
@@ -278,9 +278,9 @@ def watermarks_that_go_on(
     Parameters
     ----------
     watermarks : sequence of SourceWatermarks or None
-        Of the subtasks of the run before.
+        Watermarks of the subtasks of the previous run.
     own : SourceWatermarks or None
-        Of the one that this subtask goes on from.
+        Watermarks of the subtask from which this one resumes.
     splits : sequence of SourceSplit
     """
     if own is None:

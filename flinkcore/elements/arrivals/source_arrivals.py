@@ -1,4 +1,4 @@
-"""The records of a source with splits on their way into a job."""
+"""Records of a source with splits in the order of their arrival at a job."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SourceArrivals(Origin):
     Parameters
     ----------
     number : int
-        Of the origin in the job.
+        Number of the origin in the job.
     operator : SourceOperator
         Open, with its splits.
     rate : float
@@ -45,17 +45,17 @@ class SourceArrivals(Origin):
     finish : callable
         Called when the last watermark has gone.
     index : int
-        Of the subtask.
+        Index of the subtask.
     holds_end : bool
         Whether its splits may go on in another run, so that no round of polls ends with them.
     serializer : Serializer, optional
-        Of splits that a reader of the source's own tells; None: they are told by their positions.
+        Serializer of splits that the source's own reader snapshots, or None if splits are saved by their positions.
     created_for : int
         The number of subtasks that the splits were created for.
     place : SourcePlace, optional
-        Where an earlier run was, from whose checkpoint this one goes on.
+        Place of an earlier run, from whose checkpoint this one resumes.
     end_ms : int, optional
-        When the end comes if that run has read all there is; None: 1 ms after the poll of the place.
+        Time of the end if that run has read everything; by default 1 ms after the poll of the place.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class SourceArrivals(Origin):
 
     @property
     def _round_goes_on(self) -> bool:
-        """Whether splits are left of the last round of polls, and something in them."""
+        """Return whether splits are left of the last round of polls, and something in them."""
         return 0 < self._polls < self._operator.readable_splits and not self._operator.is_at_end
 
     def _schedule_next(self, now_ms: int, status: InputStatus) -> None:
@@ -136,7 +136,7 @@ class SourceArrivals(Origin):
         status, polls = InputStatus.MORE_AVAILABLE, self._polls if self._round_goes_on else 0
         while status is InputStatus.MORE_AVAILABLE and (polls == 0 or polls < operator.readable_splits):
             if polls and operator.is_at_end:
-                break  # the end comes behind the round, as where another run goes on
+                break  # the end comes after the round, as if another run continued
             status, polls = operator.emit_next(), polls + 1
         may_go_on = status is InputStatus.MORE_AVAILABLE and self._holds_end and operator.is_at_end
         self._polls = polls if may_go_on else 0  # splits that the next run has besides come in this round
@@ -160,7 +160,7 @@ class SourceArrivals(Origin):
         self.is_waiting = False
 
     def emit_all(self, clock: JobClock) -> Iterator[None]:
-        """Let all records go on their way, each at its time, and stop now and then."""
+        """Emit all records, each at its time, and pause now and then."""
         only = self._operator.only_split() if self._is_bounded and not self.at_end else None
         if only is not None:
             yield from self._emit_elements(clock, *only)

@@ -22,7 +22,7 @@ class SourceHead(OneInputStreamOperator):
     Parameters
     ----------
     output : TaskOutput
-        Of the source.
+        Output of the source.
     """
 
     def process_element(self, record: StreamRecord[Any]) -> None:
@@ -62,17 +62,17 @@ class SplitOutput:
 
 
 class SplitWatermark(NamedTuple):
-    """Where the operator of a split stands.
+    """State of the operator of a split.
 
     Attributes
     ----------
     generator : object
-        What its generator holds.
+        State of its generator.
     watermark_ms : int
         Its last watermark, in ms since the epoch.
     is_idle : bool
     channel : (int, bool)
-        What the valve has of it: watermark and idleness.
+        Its watermark and idleness in the valve.
     """
 
     generator: Any
@@ -82,12 +82,12 @@ class SplitWatermark(NamedTuple):
 
 
 class RestoredSplits(NamedTuple):
-    """Where the splits of a source go on.
+    """State from which the splits of a source resume.
 
     Attributes
     ----------
     splits : list of SplitWatermark or None
-        None: of a split that is new, and holds the watermark back where it is.
+        State of each split; None for a new split, which holds the watermark back where it is.
     watermark_ms : int
         The last watermark of all, in ms since the epoch.
     next_tick_ms : int
@@ -100,7 +100,7 @@ class RestoredSplits(NamedTuple):
 
     @property
     def is_idle(self) -> bool:
-        """Whether all splits were idle, of which there was one at least."""
+        """Return whether all splits were idle, of which there was one at least."""
         known = [split for split in self.splits if split is not None]
         return bool(known) and all(is_idle for _, is_idle in (split.channel for split in known))
 
@@ -112,9 +112,9 @@ class SplitWatermarks:
     ----------
     strategy : WatermarkStrategy
     split_names : list of str or None
-        Of the splits, for messages.
+        Names of the splits, for messages.
     output : TaskOutput
-        Of the source.
+        Output of the source.
     clock : ProcessingTimeService
     interval_ms : int
         The auto-watermark interval.
@@ -123,7 +123,7 @@ class SplitWatermarks:
     is_batch : bool
         Whether there is no watermark before the last.
     restored : RestoredSplits, optional
-        Where the operators and the valve go on; None: they begin anew.
+        State from which the operators and the valve resume, or None at their beginning.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class SplitWatermarks:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all splits are."""
+        """Return whether all splits are."""
         return all(is_idle for _, is_idle in self._valve.state()[0])
 
     def snapshot(self) -> tuple[list[SplitWatermark], int]:

@@ -1,4 +1,4 @@
-"""What a task of a source reads, as data."""
+"""Sources of tasks, as data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class TaskSource(Protocol):
-    """What a task of a source reads; picklable.
+    """Source of a task; picklable.
 
     Attributes
     ----------
@@ -51,18 +51,18 @@ class TaskSource(Protocol):
     def origin(self) -> int: ...
 
     def origins(self, task: StreamTask) -> list[Origin]:
-        """Return what arrives, on its way into the task, which is open, and whose clock shows the start of the job.
+        """Return what arrives at the task, which is open, and whose clock shows the start of the job.
 
         The last of it ends the task.
         """
 
     def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
-        """Return when its last element arrives; None: it has none.
+        """Return the arrival of its last element, or None without elements.
 
         Parameters
         ----------
         opened : callable
-            Opens a task for the source alone, where it must run to tell.
+            Function that opens a task for the source alone, if it must run to know.
         """
 
 
@@ -78,18 +78,18 @@ class TaskElements:
         Its number in the job.
     split : SourceSplit
     converted_to : TypeInformation or None
-        What elements are made to be, unless the source has seen to that.
+        Type to which elements are converted, unless the source does so.
     configuration : ExecutionConfig
     start_ms : int
         When the job starts.
     is_in_ingestion_time : bool
         Whether timestamps and watermarks are those of the job's clock.
     position : int
-        How many elements have gone in earlier runs, from whose checkpoint this one goes on.
+        Number of elements that earlier runs emitted, from whose checkpoint this one resumes.
     left_out : int
-        How many elements of the collection are not in the split, as they have gone before.
+        Number of elements of the collection that are not in the split, as they were emitted before.
     restored_context : tuple or None
-        In ingestion time, the state of the context from which this one goes on; None: it begins.
+        State of the context of ingestion time from which this one resumes, or None at its beginning.
     """
 
     origin: int
@@ -135,7 +135,7 @@ class TaskElements:
         ]
 
     def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
-        """Return when the last element of a collection arrives; None: it has none."""
+        """Return the arrival of the last element of a collection, or None without elements."""
         assert isinstance(self.split, CollectionSplit)
         position = self.position + len(self.split.collection)
         arrival_ms = arrival_times(self.configuration.get_arrival_rate(), self.start_ms)
@@ -174,10 +174,10 @@ class TaskSplits:
     created_for : int
         The number of subtasks that the splits were created for.
     source : Source or None
-        Creates the reader; None: splits give their elements by themselves.
+        Source that creates the reader, or None if splits return their elements by themselves.
     is_bounded : bool
     converted_to : TypeInformation or None
-        What elements are made to be, unless the source has seen to that.
+        Type to which elements are converted, unless the source does so.
     strategy : WatermarkStrategy
     configuration : ExecutionConfig
     start_ms : int
@@ -185,7 +185,7 @@ class TaskSplits:
     holds_end : bool
         Whether the end of the source is held back, as it may have more in another run.
     restored : RestoredSource or None
-        Where the subtask goes on; None: it begins.
+        State from which the subtask resumes, or None at its beginning.
     """
 
     origin: int
@@ -256,7 +256,7 @@ class TaskSplits:
         return [arrivals]
 
     def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
-        """Return when the last element arrives; None: there is none. The splits are read for it."""
+        """Return the arrival of the last element, or None without elements. The splits are read for it."""
         position = self._place().position
         if self.source is not None or len(self.splits) > 1:
             return self._last_poll_ms(opened())
@@ -308,7 +308,7 @@ class TaskLog:
     is_batch : bool
         Whether there is no watermark before the last.
     restored : RestoredSplits or None
-        Where the watermarks of its splits go on; None: they begin anew.
+        State from which the watermarks of its splits resume, or None at their beginning.
     """
 
     origin: int
@@ -336,7 +336,7 @@ class TaskLog:
         ]
 
     def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
-        """Return when the last event arrives; None: there is none."""
+        """Return the arrival of the last event, or None without events."""
         found = self.reading.arrival_range
         return None if found is None else found[1]
 
@@ -351,12 +351,12 @@ class TaskFunction:
         Its number in the job.
     step : LegacySourceTransformation
     time_characteristic : TimeCharacteristic
-        Of the job.
+        Time characteristic of the job.
     configuration : ExecutionConfig
     start_ms : int
         When the job starts.
     restored : RestoredFunction or None
-        Where the function goes on; None: it begins.
+        State from which the function resumes, or None at its beginning.
     """
 
     origin: int
@@ -367,7 +367,7 @@ class TaskFunction:
     restored: RestoredFunction | None = None
 
     def last_arrival_ms(self, opened: Callable[[], StreamTask]) -> int | None:
-        """Return when the last emission arrives; None: there is none. A copy of the function runs for it."""
+        """Return the arrival of the last emission, or None without one. A copy of the function runs for it."""
         with closing(self._arrivals(opened())) as arrivals:
             return arrivals.run_through()
 
@@ -414,7 +414,7 @@ class ColumnarJob(SourceSplit):
         The last step of that job, or the side output.
     configuration : ExecutionConfig
     directory : WorkingDirectory
-        Of its functions.
+        Working directory of its functions.
     """
 
     split_id: str

@@ -34,7 +34,7 @@ class LockedSourceContext(SourceContext[T]):
         return self._checkpoint_lock
 
     def close(self) -> None:
-        """End the emission, and cancel all timers; closing twice is no error."""
+        """End the emission, and cancel all timers; closing twice is not an error."""
 
     @property
     def watermark_ms(self) -> int:
@@ -43,7 +43,7 @@ class LockedSourceContext(SourceContext[T]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether its source is."""
+        """Return whether its source is."""
         return False
 
     def snapshot_state(self) -> list[int | None]:
@@ -57,17 +57,17 @@ class LockedSourceContext(SourceContext[T]):
         ----------
         state : sequence of int or None
         downtime_ms : int
-            How long the source did not run meanwhile, which is no idleness.
+            Time for which the source did not run, which does not count as idleness.
         """
 
 
 class ClosedContext(LockedSourceContext[T]):
-    """The context of a source that was closed: it tells where it was, and refuses everything else.
+    """The context of a source that was closed: it reports its position, and refuses everything else.
 
     Parameters
     ----------
     open_context : LockedSourceContext
-        The one that is about to be closed. A source that goes on from a checkpoint after its end goes on from there.
+        Context that is about to be closed. A source that resumes from a checkpoint after its end resumes from there.
     """
 
     def __init__(self, open_context: LockedSourceContext[T]) -> None:
@@ -110,7 +110,7 @@ class SwitchingOnCloseContext(LockedSourceContext[T]):
     Notes
     -----
     Flink's ``StreamSourceContexts.SwitchingOnClose``. Flink's checkpoints have nothing of it; here a closed one still
-    tells where it was.
+    reports its position.
     """
 
     def __init__(self, nested: LockedSourceContext[T]) -> None:
@@ -165,7 +165,7 @@ class WatermarkContext(LockedSourceContext[T]):
     checkpoint_lock : context manager
         Reentrant.
     idle_timeout_ms : int or None
-        None: the source is idle only if it states so.
+        Time without elements after which the source is idle, or None if it is idle only when it states so.
 
     Raises
     ------
@@ -210,7 +210,7 @@ class WatermarkContext(LockedSourceContext[T]):
             self._process_and_collect_with_timestamp(element, timestamp_ms)
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emit a watermark, if this context accepts it; otherwise it is no activity either."""
+        """Emit a watermark, if this context accepts it; otherwise it is not an activity either."""
         with self._checkpoint_lock:
             if self._allow_watermark(watermark):
                 self._note_activity()
@@ -518,7 +518,7 @@ def checked_context_state(
     Raises
     ------
     SchemaError
-        If it is no state of a context of this time characteristic.
+        If it is not a state of a context of this time characteristic.
     """
     expected = _STATES[time_characteristic]
     if len(state) != len(expected) or any(
@@ -553,9 +553,9 @@ def get_source_context(
         Held during each emission; reentrant, such as ``threading.RLock()``.
     output : Output
     watermark_interval_ms : int
-        Of automatic watermarks; ignored by other characteristics.
+        Interval of automatic watermarks; ignored by other characteristics.
     idle_timeout_ms : int or None, default None
-        After how long a source without elements is idle; None: only if it states so.
+        Time without elements after which a source is idle; with None it is idle only when it states so.
     emit_progressive_watermarks : bool, default True
         False, as for batch execution: only the final watermark is emitted.
 
@@ -577,7 +577,7 @@ def get_source_context(
     elif time_characteristic is TimeCharacteristic.IngestionTime:
         if not emit_progressive_watermarks:
             raise ConfigurationError(
-                "ingestion time is not available without progressive watermarks: use event time or processing "
+                "ingestion time is not available without progressive watermarks. Use event time or processing "
                 "time, or let progressive watermarks be emitted"
             )
         context = AutomaticWatermarkContext(

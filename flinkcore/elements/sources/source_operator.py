@@ -84,7 +84,7 @@ class SourceOperator(Generic[SplitT]):
     subtask_index, parallelism : int
         Index of the subtask, and the number of subtasks.
     conversion : callable, optional
-        Of each record to its declared type, before its timestamp is assigned.
+        Conversion of each record to its declared type, before its timestamp is assigned.
     operator_id : str
         The source's name in latency markers.
     latency_tracking_interval_ms : int
@@ -92,7 +92,7 @@ class SourceOperator(Generic[SplitT]):
     holds_end : bool
         Whether the end of the input waits for `end_input`.
     downtime_ms : int
-        How long the source did not run before it was restored: by so much its clock is ahead of that of idleness.
+        Time for which the source did not run before it was restored: the lead of its clock over that of idleness.
 
     Raises
     ------
@@ -294,7 +294,7 @@ class SourceOperator(Generic[SplitT]):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the next poll is known to be the end."""
+        """Return whether the next poll is known to be the end."""
         return self._mode is _OperatingMode.DATA_FINISHED or self._reader.is_at_end
 
     def end_input(self) -> None:
@@ -382,7 +382,7 @@ class SourceOperator(Generic[SplitT]):
         self._check_alignment()
 
     def close(self) -> None:
-        """Stop all timers and close the reader; closing twice is no error."""
+        """Stop all timers and close the reader; closing twice is not an error."""
         if self._mode is _OperatingMode.CLOSED:
             return
         was_open = self._mode is not _OperatingMode.NOT_OPEN
@@ -413,22 +413,22 @@ class SourceOperator(Generic[SplitT]):
 
     @property
     def is_waiting_for_alignment(self) -> bool:
-        """Whether the source waits for others."""
+        """Return whether the source waits for others."""
         return self._mode is _OperatingMode.WAITING_FOR_ALIGNMENT
 
     @property
     def alignment_waiting_time_ms(self) -> int:
-        """How long the source has waited for others."""
+        """Return how long the source has waited for others."""
         return self._waiting.accumulated_time_ms
 
     @property
     def max_desired_watermark(self) -> int:
-        """How far the source may read, in ms since the epoch; 2**63 - 1 before the first announcement."""
+        """Return how far the source may read, in ms since the epoch; 2**63 - 1 before the first announcement."""
         return self._splits.max_desired_watermark
 
     @property
     def watermark_lag_ms(self) -> int | None:
-        """How far the emitted watermark is behind the clock, in ms; None before the first and after the last."""
+        """Return how far the emitted watermark is behind the clock, in ms; None before the first and after the last."""
         watermark = self.watermark_gauge.value
         if watermark in (MIN_TIMESTAMP, MAX_TIMESTAMP):
             return None

@@ -30,12 +30,12 @@ class SourceOutputWithWatermarks:
     periodic_output : WatermarkOutput
         Receives the watermarks that the generator emits periodically.
     timestamp_assigner : TimestampAssigner
-        Is passed the source's timestamp; -2**63 if there is none.
+        Assigner that gets the source's timestamp, or -2**63 without one.
     watermark_generator : WatermarkGenerator
     split_id : str or None
         Named in errors; None for the main output.
     conversion : callable, optional
-        Of each record to its declared type, before its timestamp is assigned.
+        Conversion of each record to its declared type, before its timestamp is assigned.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class SourceOutputWithWatermarks:
         ----------
         record : object
         timestamp_ms : int or None
-            The source's timestamp in ms since the epoch; None if there is none.
+            The source's timestamp in ms since the epoch, or None.
 
         Raises
         ------

@@ -262,20 +262,20 @@ class IdlenessAwareWatermarkOutput:
 
 
 class SourceWatermarks(NamedTuple):
-    """What a source has of its watermarks in a checkpoint.
+    """State of a source's watermarks in a checkpoint.
 
     Attributes
     ----------
     generator : object
-        What the generator of the main output holds.
+        State of the generator of the main output.
     is_main_idle, are_splits_idle : bool
         Whether these outputs are.
     watermark_ms : int
-        The last watermark that the source has emitted; -2**63 if there was none.
+        The last watermark that the source has emitted; -2**63 before the first.
     is_idle : bool
         The last status that it has emitted.
     splits : list of list
-        Of each split its id, what its generator holds, its watermark, and whether it is idle.
+        Id of each split, the state of its generator, its watermark, and whether it is idle.
     """
 
     generator: Any
@@ -287,12 +287,12 @@ class SourceWatermarks(NamedTuple):
 
     @classmethod
     def of_elements(cls, elements: Sequence[Any]) -> SourceWatermarks | None:
-        """Return the state of the elements of a checkpoint; None: the source had none.
+        """Return the state of the elements of a checkpoint, or None if the source had none.
 
         Raises
         ------
         SchemaError
-            If these are no such elements.
+            If the elements are not those of such a state.
         """
         if not elements:
             return None
@@ -376,7 +376,7 @@ class ProgressiveTimestampsAndWatermarks(TimestampsAndWatermarks):
     main_input_activity_clock : PausableRelativeClock
         Measures the idleness of the main output.
     conversion : callable, optional
-        Of each record to its declared type.
+        Conversion of each record to its declared type.
     activity_clock : callable, optional
         Measures the idleness of splits, in ms; by default the clock of the service.
 
@@ -573,7 +573,7 @@ class SplitLocalOutputs:
     held_generators : HeldGenerators
         The generators of the main output and of the splits.
     conversion : callable or None
-        Of each record to its declared type.
+        Conversion of each record to its declared type.
 
     Notes
     -----

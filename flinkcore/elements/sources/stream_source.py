@@ -42,20 +42,20 @@ from flinkcore.operators.timers.processing_time import ProcessingTimeService
 _LOG = logging.getLogger(__name__)
 
 EMISSIONS_AHEAD: Final = 1024
-"""How many emissions a function may be ahead of its job; after its cancellation, how many are dropped."""
+"""Number of emissions that a function may be ahead of its job; after its cancellation, the number dropped."""
 
 STOP_POLL_SECONDS: Final = 0.05
-"""So often a job that waits for a function to stop looks whether it has waited for too long."""
+"""Interval at which a job that waits for a function to stop checks whether it has waited for too long."""
 
 CANCELLATION_TIMEOUT_S: Final = 10.0
-"""How long a job that ends waits for a cancelled function to return."""
+"""Time for which a job that ends waits for a cancelled function to return."""
 
 Call = tuple[Callable[..., None], tuple[Any, ...]]
 """A method of a source context, and its arguments."""
 
 
 class Emission:
-    """What a function emits at one time.
+    """Emission of a function at one time.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Emission:
     has_elements : bool
         Whether there is more than watermarks and idleness.
     slept_ms : int
-        How long the function slept before, in all, in ms.
+        Time for which the function slept before, in all, in ms.
     """
 
     __slots__ = ("calls", "has_elements", "slept_ms")
@@ -90,7 +90,7 @@ class _Cancelled(BaseException):
 
 
 class _EmissionQueue:
-    """Emissions on their way from the thread of a function to that of the job."""
+    """Queue of emissions from the thread of a function to that of the job."""
 
     def __init__(self, wake: Callable[[], None] | None) -> None:
         self._wake = wake
@@ -124,7 +124,7 @@ class _EmissionQueue:
 
     @property
     def is_available(self) -> bool:
-        """Whether `take` would not wait."""
+        """Return whether `take` would not wait."""
         with self._changed:
             return self.ended or bool(self._emissions)
 
@@ -141,7 +141,7 @@ class _EmissionQueue:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing follows what is there."""
+        """Return whether nothing follows what is there."""
         return self.ended or self._cancelled
 
     def _is_done_waiting(self) -> bool:
@@ -166,7 +166,7 @@ class _EmissionQueue:
             self._changed.notify_all()
 
     def take(self, wait: bool) -> list[Emission]:
-        """Return all emissions; if there are none, wait for one, or the end, or to be woken; amid a stop briefly."""
+        """Return all emissions. Without any, wait for one, for the end or to be woken; only briefly during a stop."""
         with self._changed:
             if wait:
                 timeout_s = STOP_POLL_SECONDS if self._stopping else None
@@ -201,7 +201,7 @@ class _CheckpointLock:
 
 
 class FunctionContext(PacedSourceContext[Any]):
-    """The context that a function emits to; the job's thread makes the calls of the context behind it.
+    """The context that a function emits to; the job's thread makes the calls of the context that it wraps.
 
     Elements are converted to the declared type, and detached from what the function may change, when they are emitted.
 
@@ -214,12 +214,12 @@ class FunctionContext(PacedSourceContext[Any]):
     giver : str
         The name of the function in errors.
     wait : callable, optional
-        Lets the function wait for so many seconds; None: a sleep takes no time.
+        Function that waits for so many seconds, or None if a sleep takes no time.
 
     Attributes
     ----------
     slept_ms : int
-        How long the function has slept in all, in ms.
+        Time for which the function has slept in all, in ms.
     """
 
     def __init__(
@@ -327,20 +327,20 @@ class StreamSource:
     element_type : TypeInformation
         Declared type of the elements.
     time_characteristic : TimeCharacteristic
-        Of the job.
+        Time characteristic of the job.
     auto_watermark_interval_ms : int
-        Of automatic watermarks, in ingestion time.
+        Interval of automatic watermarks, in ingestion time.
     idle_timeout_ms : int or None
         As of :func:`get_source_context`.
     emit_progressive_watermarks : bool
         Likewise.
     wake : callable, optional
-        On the system clock: called, in the function's thread, when there is an emission after there was none, or the
-        function has ended. A sleep of the function then takes its time. None: on the arrival clock.
+        On the system clock: called, in the function's thread, when there is an emission again, or the
+        function has ended. A sleep of the function then takes its time. None on the arrival clock.
     restored_context : sequence, optional
-        The `snapshot_state` of the context from which this one goes on.
+        `snapshot_state` of the context from which this one resumes.
     downtime_ms : int
-        How long the source did not run meanwhile.
+        Time for which the source did not run.
 
     Raises
     ------
@@ -393,17 +393,17 @@ class StreamSource:
 
     @property
     def context(self) -> LockedSourceContext[Any]:
-        """What its emissions go to."""
+        """Return what its emissions go to."""
         return self._context
 
     @property
     def slept_ms(self) -> int:
-        """How long the function has slept in all, in ms, once it has ended."""
+        """Return how long the function has slept in all, in ms, once it has ended."""
         return self._function_context.slept_ms
 
     @property
     def is_available(self) -> bool:
-        """Whether `next_emission` would not wait; the first call starts the function's thread."""
+        """Return whether `next_emission` would not wait; the first call starts the function's thread."""
         self._start()
         return bool(self._taken) or self._queue.is_available
 
@@ -423,7 +423,7 @@ class StreamSource:
         Returns
         -------
         Emission or None
-            None after the last one, and if there is none yet: it does not wait, was woken, or the function is to stop.
+            None after the last one, and before the next one if it does not wait, was woken, or the function is to stop.
 
         Raises
         ------
@@ -444,7 +444,7 @@ class StreamSource:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing follows."""
+        """Return whether nothing follows."""
         return not self._taken and self._queue.has_ended
 
     def wake(self) -> None:
@@ -452,7 +452,7 @@ class StreamSource:
         self._queue.wake()
 
     def peek(self, ahead: int) -> Emission | None:
-        """Wait for an emission behind the next one, and return it; None: there are not so many, or it was woken."""
+        """Wait for the emission `ahead` after the next one; return it, or None if there is no such one or on a wake."""
         while len(self._taken) <= ahead:
             taken = self._queue.take(wait=True)
             if not taken:
@@ -487,7 +487,7 @@ class StreamSource:
         if self._stopped_until_s is not None and time.monotonic() > self._stopped_until_s:
             raise UserCodeError(
                 f"{self._name}.run did not return within {CANCELLATION_TIMEOUT_S:g} s after cancel(), so that there is "
-                "no checkpoint: let it return soon"
+                "no checkpoint. Let it return soon"
             )
 
     def cancel(self) -> None:
@@ -540,7 +540,7 @@ def initialize_states(
     function : CheckpointedFunction
     store : OperatorStateBackend
     states : mapping of str to OperatorStateSnapshot, optional
-        What it goes on from; None: it begins.
+        States from which it resumes, or None at its beginning.
 
     Raises
     ------
@@ -561,7 +561,7 @@ def snapshot_states(
     ----------
     function : CheckpointedFunction
     store : OperatorStateBackend
-        What `initialize_states` was given.
+        Store that `initialize_states` was given.
 
     Raises
     ------

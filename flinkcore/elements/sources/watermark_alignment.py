@@ -112,12 +112,12 @@ class WatermarkSampler:
 
     @property
     def latest(self) -> int:
-        """The last watermark, in ms since the epoch; -2**63 if there was none."""
+        """The last watermark, in ms since the epoch; -2**63 before the first."""
         return self._latest
 
     @property
     def oldest_sample(self) -> int:
-        """The watermark `capacity` samplings ago, in ms since the epoch; -2**63 if there was none."""
+        """The watermark `capacity` samplings ago, in ms since the epoch; -2**63 before the first."""
         return self._samples[0] if self._samples else self._latest
 
 
@@ -281,7 +281,7 @@ class SourceSplitMetrics:
     Notes
     -----
     Flink's ``org.apache.flink.runtime.metrics.groups.InternalSourceSplitMetricGroup``. Deliberate differences: there
-    are no times per second; the metrics of a split are kept after its end, for a report.
+    are not times per second; the metrics of a split are kept after its end, for a report.
     """
 
     def __init__(self, clock: RelativeClock) -> None:
@@ -323,37 +323,37 @@ class SourceSplitMetrics:
 
     @property
     def current_watermark(self) -> int:
-        """The split's watermark in ms since the epoch; -2**63 if there was none."""
+        """The split's watermark in ms since the epoch; -2**63 before the first."""
         return self.watermark_gauge.value
 
     @property
     def is_paused(self) -> bool:
-        """Whether the split is paused."""
+        """Return whether the split is paused."""
         return self._paused.is_measuring
 
     @property
     def is_idle(self) -> bool:
-        """Whether the split is idle."""
+        """Return whether the split is idle."""
         return self._idle.is_measuring
 
     @property
     def pauses(self) -> int:
-        """How often the split was paused."""
+        """Return how often the split was paused."""
         return self._pauses
 
     @property
     def paused_time_ms(self) -> int:
-        """How long the split was paused, until now."""
+        """Return how long the split was paused, until now."""
         return self._paused.accumulated_time_ms
 
     @property
     def idle_time_ms(self) -> int:
-        """How long the split was idle, until now."""
+        """Return how long the split was idle, until now."""
         return self._idle.accumulated_time_ms
 
     @property
     def active_time_ms(self) -> int:
-        """How long the split was neither paused nor idle, until now or its end."""
+        """Return how long the split was neither paused nor idle, until now or its end."""
         return max(0, self._lifetime.accumulated_time_ms - self.paused_time_ms - self.idle_time_ms)
 
     def register(self, group: TaskMetricGroup) -> None:

@@ -46,7 +46,7 @@ class BatchInputs:
     selectors : sequence of callable or None
         The key selector of each input.
     backend : KeyedStateBackend or None
-        That of the operator; None if no input is keyed.
+        State backend of the operator, or None if no input is keyed.
 
     Notes
     -----
@@ -80,7 +80,7 @@ class BatchInputs:
         selector = self._selectors[number]
         if selector is not None:
             return self._by_key_call(number, selector)
-        # Of the inputs without keys, the second one is broadcast.
+        # Without keys, the second input is broadcast.
         return self._inputs[number][1] if number == 1 else self._hold
 
     def _hold(self, record: StreamRecord[Any]) -> None:

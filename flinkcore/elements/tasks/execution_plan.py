@@ -115,7 +115,7 @@ class _Plan:
 
 
 def _of_stream(partition: Any) -> tuple[int, int]:
-    """Return what tells a partitioned stream from others: each of its readers has a partitioning of its own."""
+    """Return the identity of a partitioned stream: each of its readers has a partitioning of its own."""
     return id(partition.input), id(getattr(partition, "key_selector", None))
 
 

@@ -26,7 +26,7 @@ Mail = Callable[[], None]
 """Called in the thread of the job."""
 
 LEAST_SECONDS: Final = 0.01
-"""So long a task may run mails that come meanwhile in any case: what tells that a timer is due may be late itself."""
+"""Time for which a task always may run mails that come meanwhile: the notice that a timer is due may be late itself."""
 
 
 class JobMailbox:
@@ -44,7 +44,7 @@ class JobMailbox:
     was_woken : bool
         Whether there is mail, or something else to look for, since `run`.
     lock, changed : Lock, InterruptibleCondition
-        What the thread waits with: whoever stops the job notifies it.
+        Lock and condition on which the thread waits: whoever stops the job notifies it.
 
     Notes
     -----
@@ -61,7 +61,7 @@ class JobMailbox:
         self.changed = InterruptibleCondition(self.lock)
 
     def of_task(self, task: int) -> TaskMailbox:
-        """Return the mailbox of the task of a number."""
+        """Return the mailbox of task `task`."""
         if task not in self._tasks:
             self._tasks[task] = TaskMailbox(self.wake, self._deliver_due, self._check, self._wait_while)
             self._in_order = [mailbox for _, mailbox in sorted(self._tasks.items())]
@@ -142,7 +142,7 @@ class TaskMailbox:
         self._wait_while(lambda: not self._mails)
 
     def run(self) -> None:
-        """Run the mails that there are, and then those that come meanwhile, also of timers for a time that has passed.
+        """Run queued mails until the queue is empty, including those of overdue timers that come meanwhile.
 
         These, however, for no longer than mail has waited for the thread: as with a thread of its own, timers that
         register due timers without end hold up no elements.
@@ -198,7 +198,7 @@ class TaskProcessingTimeService(ProcessingTimeService):
     Parameters
     ----------
     system : SystemProcessingTimeService
-        Of the job.
+        Clock of the job.
     mailbox : TaskMailbox
 
     Notes
@@ -256,7 +256,7 @@ class TaskProcessingTimeService(ProcessingTimeService):
 
 
 class _MailedTimer(ScheduledTimer):
-    """A timer of a task, and the one behind it, whose callback is a mail."""
+    """Timer of a task, and the system's timer for it, whose callback is a mail."""
 
     __slots__ = ("behind", "repeats")
 

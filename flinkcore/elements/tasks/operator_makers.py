@@ -107,7 +107,7 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
     if step.settings.emitted_at is not None:
         raise ConfigurationError(
             f"with_emitted_at({step.settings.emitted_at!r}) is for jobs that give columns, but this job runs element "
-            "by element: let a ProcessFunction add ctx.timer_service().current_processing_time() to the rows"
+            "by element. Let a ProcessFunction add ctx.timer_service().current_processing_time() to the rows"
         )
     if setup.node.collects:
         collect = setup.job.collect
@@ -158,7 +158,7 @@ def make_operator(setup: OperatorSetup, make_output: OutputMaker) -> AbstractStr
     if isinstance(step, TwoInputTransformation):
         return _connected(setup, step, make_output, _of_columns(step))
     raise ConfigurationError(
-        f"the step {str(step)!r} works on whole columns, but the job runs element by element: give its function an "
+        f"the step {str(step)!r} works on whole columns, but the job runs element by element. Give its function an "
         "output_type of Types, or collect its result first and begin a job with that"
     )
 
@@ -225,7 +225,7 @@ def _of_columns(step: ProcessTransformation | TwoInputTransformation) -> Convers
     if step.timestamp_column is not None:
         raise ConfigurationError(
             f"timestamp_column={step.timestamp_column!r} is for jobs that give columns, but this job runs element by "
-            "element: let a ProcessFunction add ctx.timestamp() to the rows"
+            "element. Let a ProcessFunction add ctx.timestamp() to the rows"
         )
     conversion = step.element_type.conversion()
     if conversion is None or len(step.output_type.names) != 1:

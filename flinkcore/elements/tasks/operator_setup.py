@@ -56,20 +56,20 @@ class JobContext:
         Whether collected elements, and those between tasks, are serialized at once, so that they need no copy.
     metrics : TaskMetricGroup
     mailbox_of : callable or None
-        From the number of a task to its mailbox; None: callbacks of its clock need none.
+        Function from the number of a task to its mailbox, or None if callbacks of its clock need none.
     has_checkpoint : bool
         Whether the job is restored from a checkpoint, or may stop with one.
     downtime_ms : int
-        How long the job did not run before it was restored, by its clock.
+        Time for which the job did not run before it was restored, by its clock.
     restored : RestoredSubtasks or None
-        Restores subtasks before they are opened; None: they begin anew.
+        Restores subtasks before they are opened; None if they begin again.
     async_queue_of : callable or None
         From the number of a task, a capacity, and whether results keep the order of elements, to the queue of an
-        operator of an AsyncFunction; None: no such operator is opened.
+        operator of an AsyncFunction; None if no such operator is opened.
     run_id : str
-        Of the writers of sinks.
+        Identifier of the run, for the writers of sinks.
     placed_channel : callable or None
-        From an edge and a channel of it to one that takes elements at another time; None: they are taken at once.
+        From an edge and a channel of it to one that takes elements at another time; None if they are taken at once.
     """
 
     configuration: ExecutionConfig
@@ -103,10 +103,10 @@ class OperatorSetup:
     ----------
     node : StreamNode
     index : int
-        Of the subtask, from 0 on.
+        Index of the subtask, from 0 on.
     job : JobContext
     clock : ProcessingTimeService
-        Of the task.
+        Clock of the task.
     task : int
         Its number.
     further_functions : list of Function
@@ -171,7 +171,7 @@ class OperatorSetup:
         return field_key(step.key_columns)
 
     def shown_key(self) -> str:
-        """Return the current key in words; an empty text if there is none."""
+        """Return the current key in words, or an empty text."""
         if "keyed_state_backend" not in self.__dict__:
             return ""
         key_context = self.keyed_state_backend.key_context
@@ -226,7 +226,7 @@ def _no_fields(names: tuple[str, ...], element: Any) -> DataError:
     given = getattr(element, "_fields", None)
     if given is None:
         return DataError(
-            f"{called} takes elements with named fields: let the step before give Rows by "
+            f"{called} takes elements with named fields. Let the step before give Rows by "
             "Types.ROW_NAMED([...], [...]), or take a function, key_by(lambda element: ...)"
         )
     return DataError(f"{called}: the fields of the element are {list(given)}")

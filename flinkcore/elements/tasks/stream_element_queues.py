@@ -13,7 +13,7 @@ from flinkcore.operators.async_wait_operator import MOST_WAITING, AsyncElementQu
 
 
 class _Waiting:
-    """What waits, and whether it is ready."""
+    """Waiting element or call, and whether it is ready."""
 
     __slots__ = ("emit", "is_call", "is_ready", "segment")
 
@@ -37,7 +37,7 @@ class _Order(ABC):
 
     @abstractmethod
     def take_ready(self) -> _Waiting | None:
-        """Return what may be emitted next, and remove it; None: nothing may."""
+        """Remove and return what may be emitted next, or None."""
 
 
 class OrderedStreamElementQueue(_Order):
@@ -70,7 +70,7 @@ class _Segment:
 
 
 class UnorderedStreamElementQueue(_Order):
-    """Calls as they are done, but none on the other side of a watermark, or of what else is no call.
+    """Calls as they are done, but none on the other side of a watermark, or of what else is not a call.
 
     Notes
     -----
@@ -107,7 +107,7 @@ class MailboxQueue(AsyncElementQueue):
     Parameters
     ----------
     mailbox : TaskMailbox
-        Of the operator's task.
+        Mailbox of the operator's task.
     capacity : int
         So many calls are in the queue at most.
     ordered : bool

@@ -97,7 +97,7 @@ class StreamNode:
 
     @property
     def passes_results_on(self) -> bool:
-        """Whether its results go to the next function of the chain alone, which takes them as they are.
+        """Return whether its results go to the next function of the chain alone, which takes them as they are.
 
         Notes
         -----
@@ -108,7 +108,7 @@ class StreamNode:
 
     @property
     def is_printed_as_given(self) -> bool:
-        """Whether its results go to `print` alone, in the same chain, which shows the fields of a Row as they are.
+        """Return whether results go to `print` alone, in the same chain, which shows the fields of a Row as they are.
 
         Notes
         -----
@@ -119,7 +119,7 @@ class StreamNode:
 
     @property
     def _only_follower(self) -> Transformation | None:
-        """The step in the same chain that alone takes its results; None: there is no such step."""
+        """The step in the same chain that alone takes its results, or None."""
         if len(self.outputs) != 1 or self.collects:
             return None
         (edge,) = self.outputs
@@ -128,7 +128,7 @@ class StreamNode:
 
     @property
     def asks_for_keys(self) -> bool:
-        """Whether its operator asks for the keys of keyed elements; that of a plain function has no use for them."""
+        """Return whether its operator asks for the keys of keyed elements, which plain functions do not use."""
         step = self.transformation
         if isinstance(step, MapTransformation | FlatMapTransformation | ChoiceTransformation):
             return isinstance(step.function, Function)
@@ -158,7 +158,7 @@ class StreamEdge:
     ----------
     source, target : StreamNode
     partition : Partition or Partitioning
-        How elements are distributed to subtasks.
+        Distribution of elements to subtasks.
     output_tag : OutputTag or None
         The side output that is read; None for the main output.
     chained : bool
@@ -180,12 +180,12 @@ class StreamEdge:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether a subtask sends to some subtasks of the target only."""
+        """Return whether a subtask sends to some subtasks of the target only."""
         return self.partitioning in (Partitioning.FORWARD, Partitioning.RESCALE)
 
     @property
     def partitioning(self) -> Partitioning | None:
-        """How elements are distributed, if that does not depend on them."""
+        """Return how elements are distributed, if that does not depend on them."""
         if isinstance(self.partition, RepartitionTransformation):
             return self.partition.partitioning
         if isinstance(self.partition, BroadcastTransformation):
@@ -195,7 +195,7 @@ class StreamEdge:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a step reads: an operator, which of its outputs, and how elements are distributed."""
+    """Input of a step: an operator, one of its outputs, and the distribution of elements."""
 
     node: StreamNode
     partition: Partition | None = None
@@ -411,7 +411,7 @@ def is_source_node(node: StreamNode) -> bool:
 
 
 def is_async(node: StreamNode) -> bool:
-    """Return whether a node emits results later than it takes elements; it is no part of a longer chain."""
+    """Return whether a node emits results later than it takes elements; it is not a part of a longer chain."""
     return not node.collects and isinstance(node.transformation, AsyncWaitTransformation)
 
 

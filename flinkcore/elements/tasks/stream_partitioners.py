@@ -1,4 +1,4 @@
-"""How a subtask chooses the channel of each record, and the key groups that keyed channels follow."""
+"""Partitioners: a subtask's choice of a channel for each record, and the key groups that keyed channels follow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REMEMBERED_KEYS = 100_000
 
 
 class CountingSelector(ABC):
-    """Chooses a channel by how many records it has sent, so that a job that goes on deals them out as one run would.
+    """Chooses a channel by how many records it has sent, so that a resumed job deals them out as one run would.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class CountingSelector(ABC):
     ----------
     channels : int
     sent : int
-        How many records have been sent, in all runs.
+        Number of records sent, in all runs.
 
     Notes
     -----
-    Deliberate difference: Flink's partitioners hold nothing in checkpoints, and begin anew.
+    Deliberate difference: Flink's partitioners hold nothing in checkpoints, and begin again.
     """
 
     def __init__(self, channels: int) -> None:

@@ -116,17 +116,17 @@ class Subtask:
             if self.is_head:
                 restored.restore_inputs(self.setup, self.input_processors)
             if restored.is_idle(self):
-                # What reads the output is idle, too, and has to hear when that ends.
+                # Readers of the output are idle, too, and must be notified when that ends.
                 self.operator.announce_idleness()
 
     @property
     def is_head(self) -> bool:
-        """Whether it has input channels, and is not called by another operator of its chain."""
+        """Return whether it has input channels, and is not called by another operator of its chain."""
         return not any(edge.chained for edges in self.setup.node.inputs for edge in edges)
 
     @property
     def input_processors(self) -> list[StreamOneInputProcessor]:
-        """What takes the elements of the channels of each input."""
+        """Return what takes the elements of the channels of each input."""
         return [processor for _, _, processor in self._inputs]
 
     def _opened_inputs(self) -> list[tuple[Input, ElementCall, StreamOneInputProcessor]]:
@@ -246,12 +246,12 @@ class StreamTask:
 
     @property
     def mailbox(self) -> TaskMailbox | None:
-        """What callbacks of the clock wait in; None if they are called directly."""
+        """Return what callbacks of the clock wait in; None if they are called directly."""
         return self._mailbox
 
     @property
     def downtime_ms(self) -> int:
-        """How long the job did not run before it was restored."""
+        """Return how long the job did not run before it was restored."""
         return self._job.downtime_ms
 
     @property
@@ -267,7 +267,7 @@ class StreamTask:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all channels have ended."""
+        """Return whether all channels have ended."""
         return self._open_channels <= 0
 
     def counting_selectors(self, node: StreamNode) -> list[partitioners.CountingSelector]:
@@ -303,7 +303,7 @@ class StreamTask:
         ----------
         function : SourceFunction
         states : mapping of str to OperatorStateSnapshot, optional
-            What it goes on from, if it has states.
+            States from which it resumes, if it has any.
         """
         setup = self._source_setup
         assert setup is not None

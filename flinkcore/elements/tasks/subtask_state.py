@@ -1,8 +1,8 @@
 """The state of operators' subtasks in a checkpoint: backends, timers, and which watermarks have come to the inputs.
 
-A job is stopped, and goes on, between two elements. A subtask goes on where it was. If there are more or fewer of them
-than before, or of those that it reads, each goes on where the one was whose watermark was the least, so that no element
-is late that would not have been.
+A job stops and resumes between two elements. A subtask resumes where it was. If there are more or fewer subtasks than
+before, or of those that it reads, each resumes where the one with the least watermark was, so that no element becomes
+late.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ INPUTS: Final = "flinkcore.inputs"
 sends to this one its index, watermark and idleness."""
 
 COMBINED: Final = "flinkcore.combined"
-"""Of an operator with two inputs: the watermarks of both, whether they are idle, and the combined watermark."""
+"""State of an operator with two inputs: the watermarks of both, whether they are idle, and the combined watermark."""
 
 ASSIGNER: Final = "flinkcore.assigner"
-"""Of an assigner of watermarks: what its generator holds, its last watermark, and whether it is idle."""
+"""State of an assigner of watermarks: that of its generator, its last watermark, and whether it is idle."""
 
 SENT: Final = "flinkcore.sent"
-"""Of a subtask that deals out records by how many there were: for each edge the number of channels and of records."""
+"""State of a subtask that deals out records by count: for each edge the number of channels and of records."""
 
 _DEALS_OUT: Final = (Partitioning.REBALANCE, Partitioning.RESCALE, Partitioning.SHUFFLE)
 
@@ -60,9 +60,9 @@ class RestoredSubtasks:
     checks : mapping of StreamNode to callable
         Raises a SchemaError for a snapshot that the operator cannot have.
     next_tick_ms : int or None
-        When assigners of watermarks emit next; 0 where there are no ticks, None: an interval from now.
+        Time at which assigners of watermarks emit next: 0 without ticks, None for an interval from now.
     is_drained : bool
-        Whether event time had come to its end, so that all watermarks begin anew.
+        Whether event time had come to its end, so that all watermarks begin again.
     """
 
     checkpoint: Checkpoint
@@ -124,7 +124,7 @@ class RestoredSubtasks:
                 processor.restore(channels, restored.last_ms)
 
     def restore_selectors(self, setup: OperatorSetup, selectors: Sequence[CountingSelector]) -> None:
-        """Restore how many records a subtask has dealt out; at another parallelism that begins anew.
+        """Restore how many records a subtask has dealt out; at another parallelism counting begins again.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class RestoredSubtasks:
         return own and stream_state(subtask, {})[1]
 
     def _states(self, setup: OperatorSetup) -> tuple[Mapping[str, OperatorStateSnapshot], int]:
-        """The states of an operator's subtask, and how many subtasks it had."""
+        """Return the states of an operator's subtask, and how many subtasks it had."""
         uid = self.uids[setup.node]
         states = self.checkpoint.operator_states(uid, setup.node.parallelism)[setup.index]
         return states, self.checkpoint.parallelism(uid)
@@ -211,10 +211,10 @@ def snapshot_of(
     watermark_ms : int
         Its last watermark.
     before : mapping of StreamNode to (int, bool)
-        What operators before it in its chain have emitted last; at another parallelism they may be in other chains.
+        Last emissions of operators before it in its chain; at another parallelism they may be in other chains.
     is_amid : bool
-        Whether the job is stopped amid its sources; else those that have ended may have more in the next run, and then
-        join again when they have caught up with the watermark. A maximum watermark that came otherwise stays.
+        Whether the job is stopped during its sources; else those that have ended may have more in the next run, and
+        then join again when they have caught up with the watermark. A maximum watermark that came otherwise stays.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def snapshot_of(
 def with_sent(
     snapshot: OperatorSnapshot, node: StreamNode, index: int, selectors: Sequence[CountingSelector]
 ) -> OperatorSnapshot:
-    """Return a snapshot that tells, too, how many records the subtask of an index has dealt out."""
+    """Return a snapshot that also has the number of records that subtask `index` has dealt out."""
     if not any(edge.partitioning in _DEALS_OUT for edge in node.outputs):
         return snapshot
     sent = own_state(index, ([selector.channels, selector.sent] for selector in selectors))
@@ -259,7 +259,7 @@ def with_sent(
 
 
 def own_state(index: int, elements: Iterable[Any]) -> OperatorStateSnapshot:
-    """Return a state that tells where the subtask of an index was; the next run's get those of all."""
+    """Return the state of where subtask `index` was; in the next run, each subtask gets those of all."""
     return OperatorStateSnapshot(DistributionMode.UNION, [[index, *elements]])
 
 
@@ -285,16 +285,16 @@ def elements_by_subtask(
 def where_it_was(
     by_subtask: Sequence[T], index: int, parallelism: int, watermark_of: Callable[[T], Sequence[Any]]
 ) -> T:
-    """Return where a subtask goes on: where it was, or, at another parallelism, where the least watermark was.
+    """Return where a subtask resumes: where it was, or, at another parallelism, where the least watermark was.
 
     Parameters
     ----------
     by_subtask : sequence
         Where each subtask was.
     index : int
-        Of the subtask that goes on.
+        Index of the subtask that resumes.
     parallelism : int
-        How many there are now.
+        Current number of subtasks.
     watermark_of : callable
         Returns the watermark of one of them, and whether it was idle; those that were do not count if others were not.
     """
@@ -314,7 +314,7 @@ def restore_combined(
     by_subtask : sequence
         The elements of the state `COMBINED` of each subtask.
     index, parallelism : int
-        Of the subtask that goes on.
+        Index of the subtask that resumes, and the number of subtasks.
 
     Raises
     ------
@@ -352,12 +352,12 @@ def broadcast_elements(states: Mapping[str, OperatorStateSnapshot], name: str) -
 
 
 class _Stream(NamedTuple):
-    """What has come to an operator's subtasks from those of another one.
+    """Stream from the subtasks of one operator to those of another.
 
     Attributes
     ----------
     parallelism : int
-        How many subtasks the other one had.
+        Number of subtasks that the other one had.
     by_source : dict of int to (int, bool)
         For each of them the last watermark, and whether it was idle.
     """

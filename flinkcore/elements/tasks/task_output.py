@@ -66,7 +66,7 @@ class InputChannel:
     process : callable
         Takes any other element, and the number of the channel.
     number : int
-        Of the channel within the input.
+        Number of the channel within the input.
     end : callable
         Called when the channel has ended.
     """

@@ -51,7 +51,7 @@ def _schema(schema: pa.Schema, *names: str) -> pa.Schema:
 
 
 class WinningBids(KeyedBatchProcessFunction):
-    """Gives the highest bid for an auction while it was open, the earliest of several, when it expires.
+    """Function that emits the highest bid for an auction while it was open, the earliest of several, when it expires.
 
     Bids may come before their auction, and wait for it; after it has expired, none is looked at.
     """
@@ -121,7 +121,7 @@ class WinningBids(KeyedBatchProcessFunction):
 
 
 class HighestBids(KeyedBatchProcessFunction):
-    """Gives the bids with the highest price of each window, all of them if there are several, when it ends.
+    """Function that emits the bids with the highest price of each window, all of several, when it ends.
 
     The key is the start of the window, in ms. Bids that come after its end are dropped.
 
@@ -232,7 +232,7 @@ def side_input() -> pa.RecordBatch:
 
 
 class TopBids(KeyedBatchProcessFunction):
-    """Gives the highest bids of each auction when the log ends; of equal ones, those that arrived first.
+    """Function that emits the highest bids of each auction when the log ends; of equal ones, those that arrived first.
 
     Parameters
     ----------
@@ -334,13 +334,13 @@ def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _times(column: pa.Array) -> Ids:
-    """Times in ms; where there is none, 0."""
+    """Return the times in ms, with 0 for nulls."""
     times: Ids = column.view(pa.int64()).fill_null(0).to_numpy()
     return times
 
 
 def _ranks(groups: Ids) -> Ids:
-    """The places of rows in their groups, from 0 on; the rows of a group follow each other."""
+    """Return the places of rows in their groups, from 0 on; the rows of a group follow each other."""
     begins = np.flatnonzero(np.diff(groups, prepend=-1))
     ranks: Ids = np.arange(len(groups)) - np.repeat(begins, np.diff(begins, append=len(groups)))
     return ranks

@@ -1,7 +1,7 @@
 """Seeded events of Nexmark, an auction site: persons who register, auctions that they open, and bids.
 
-Of 50 events, 1 is a person, 3 are auctions and 46 are bids. Ids, hot sellers, bidders, auctions and channels, prices,
-the lengths of auctions and the sizes of texts follow the rules of Nexmark's generator. What differs, and why:
+Among 50 events, 1 is a person, 3 are auctions and 46 are bids. Ids, hot sellers, bidders, auctions and channels,
+prices, the lengths of auctions and the sizes of texts follow the rules of Nexmark's generator. What differs, and why:
 
 - every value is a hash of (seed, event number), and the log starts at a fixed time (Nexmark's: unseeded, wall clock),
   so that a log is the same wherever and in whatever parts it is made;
@@ -137,25 +137,25 @@ class Generator:
     Attributes
     ----------
     events : int
-        Of all kinds.
+        Number of events of all kinds.
     seed : int
     events_per_second : int
         In event time, and in arrivals.
     disorder_ms : int
-        How far events may be out of order; 0: they arrive in order.
+        Largest time by which events are out of order, or 0 if they arrive in order.
     active_people : int
         So many persons, the last to register, bid and sell.
     people_before : int
         Persons who registered before the log.
     hot_bidders_of_1024 : int
-        Of 1,024 bids, so many are of the hot bidder of the moment.
+        Number of bids of each 1,024 that are of the current hot bidder.
     base_ms : int
         Event time of the first event.
 
     Raises
     ------
     ConfigurationError
-        If events out of order are no whole rounds of 50, or more than 2**20.
+        If events out of order are not whole rounds of 50, or more than 2**20.
     """
 
     events: int = 1_000_000
@@ -240,7 +240,7 @@ class Generator:
         return self.people_before + number // EVENTS_PER_ROUND
 
     def _cold(self, random: Hashes, last_person: Numbers) -> Numbers:
-        """One of the active people, or of the next ones."""
+        """Return one of the active people, or of the next ones."""
         active = np.minimum(last_person + 1, self.active_people)
         return last_person + 1 - active + _below(random, active + ID_LEAD)
 
@@ -309,7 +309,7 @@ class Generator:
 
     @property
     def longest_auction_ms(self) -> int:
-        """How long auctions last at most: twice the time in which as many are opened as are in flight."""
+        """Return how long auctions last at most: twice the time in which as many are opened as are in flight."""
         events = AUCTIONS_IN_FLIGHT * EVENTS_PER_ROUND // AUCTIONS_PER_ROUND
         return max(2 * (events * 1_000 // self.events_per_second), 1)
 
@@ -367,7 +367,7 @@ def _taken(texts: list[str] | tuple[str, ...], index: Numbers) -> pa.Array:
 
 
 def _lengths(texts: list[pa.Array]) -> Numbers:
-    """How long some texts of each event are together."""
+    """Return how long some texts of each event are together."""
     total: Numbers = sum(pc.binary_length(column).to_numpy().astype(np.int64) for column in texts)
     return total
 

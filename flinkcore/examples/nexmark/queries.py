@@ -161,7 +161,7 @@ def q5(streams: Streams) -> LogStream:
     """Hot items: the auctions with most bids in the last ten seconds, every two seconds."""
     windows = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
     counts = streams.bids.key_by("auction").window(windows).aggregate(n=count())
-    # What a sliding window gives has its end as the event time, and falls into the step before it.
+    # A result of a sliding window has the window's end as its event time, and falls into the step before it.
     step = TumblingEventTimeWindows.of(Time.seconds(2))
     equally_hot = counts.key_by("n").window(step).aggregate(auctions=collect("auction"))
     return equally_hot.window_all(step).aggregate(auctions=max_by("auctions", by="n"), n=max_("n"))

@@ -1,4 +1,4 @@
-"""Which files make an event log: paths, globs, directories, lists and URIs to an ordered list of files."""
+"""Files of an event log: paths, globs, directories, lists and URIs to an ordered list of files."""
 
 import os
 import re
@@ -34,7 +34,7 @@ class LogFile:
     path : str
         Path within the filesystem.
     name : str
-        What messages and the split ``FILE`` call it: an absolute local path, a whole URI, or, if the user
+        Name in messages and in the split ``FILE``: an absolute local path, a whole URI, or, if the user
         gave the filesystem, the path within it.
     size_bytes : int or None
         None if the filesystem does not say.
@@ -44,7 +44,7 @@ class LogFile:
     modified_ns : int or None
         When it was last modified, in ns since the epoch; None if the filesystem does not say.
     deleted : ndarray of int64, shape (n_deleted,), or None
-        Rows of the file, counted from 0 and ascending, that a table has no longer; None: it has all.
+        Rows of the file that were removed from its table, counted from 0 and ascending, or None.
     split : int, str or None
         Partition that its path names, as the split ``PARTITION`` has it; None if the log is not split so.
     """
@@ -237,7 +237,7 @@ def discover_files(
 
 
 def partition_fields(files: Sequence[LogFile]) -> list[pa.Field]:
-    """Give the columns that hive-style directories add to a log.
+    """Return the columns that hive-style directories add to a log.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def _is_int64(text: str | None) -> bool:
 
 
 def _partition(names: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
-    """The partitions that the names of directories give; the last name is the file's."""
+    """Return the partitions that the names of directories give; the last name is the file's."""
     pairs = [part.split("=", 1) for part in names[:-1] if "=" in part.strip("=")]
     return tuple(
         (unquote(name), None if value == NULL_PARTITION else unquote(value)) for name, value in pairs

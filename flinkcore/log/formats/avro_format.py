@@ -21,7 +21,7 @@ class AvroFormat:
     types a struct with the fields member0, member1, ..., all but one null; a union of types whose values cannot be told
     apart, such as two records, is refused. Enums and UUIDs are strings, fixed types binary, timestamps have the time
     zone UTC, unless they are local. Values are decoded by Python, at some microseconds per event. Avro has no
-    checksums, but a marker behind each block, which is checked.
+    checksums, but a marker after each block, which is checked.
     """
 
     name = "avro"

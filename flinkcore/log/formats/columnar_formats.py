@@ -87,7 +87,7 @@ class ParquetFormat:
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
             flat = _flat_leaves(opened.metadata, names)
-            # Of a table, timestamps in 96 bits are what Spark reads.
+            # In a table, timestamps in 96 bits are read as Spark reads them.
             int96 = [] if in_table else _int96_leaves(opened.metadata, found.names, names)
             in_units = [
                 closing.enter_context(self._open(file, int96_unit=unit, metadata=opened.metadata))
@@ -197,7 +197,7 @@ def _leaves(column: pa.Array) -> Iterator[pa.Array]:
 
 
 def _row_in_file(metadata: Any, run: Sequence[int], row: int) -> int:
-    """The number in the file of a row, which is counted within row groups."""
+    """Return the number in the file of a row, which is counted within row groups."""
     rows: list[int] = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     for group in run:
         if row < rows[group]:
@@ -281,7 +281,7 @@ def check_statistics(file: LogFile, groups: Iterable[int], names: Sequence[str])
 
 
 def _is_ordered(arrow_type: pa.DataType) -> bool:
-    """Whether the least and the greatest value tell where all values lie; with floats, NaN lies anywhere."""
+    """Return whether the least and the greatest value bound all values; with floats, NaN may be anywhere."""
     types = pa.types
     return bool(
         types.is_integer(arrow_type)
@@ -311,7 +311,7 @@ def _flat_leaves(metadata: Any, names: Collection[str]) -> list[int]:
 def _check_columns(metadata: Any, groups: Sequence[int], flat: Sequence[int]) -> None:
     """Check that leaves have as many values as there are rows, in row groups that have been read.
 
-    What a footer says of a column's values is not asked before: if it is forged, Arrow's reader raises an error, but
+    The footer's facts on a column's values are not read before: if they are forged, Arrow's reader raises an error, but
     its accessor ends the process.
     """
     for number in groups:
@@ -326,7 +326,7 @@ def _check_columns(metadata: Any, groups: Sequence[int], flat: Sequence[int]) ->
 
 
 def _kept_rows(metadata: Any, groups: Sequence[int], deleted: Int64s) -> pa.BooleanArray:
-    """Which rows of row groups are not among the deleted ones, which are counted in the whole file."""
+    """Return which rows of row groups are not among the deleted ones, which are counted in the whole file."""
     ends = np.cumsum([metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)])
     kept = []
     for group in groups:
@@ -400,7 +400,7 @@ class ArrowFormat:
 
     @staticmethod
     def _streamed(file: LogFile, source: Any, reader: Any, warnings: list[str]) -> Iterator[pa.RecordBatch]:
-        """All batches of a stream, which has no list of them: its end is looked at."""
+        """Yield all batches of a stream, which has no list of them: its end is looked at."""
         read = source.tell()
         for batch in reader:
             yield batch

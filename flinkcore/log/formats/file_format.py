@@ -1,4 +1,4 @@
-"""What every file format of an event log offers, and how its faults are named."""
+"""Interface of the file formats of an event log, and messages of their faults."""
 
 import errno
 import re
@@ -136,11 +136,11 @@ _REMEDIES = {
     errno.ESTALE: "The disk or the network file system has failed: look after it, or copy the file",
     errno.EMFILE: "Let the process have more files open at once (ulimit -n)",
 }
-"""Where the file system has refused, which says nothing of what is in the file."""
+"""Refusals of the file system, which do not depend on the file's content."""
 
 
 class FileFormat(Protocol):
-    """What an event log asks of a file format; implementations are small and picklable.
+    """File format of an event log; implementations are small and picklable.
 
     ``is_columnar``: whether some columns are read without decoding the others.
     ``has_columns``: whether the rows of a file have the same columns; else each may lack some, which are null.
@@ -171,7 +171,7 @@ class FileFormat(Protocol):
     def batches(
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
-        """Stream the given pieces (None: all) in order, with bounded memory.
+        """Stream the given pieces, or all if None, in order, with bounded memory.
 
         The batches hold at least those of the columns that the file has, or any other one if it has none of them, in
         any order and encoding, of types that become the log's by `plain_column`. Their values are checked: what takes

@@ -122,7 +122,7 @@ class OtherKeys:
         )
 
     def _others(self) -> list[_Other]:
-        """The keys, in the order of their first lines; one that is spelt in several ways is one."""
+        """Return the keys, in the order of their first lines; one that is spelt in several ways is one."""
         others: dict[str, _Other] = {}
         for parent, spelling, count, line in self.scanner.others():
             key = _unescaped(spelling)
@@ -134,7 +134,7 @@ class OtherKeys:
         return list(others.values())
 
     def _column(self, number: int) -> str:
-        """The column that a value is in."""
+        """Return the column that a value is in."""
         while number > 0 and self._known[number][0] > 0:
             number = self._known[number][0]
         return self._known[number][1].decode()

@@ -1,4 +1,4 @@
-"""Which file format a log has: the one that the user names, or that of the extensions."""
+"""Choice of a log's file format: the one that the user names, or that of the extensions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, signature
@@ -103,7 +103,7 @@ def file_format(
     for option in options or {}:
         if option not in known:
             raise ConfigurationError(
-                f"format_options: {option!r} is no option of {kind}, which takes {', '.join(known) or 'none'}"
+                f"format_options: {option!r} is not an option of {kind}, which takes {', '.join(known) or 'none'}"
             )
     settings = {"given": given, "is_lenient": is_lenient}
     return _FORMAT_TYPES[kind](

@@ -42,9 +42,9 @@ from flinkcore.log.formats.json_keys import OtherKeys
 
 # Large enough for big batches, small enough for a wide job's memory.
 _BLOCK_BYTES = 8 << 20
-# Of further files of JSON, and of the end of each, from which types are inferred.
+# Bytes of further files of JSON, and of the end of each, from which types are inferred.
 _SAMPLED_BYTES = 1 << 20
-# Of JSON; a line is held in memory as a whole.
+# For JSON; a line is held in memory as a whole.
 _MOST_BLOCKS_OF_LINE = 16
 _LINE = re.compile(rb"[^\r\n]+")
 _WHOLE = r"^\s*[+-]?\d{16,}\s*$"
@@ -280,7 +280,7 @@ class CsvFormat:
                             raise _rounded(file, name, text, "'string'")
 
     def _row_fault(self, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
-        """The error of a row that does not fit into a block, in the terms of the log's settings."""
+        """Return the error of a row that does not fit into a block, in the terms of the log's settings."""
         if "straddl" not in str(error):
             return error
         return pa.ArrowInvalid(
@@ -589,7 +589,7 @@ def _line_blocks(stream: Any, block_bytes: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_compressed(path: str) -> bool:
-    """Whether Arrow decompresses the file, as its name says."""
+    """Return whether Arrow decompresses the file, as its name says."""
     return path.endswith((".br", ".bz2", ".gz", ".lz4", ".zst"))
 
 
@@ -633,7 +633,7 @@ def _with_inferred_types(
     given : mapping
         Types that were not inferred.
     rows : pyarrow.RecordBatch or pyarrow.Table, optional
-        Of the first block, None if there are none.
+        Rows of the first block, None if there are none.
     read : callable
         Reads the first block once more, with other types of some columns.
     """
@@ -653,7 +653,7 @@ def _with_inferred_types(
 
 
 def _may_be_uint64(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether some numbers are beyond those of int64, as hashes are."""
+    """Return whether some numbers are beyond those of int64, as hashes are."""
     most = pc.max(column).as_py() if pa.types.is_float64(column.type) else None
     return most is not None and 2.0**63 <= most <= 2.0**64
 
@@ -676,7 +676,7 @@ def _inferred_floats(columns: ColumnsToRead, given: Mapping[str, pa.DataType]) -
 
 
 def _may_be_rounded(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether some numbers are so large that not every whole number is a float64."""
+    """Return whether some numbers are so large that not every whole number is a float64."""
     if pa.types.is_float64(column.type):
         return (pc.max(pc.abs(column)).as_py() or 0.0) >= 2.0**53
     if pa.types.is_struct(column.type):
@@ -689,7 +689,7 @@ def _is_rounded(digits: str) -> bool:
     if len(digits) > 400:
         return True
     number = float(digits)
-    # JavaScript writes a float in the fewest digits that tell it, and zeros.
+    # JavaScript writes a float in the fewest digits that identify it, and zeros.
     return number != int(digits) and Decimal(repr(number)) != int(digits)
 
 

@@ -54,7 +54,7 @@ def check_position_type(kind: pa.DataType, column: str) -> None:
 
 @dataclass(frozen=True)
 class RowOrder:
-    """What orders the rows of each split; picklable.
+    """Order of the rows of each split; picklable.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class RowOrder:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of what is compared, in the order in which it counts: first the two columns of the split."""
+        """The schema of compared columns, in the order in which they count: first the two columns of the split."""
         kinds = {"split": pa.int64() if self.split is None else pa.binary()}
         if isinstance(self.split, str):
             kinds["split"] = _compared_type(self.source.field(self.split).type)
@@ -115,7 +115,7 @@ def ranks_of_sorted(columns: Sequence[npt.NDArray[Any]], first_rank: int = 0) ->
     columns : sequence of numpy.ndarray, each of shape (n,)
         As of `codes_of`, of rows that are in order.
     first_rank : int
-        That of the first row: of its split, others have come before.
+        Rank of the first row, if other rows of its split came before.
     """
     rows = len(columns[0])
     starts_split = np.append(True, _changes(columns[:2]))[:rows]
@@ -127,7 +127,7 @@ def ranks_of_sorted(columns: Sequence[npt.NDArray[Any]], first_rank: int = 0) ->
 
 
 def _changes(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
-    """Whether each row but the first one differs from that before it."""
+    """Return whether each row but the first one differs from that before it."""
     changes = np.zeros(max(0, len(columns[0]) - 1), np.bool_)
     for column in columns:
         changes |= column[1:] != column[:-1]
@@ -167,7 +167,7 @@ class LogRanks:
         self._lock = Lock()
 
     def of(self, number: int) -> Ranks:
-        """Return the ranks of the rows of the chunk of a number."""
+        """Return the ranks of the rows of chunk `number`."""
         with self._lock:
             if self._ranks is None:
                 self._ranks = self._found()
@@ -180,7 +180,7 @@ class LogRanks:
         return np.split(ranks, ends[:-1])
 
     def _ranked(self, order: RowOrder) -> tuple[Ranks, list[int], bool]:
-        """The ranks of all rows, where those of each chunk end, and whether rows compare equal."""
+        """Return the ranks of all rows, where those of each chunk end, and whether rows compare equal."""
         batches: list[pa.RecordBatch] = []
         ends, rows = [], 0
         for chunk in self._chunks:
@@ -206,7 +206,7 @@ class RankedChunk(Chunk):
     chunk : Chunk
         The rows.
     order : RowOrder
-        Of the log.
+        Order of the log.
     ranks : callable
         Gives the rank of each row of the chunk.
     """
@@ -217,7 +217,7 @@ class RankedChunk(Chunk):
 
     @classmethod
     def of(cls, chunk: Chunk, order: RowOrder, ranks: Callable[[], Ranks]) -> RankedChunk:
-        """Give ranks to a chunk; parameters as the attributes."""
+        """Return a chunk with ranks; parameters as the attributes."""
         return cls(
             chunk.index, chunk.label, chunk.rows, chunk.size_bytes, chunk.first_row, chunk, order, ranks
         )
@@ -299,7 +299,7 @@ def _compared_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _compared(column: pa.Array, is_descending: bool) -> list[pa.Array]:
-    """Whether there is a value, and values in whose order those of a column come; a null comes first, as the least."""
+    """Return whether there is a value, and values that sort as those of a column do; nulls sort first."""
     is_set = column.is_valid()
     if _is_integral(column.type):
         integers = _integers(column)

@@ -84,12 +84,12 @@ class Chunk(ABC):
 
     @property
     def is_columnar(self) -> bool:
-        """Whether some columns are read without decoding the others."""
+        """Return whether some columns are read without decoding the others."""
         return True
 
     @property
     def is_checked(self) -> bool:
-        """Whether reading it again may give other rows unnoticed by `read`, so that a replay compares them."""
+        """Return whether reading it again may give other rows unnoticed by `read`, so that a replay compares them."""
         return False
 
     def read(
@@ -108,7 +108,7 @@ class Chunk(ABC):
         batch_rows : int
             Rows of a batch at most.
         dictionary_columns : sequence of str
-            Those of the columns that may stay dictionary-encoded.
+            Columns that may stay dictionary-encoded.
         warnings : list of str, optional
             Takes what is suspicious of the file and yet no error, by the end of the reading.
 
@@ -183,7 +183,7 @@ class Chunk(ABC):
         return False
 
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
-        """Return a chunk of those rows for which all conditions are true, read as far as statistics do not tell."""
+        """Return a chunk of those rows for which all conditions are true, read as far as statistics do not decide."""
         return self
 
     def held(self, columns: Sequence[str]) -> "Chunk":
@@ -217,7 +217,7 @@ ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
 
 @dataclass(frozen=True)
 class FileChunk(Chunk):
-    """A file, or a run of its row groups or record batches (``pieces``; None: all of it).
+    """A file, or a run of its row groups or record batches (``pieces``, or None for all of it).
 
     ``where``: conditions over columns of the log, all of which are true of its rows; the file may have others.
     """

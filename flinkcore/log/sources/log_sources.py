@@ -1,4 +1,4 @@
-"""Where the rows of an event log are, and how they are cut into chunks: files, or an in-memory table."""
+"""Sources of the rows of an event log, cut into chunks: files, or an in-memory table."""
 
 import os
 from bisect import bisect_left
@@ -46,7 +46,7 @@ class LogFiles:
     files : tuple of LogFile
         In log order.
     format : FileFormat
-        Of all the files.
+        Format of all the files.
     table : LogSchema or None
         The columns of the table whose files these are; None if they are found in the files.
     given : GivenSchema
@@ -55,7 +55,7 @@ class LogFiles:
         Conditions over columns: the log has the rows for which all are true. A row that does not meet them has no
         position.
     table_name : str or None
-        Name of the table of a lake in messages, with the version or snapshot that is read; None: these are files.
+        Name of the table of a lake in messages, with the version or snapshot that is read, or None for plain files.
     """
 
     files: tuple[LogFile, ...]
@@ -103,7 +103,7 @@ class LogFiles:
             Columns of the table, those of partitions among them; a file may lack columns, which are null then, and
             have narrower types.
         columns : sequence of str, optional
-            Those that the log has; only conditions read the others. None: all.
+            Columns of the log, by default all; only conditions read the others.
         where : iterable of pyarrow.compute.Expression
             Conditions over the table's columns, all of which are true of the rows of the log. Files are left out by the
             values of their partitions, and row groups by their statistics.
@@ -228,7 +228,7 @@ class LogFiles:
 
     @property
     def size_bytes(self) -> int:
-        """Of the files, as far as that is known."""
+        """The size of the files, as far as it is known."""
         return sum(file.size_bytes or 0 for file in self.files)
 
     def chunks(self, target: int) -> list[Chunk]:
@@ -362,7 +362,7 @@ class TableSource:
 
     @property
     def size_bytes(self) -> int:
-        """Of the table in memory."""
+        """The size of the table in memory."""
         try:
             return int(self.table.nbytes)
         except pa.ArrowTypeError:  # an older pyarrow, which does not count what a slice has of views
@@ -389,7 +389,7 @@ class TableSource:
 
 @contextmanager
 def _import_faults(data: Any) -> Iterator[None]:
-    """Let an error of pyarrow's import tell what is wrong with data that is no table, or whose reading failed."""
+    """Convert errors of pyarrow's import of data that is not a table, or whose reading failed."""
     kind = getattr(data, "type", None)
     if isinstance(kind, pa.DataType) and not pa.types.is_struct(kind):
         raise SchemaError(
@@ -432,7 +432,7 @@ def _refuse_repeated(names: Iterable[str], where: str) -> None:
 
 
 def _may_meet(conditions: Iterable[Expression], file: LogFile, schema: pa.Schema) -> bool:
-    """Whether conditions over partition columns are all true of a file; others are not looked at."""
+    """Return whether conditions over partition columns are all true of a file; others are not looked at."""
     values = {name: pa.array([value], schema.field(name).type) for name, value in file.partition}
     batch = pa.RecordBatch.from_pydict(values) if values else None
     for condition in conditions if batch is not None else ():

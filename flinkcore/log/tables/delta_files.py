@@ -138,7 +138,7 @@ def _names_in_files(fields: list[dict[str, Any]], configuration: dict[str, str])
 
 
 def _deleted_rows(opened: Any) -> dict[str, Int64s]:
-    """The rows that deletion vectors remove, by the location of their file."""
+    """Return the rows that deletion vectors remove, by the location of their file."""
     if "deletionVectors" not in (opened.protocol().reader_features or ()):
         return {}
     deleted = {}

@@ -88,7 +88,7 @@ def opened_table(table: IcebergTable) -> Any:
     ConfigurationError
         If pyiceberg is not installed.
     SourceError
-        If there is no such table, or a directory does not tell its newest metadata file for certain.
+        If there is no such table, or the newest metadata file of a directory is not certain.
     """
     if not isinstance(table.table, str):
         return table.table
@@ -146,7 +146,7 @@ def _newest_metadata(table: IcebergTable, location: str) -> str:
     elif hinted is None and len(numbers) == len(names):
         newest = [name for number, name in numbers if number == max(numbers)[0]]
     elif hinted is not None and hinted.isdecimal() and not numbers:
-        # Who commits writes the file first and the hint after it.
+        # A commit writes the file first and the hint after it.
         later = [number for number in versions if number >= int(hinted)]
         newest = [versions[max(later)]] if int(hinted) in later else []
     if len(newest) == 1:
@@ -154,7 +154,7 @@ def _newest_metadata(table: IcebergTable, location: str) -> str:
     candidates = ", ".join(newest or names) or "there is none"
     says = "" if hinted is None else f", and version-hint.text says {hinted!r}"
     raise SourceError(
-        f"{table.name} does not tell for certain which metadata file is its newest ({candidates}{says}). {way_out}"
+        f"the newest metadata file of {table.name} is not certain ({candidates}{says}). {way_out}"
     )
 
 
@@ -215,7 +215,7 @@ def _refuse_what_files_do_not_tell(table: IcebergTable, opened: Any, projected: 
 
 
 def arrow_schema(projected: Any) -> pa.Schema:
-    """The columns in Arrow's types, with offsets of 32 bits, also in nested ones."""
+    """Return the columns in Arrow's types, with offsets of 32 bits, also in nested ones."""
     arrow = projected.as_arrow()
     return pa.schema([(field.name, _small(field.type)) for field in arrow])
 
@@ -245,7 +245,7 @@ def _stored_columns(opened: Any, projected: Any) -> StoredColumns:
 
 
 def _constant_columns(spec: Any, projected: Any, schema: pa.Schema) -> list[tuple[int, str, pa.DataType]]:
-    """The columns whose value a partition of this spec has: its place there, the column's name and type."""
+    """Return the columns whose value a partition of this spec has: its place there, the column's name and type."""
     names = {field.field_id: field.name for field in projected.fields}
     return [
         (at, names[field.source_id], schema.field(names[field.source_id]).type)
@@ -255,14 +255,14 @@ def _constant_columns(spec: Any, projected: Any, schema: pa.Schema) -> list[tupl
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
-    """A value of a partition, as metadata have it, as its column has it."""
+    """Return a value of a partition, as metadata have it, as its column has it."""
     if isinstance(value, int) and pa.types.is_temporal(kind):
         return pa.array([value], f"int{kind.bit_width}").view(kind)[0].as_py()
     return value
 
 
 def _deleted_rows(table: IcebergTable, opened: Any, deletes: Iterable[Any]) -> Mapping[str, Int64s]:
-    """The deleted rows by the location of their data file."""
+    """Return the deleted rows by the location of their data file."""
     found: dict[str, list[Int64s]] = {}
     for location, delete in {str(each.file_path): each for each in deletes}.items():
         if delete.content.name != "POSITION_DELETES":

@@ -75,7 +75,7 @@ def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBat
     ----------
     keys : sequence of object
     fields : sequence of pyarrow.Field
-        Of the key columns, one or more.
+        Fields of the key columns, one or more.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def value_columns(rows: Sequence[Any], fields: Sequence[pa.Field], what: str) ->
     fields : sequence of pyarrow.Field
         One or more.
     what : str
-        What they are, for messages.
+        Name of the values in messages.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def value_columns(rows: Sequence[Any], fields: Sequence[pa.Field], what: str) ->
     try:
         columns = list(zip(*rows, strict=True)) or [()] * len(fields)
         arrays = [
-            # Of a time, also the number that a checkpoint may have for it.
+            # A checkpoint may have a number for a time.
             exact_column(values, field.type)
             for values, field in zip(columns, fields, strict=True)
         ]

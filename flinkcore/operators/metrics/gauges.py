@@ -21,7 +21,7 @@ class WatermarkGauge:
 
     @property
     def value(self) -> int:
-        """The watermark in ms since the epoch; -2**63 if there was none."""
+        """The watermark in ms since the epoch; -2**63 before the first."""
         return self._current_watermark
 
 
@@ -55,7 +55,7 @@ class TimerGauge:
 
     @property
     def is_measuring(self) -> bool:
-        """Whether it is measuring."""
+        """Return whether it is measuring."""
         return self._started_ms is not None
 
     @property

@@ -14,7 +14,7 @@ from flinkcore.operators.timers.processing_time import ProcessingTimeService
 
 
 class Granularity(Enum):
-    """Which latency markers share a histogram.
+    """Granularity of latency histograms: the markers that share one.
 
     Notes
     -----
@@ -25,10 +25,10 @@ class Granularity(Enum):
     """All markers that reach a subtask of the operator."""
 
     OPERATOR = "operator"
-    """Those of the same source."""
+    """Markers of the same source."""
 
     SUBTASK = "subtask"
-    """Those of the same subtask of a source."""
+    """Markers of the same subtask of a source."""
 
 
 class LatencyMarkerEmitter:
@@ -39,12 +39,12 @@ class LatencyMarkerEmitter:
     processing_time_service : ProcessingTimeService
         Schedules the markers, and gives their time.
     output : Output
-        Of the source.
+        Output of the source.
     interval_ms : int
         At least 1.
     operator_id : str
     subtask_index : int
-        Of the source.
+        Index of the source's subtask.
 
     Raises
     ------
@@ -95,7 +95,7 @@ class LatencyScope(NamedTuple):
         None for any subtask.
     operator_id : str
     operator_subtask_index : int
-        Of the operator that measures.
+        Index of the subtask that measures.
     """
 
     source_id: str | None

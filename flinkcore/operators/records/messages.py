@@ -1,4 +1,4 @@
-"""How messages show values, and the timestamps of records."""
+"""Texts of values, and of the timestamps of records, in messages."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class WatermarkStatus(Enum):
-    """Whether a channel counts for the combined watermark of its reader.
+    """Status of a channel: whether it counts for the combined watermark of its reader.
 
     Notes
     -----
@@ -33,9 +33,9 @@ class LatencyMarker:
     marked_time : int
         Processing time at the source, in ms since the epoch.
     operator_id : str
-        Of the source.
+        Identifier of the source.
     subtask_index : int
-        Of the source.
+        Index of the source's subtask.
 
     Notes
     -----

@@ -369,7 +369,7 @@ def heap_state(descriptor: StateDescriptor, key_context: KeyContext, table: Stat
     Raises
     ------
     ConfigurationError
-        If it is no descriptor of a keyed state.
+        If it is not a descriptor of a keyed state.
     """
     name = descriptor.name
     if isinstance(descriptor, ValueStateDescriptor):

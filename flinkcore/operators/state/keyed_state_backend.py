@@ -116,7 +116,7 @@ class KeyedStateBackend:
         Raises
         ------
         ConfigurationError
-            If the name belongs to a state of another kind, type or time to live, the argument is no descriptor, or
+            If the name belongs to a state of another kind, type or time to live, the argument is not a descriptor, or
             restored values were written by a serializer that it does not name.
         SchemaError
             If restored values are of another type than the declared one.
@@ -190,7 +190,7 @@ class KeyedStateBackend:
         return self._table(name).ttl_time is not None
 
     def look_up(self, name: str, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> Any:
-        """Return the value of a state for a key if it has not expired; this is no access to its time to live.
+        """Return the value of a state for a key if it has not expired; this is not an access to its time to live.
 
         Returns
         -------

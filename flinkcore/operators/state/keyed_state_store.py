@@ -1,4 +1,4 @@
-"""Where functions get their keyed states from."""
+"""Stores from which functions get their keyed states."""
 
 from abc import abstractmethod
 from collections.abc import Hashable
@@ -25,7 +25,7 @@ from flinkcore.operators.state.state_table import VOID_NAMESPACE
 
 
 class AbstractKeyedStateStore(KeyedStateStore):
-    """Gives states of all kinds by one method, :meth:`state`."""
+    """Store with one method for states of all kinds, :meth:`state`."""
 
     @abstractmethod
     def state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> Any:
@@ -35,7 +35,7 @@ class AbstractKeyedStateStore(KeyedStateStore):
         ----------
         descriptor : StateDescriptor
         kind : type
-            What the descriptor must be.
+            Class that the descriptor must have.
 
         Raises
         ------
@@ -67,7 +67,7 @@ class AbstractKeyedStateStore(KeyedStateStore):
 
 
 class DefaultKeyedStateStore(AbstractKeyedStateStore):
-    """Gives the states of one namespace of an operator's backend.
+    """Store of the states of one namespace of an operator's backend.
 
     Attributes
     ----------

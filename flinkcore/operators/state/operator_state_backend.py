@@ -179,13 +179,13 @@ class OperatorStateBackend(OperatorStateStore):
         Raises
         ------
         ConfigurationError
-            If there is none of this name, or it is another one.
+            If no state of this name was declared, or it was declared by another descriptor.
         """
         name = state_descriptor.name
         if self._modes.get(name) is not DistributionMode.BROADCAST:
             known = sorted(n for n, mode in self._modes.items() if mode is DistributionMode.BROADCAST)
             raise ConfigurationError(
-                f"there is no broadcast state {name!r}; there are {known}: look for a misspelt name, or give its "
+                f"there is no broadcast state {name!r}; there are {known}. Look for a misspelt name, or give its "
                 "descriptor to broadcast()"
             )
         return self.get_broadcast_state(state_descriptor)

@@ -54,7 +54,7 @@ def serialization(state_name: str, type_info: StateType | None) -> Conversion:
     name = getattr(serializer, "name", None)
     if not isinstance(name, str) or not name:
         raise ConfigurationError(
-            f"the serializer {serializer!r} of the state {state_name!r} has no name: give its class the attribute "
+            f"the serializer {serializer!r} of the state {state_name!r} has no name. Give its class the attribute "
             "name, a text that no other serializer has"
         )
 
@@ -84,7 +84,7 @@ def deserialization(state_name: str, what: str, type_info: StateType | None) -> 
     ----------
     state_name : str
     what : str
-        What the values are in the state, in the plural: "elements".
+        Name of the values in the state, in the plural: "elements".
     type_info : StateType or None
         As declared.
 
@@ -101,7 +101,7 @@ def deserialization(state_name: str, what: str, type_info: StateType | None) -> 
         if not isinstance(type_info, Serializer) or type_info.name != value.serializer:
             raise ConfigurationError(
                 f"the {what} of the restored state {state_name!r} were written by the serializer "
-                f"{value.serializer!r}, but its descriptor names {type_info}: name that serializer as their type"
+                f"{value.serializer!r}, but its descriptor names {type_info}. Name that serializer as their type"
             )
         try:
             return type_info.deserialize(value.data)

@@ -95,7 +95,7 @@ class KeyedStateSnapshot:
 
 
 class DistributionMode(Enum):
-    """How an operator state is distributed to the instances of an operator.
+    """Distribution of an operator state to the instances of an operator.
 
     Notes
     -----
@@ -120,7 +120,7 @@ class OperatorStateSnapshot:
     ----------
     mode : DistributionMode
     elements : sequence of object
-        Of a list state its elements; of a broadcast state its pairs of key and value.
+        Elements of a list state, or pairs of key and value of a broadcast state.
     """
 
     mode: DistributionMode
@@ -133,7 +133,7 @@ def redistribute(
     """Return the operator states of each instance after a restore, by index.
 
     Elements of a split state stay with their instance if the parallelism is unchanged. Otherwise they are dealt out in
-    order, in runs of equal length. The remaining elements go to one instance each, beginning behind the instance that
+    order, in runs of equal length. The remaining elements go to one instance each, beginning after the instance that
     got the last remaining element of the state before.
 
     Parameters

@@ -76,7 +76,7 @@ class StateTable:
         return self._by_namespace.setdefault(namespace, NamespaceValues())
 
     def get(self, namespace: Hashable, key_id: int) -> Any:
-        """Return a value; None if there is none."""
+        """Return a value, or None."""
         if namespace is VOID_NAMESPACE:
             return self._void[key_id] if key_id < len(self._void) else None
         values = self._by_namespace.get(namespace)
@@ -111,7 +111,7 @@ class StateTable:
                 by_namespace.setdefault(namespace, NamespaceValues())[key_id] = value
 
     def remove(self, namespace: Hashable, key_id: int) -> Any:
-        """Remove a value and return it; None if there was none."""
+        """Remove a value and return it, or None."""
         if namespace is VOID_NAMESPACE:
             removed = self.get(namespace, key_id)
             if removed is not None:

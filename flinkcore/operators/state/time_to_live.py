@@ -71,7 +71,7 @@ class TtlClocks:
     def advance_watermark(self, watermark_ms: int) -> bool:
         """Take a watermark; return whether it is the first one.
 
-        One that goes back is ignored, and so is the maximum: it marks the end of the input, and is no time.
+        One that goes back is ignored, and so is the maximum: it marks the end of the input, and is not a time.
         """
         if watermark_ms <= self.watermark_ms or watermark_ms == MAX_TIMESTAMP:
             return False
@@ -87,7 +87,7 @@ class TtlClocks:
 
 
 class TtlLife:
-    """When the values of a state expire, and which of them are visible.
+    """Time to live of a state: when values expire, and which of them are visible.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ class IncrementalCleanup:
     Parameters
     ----------
     table : StateTable
-        Of a state with a time to live.
+        Table of a state with a time to live.
     cleanup_size : int
-        How many places a call looks at.
+        Number of places that a call looks at.
     life : TtlLife
 
     Notes

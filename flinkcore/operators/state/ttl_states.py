@@ -217,7 +217,7 @@ class TtlReduce:
     function : ReduceFunction
     life : TtlLife
     check : ValueCheck or None
-        Of the reduced values.
+        Check of the reduced values.
 
     Notes
     -----
@@ -272,7 +272,7 @@ class TtlAggregateFunction(AggregateFunction[IN, Stamped | None, OUT], Generic[I
     function : AggregateFunction
     life : TtlLife
     check : ValueCheck or None
-        Of the accumulators.
+        Check of the accumulators.
 
     Notes
     -----
@@ -346,7 +346,7 @@ def ttl_state(
     Raises
     ------
     ConfigurationError
-        If it is no descriptor of a keyed state.
+        If it is not a descriptor of a keyed state.
     """
     name = descriptor.name
     check = value_check(name, "values", descriptor.type_info)

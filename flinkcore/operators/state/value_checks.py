@@ -24,7 +24,7 @@ class ValueCheck:
     ----------
     state_name : str
     what : str
-        What the values are in the state, in the plural: "elements".
+        Name of the values in the state, in the plural: "elements".
     type_info : StateType
 
     Attributes

@@ -40,7 +40,7 @@ class SimpleTimerService(FunctionTimers, TimerService):
 
 
 class UnkeyedTimerService(TimerService):
-    """Gives processing time and watermark, and refuses timers.
+    """Timer service without keys: returns processing time and watermark, and refuses timers.
 
     Attributes
     ----------

@@ -78,7 +78,7 @@ class InternalTimerService:
     fires at the next advance, even to the same watermark.
 
     At most one timer is registered at the clock, for the earliest processing-time timer. An earlier timer replaces it;
-    if its timer is deleted, it stays, fires nothing, and is registered anew.
+    if its timer is deleted, it stays, fires nothing, and is registered again.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class InternalTimerService:
     def _checked(self, timestamp_ms: Any) -> int:
         if self._key_context.current_key_id == NO_KEY:
             raise LifecycleError(
-                f"the timer at {timestamp_ms!r} has no key: register and delete timers of a keyed stream only, while "
+                f"the timer at {timestamp_ms!r} has no key. Register and delete timers of a keyed stream only, while "
                 "an element or a timer is being processed"
             )
         timestamp = as_timestamp(timestamp_ms)
@@ -325,7 +325,7 @@ class InternalTimerService:
     # ---- all timers ----
 
     def next_event_time(self) -> int | None:
-        """Return the time of the earliest event-time timer, in ms since the epoch; None if there is none. O(1)."""
+        """Return the time of the earliest event-time timer, in ms since the epoch, or None. O(1)."""
         head = self._event_time_timers.peek()
         return None if head is None else head.timestamp_ms
 
@@ -413,7 +413,7 @@ class InternalTimerService:
         Parameters
         ----------
         snapshot : InternalTimersSnapshot
-            Of any parallelism, but of the same max_parallelism; several can be restored.
+            Snapshot of any parallelism, but of the same max_parallelism; several can be restored.
         watermark_ms : int
             The current watermark until the next advance, in ms since the epoch.
 
@@ -591,7 +591,7 @@ class InternalTimeServiceManager:
         return sum(service.num_processing_time_timers() for service in self._services.values())
 
     def next_event_time(self) -> int | None:
-        """Return the time of the earliest event-time timer in ms since the epoch; None if there is none."""
+        """Return the time of the earliest event-time timer in ms since the epoch, or None."""
         times = [
             time for service in self._services.values() if (time := service.next_event_time()) is not None
         ]

@@ -21,7 +21,7 @@ ProcessingTimeCallback = Callable[[int], object]
 
 
 class ServiceStatus(Enum):
-    """What a service does with timers: run them, keep them forever, or refuse them."""
+    """Status of a service: it runs timers, keeps them forever, or refuses them."""
 
     ALIVE = "alive"
     QUIESCED = "quiesced"
@@ -63,12 +63,12 @@ class ScheduledTimer:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether `cancel` came in time."""
+        """Return whether `cancel` came in time."""
         return self._cancelled
 
     @property
     def is_done(self) -> bool:
-        """Whether it has run, or was cancelled; a periodic timer is done only when it is cancelled."""
+        """Return whether it has run, or was cancelled; a periodic timer is done only when it is cancelled."""
         return self._cancelled or self._finished
 
     def finish(self) -> None:
@@ -97,7 +97,7 @@ class TimerSchedule:
 
     @property
     def status(self) -> ServiceStatus:
-        """Whether timers run, are kept forever, or are refused."""
+        """Return whether timers run, are kept forever, or are refused."""
         return self._status
 
     def register(
@@ -116,7 +116,7 @@ class TimerSchedule:
             In ms since the epoch; may be negative. A time after 2**63 - 1 is never reached.
         callback : callable
         fixed_rate_ms, fixed_delay_ms : int or None
-            How the timer repeats.
+            Rate or delay at which the timer repeats.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class TimerSchedule:
                 self._push(now_ms + timer.fixed_delay_ms, timer)
 
     def next_timestamp(self) -> int | None:
-        """Return the time of the first timer in ms since the epoch; None if there is none."""
+        """Return the time of the first timer in ms since the epoch, or None."""
         with self.lock:
             self._drop_cancelled_head()
             return self._heap[0][0] if self._heap else None
@@ -284,7 +284,7 @@ class ProcessingTimeService(ABC):
         return self._schedule.register_periodic(now_ms, callback, initial_delay_ms, fixed_delay_ms=delay_ms)
 
     def quiesce(self) -> None:
-        """Let no further callback begin; timers registered from now on never complete, and are no error."""
+        """Let no further callback begin; timers registered from now on never complete, and are not errors."""
         self._schedule.stop(ServiceStatus.QUIESCED)
 
     def shutdown_service(self) -> None:
@@ -293,7 +293,7 @@ class ProcessingTimeService(ABC):
 
     @property
     def is_terminated(self) -> bool:
-        """Whether `shutdown_service` was called."""
+        """Return whether `shutdown_service` was called."""
         return self._schedule.status is ServiceStatus.SHUT_DOWN
 
 
@@ -377,7 +377,7 @@ class DrivenProcessingTimeService(ProcessingTimeService):
             self._advancing = False
 
     def next_timestamp(self) -> int | None:
-        """Return the time of the first pending timer in ms since the epoch; None if there is none."""
+        """Return the time of the first pending timer in ms since the epoch, or None."""
         return self._schedule.next_timestamp()
 
     @property
@@ -424,7 +424,7 @@ class SystemProcessingTimeService(ProcessingTimeService):
     def quiesce(self) -> None:
         """Let no further callback begin, and wait for the one that runs, unless that one calls this.
 
-        Timers that are pending, or registered from now on, never complete, and are no error.
+        Timers that are pending, or registered from now on, never complete, and are not errors.
         """
         with self._changed:
             super().quiesce()
@@ -439,7 +439,7 @@ class SystemProcessingTimeService(ProcessingTimeService):
         Parameters
         ----------
         timeout_ms : int
-            How long to wait at most.
+            Longest time to wait.
 
         Returns
         -------

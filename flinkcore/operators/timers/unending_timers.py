@@ -46,7 +46,7 @@ class UnendingTimers:
         timestamp_ms : int
             The time of the first of them, in ms since the epoch.
         fired : int
-            How many there are, each of another key.
+            Number of timers, each of another key.
 
         Raises
         ------

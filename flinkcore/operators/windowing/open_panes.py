@@ -82,12 +82,12 @@ def open_panes(
     ----------
     operation : WindowOperation
     key_selector : callable or None
-        From an element to its key; None: elements come with their keys.
+        Function from an element to its key, or None if elements come with their keys.
     backend : KeyedStateBackend
     state : HeapState
-        Of the windows' contents.
+        State of the windows' contents.
     timers : InternalTimerService
-        Of the windows.
+        Timers of the windows.
     process_any : callable
         Processes a record of a key in any slot.
     failed : callable
@@ -145,7 +145,7 @@ def open_panes(
             call.open(*slot)
 
     def forget_emptied() -> None:
-        """Forget all slots if an aggregation has emptied a window: its table is dropped, and made anew."""
+        """Forget all slots if an aggregation has emptied a window: its table is dropped, and made again."""
         if may_empty and any(not values for _, _, held in slots.values() for _, _, values in held):
             forget()
 

@@ -1,4 +1,4 @@
-"""How a window operator calls its trigger and its functions."""
+"""Calls of a window operator to its trigger and its functions."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""When windows are late, and when they are dropped."""
+"""Cleanup of windows: when they are late, and when they are dropped."""
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.datastream.window import EventTimeTrigger, Window, WindowOperation
@@ -12,7 +12,7 @@ class WindowCleanup:
     ----------
     operation : WindowOperation
     timers : InternalTimerService
-        Of the windows.
+        Timers of the windows.
 
     Notes
     -----

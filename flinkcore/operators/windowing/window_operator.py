@@ -72,7 +72,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
     operation : WindowOperation
         Without an evictor.
     key_selector : callable or None
-        From an element to its key. None: elements come with their keys, to `process_element_of_key` only.
+        Function from an element to its key, or None if elements come with their keys, to `process_element_of_key` only.
     output : Output
     keyed_state_backend : KeyedStateBackend
         The operator's own, with its key context; windows are its namespaces.
@@ -220,7 +220,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 
     @property
     def process_element_of_key(self) -> KeyedElementCall:
-        """What processes a record whose key is known, as `process_element` does."""
+        """Return what processes a record whose key is known, as `process_element` does."""
         return self._process_known_key
 
     def _process_by_key(self, record: StreamRecord[Any]) -> None:
@@ -451,7 +451,7 @@ class WindowOperator(KeyedFunctionOperator[WindowFunctions], OneInputStreamOpera
 def _check_window(window: Window) -> None:
     """Raise an error for what cannot be a window, where a user's assigner gives it."""
     if not isinstance(window, Window):
-        raise TypeError(f"{shown(window)} is no Window")
+        raise TypeError(f"{shown(window)} is not a Window")
     hash(window)  # it is the namespace of its state
     if as_timestamp(window.max_timestamp()) is None:
         raise TypeError(

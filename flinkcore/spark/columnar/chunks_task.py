@@ -1,4 +1,4 @@
-"""What an analysis does with each chunk of a log, as Spark tasks."""
+"""Tasks of an analysis on each chunk of a log, as Spark tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.logs.log_input import LogInput
 
 GIVEN: Final = RowFormat("chunk long, piece long, payload binary")
-"""What was given for a chunk, by its number and that of the piece."""
+"""Results for a chunk, by its number and that of the piece."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ChunksTask:
     log
         Where the chunks come from.
     task
-        What is done with each.
+        Task on each chunk.
     """
 
     log: LogInput

@@ -58,7 +58,7 @@ class DealTask:
     timed
         The log.
     time_plane
-        Of the columnar pass.
+        Time plane of the columnar pass.
     log
         Where the task's chunks come from.
     partition_of
@@ -118,13 +118,13 @@ class GeneratorTask:
     timed
         The log.
     time_plane
-        Of the columnar pass.
+        Time plane of the columnar pass.
     partition_of
         Shape (n_splits,): the partition of each split.
     run_rows
         Most emissions of a row.
     cut
-        Where the log is resumed from a checkpoint; None: from its start.
+        Cut at which the log resumes from a checkpoint, or None for its start.
     stops
         Whether the job stops with a checkpoint.
     """
@@ -223,7 +223,7 @@ def run_element_pass(
     timed
         The log; its strategy has a generator of its own.
     time_plane
-        Of the columnar pass.
+        Time plane of the columnar pass.
     log
         Chunks of each task.
     dataframe
@@ -231,7 +231,7 @@ def run_element_pass(
     partitions
         Most tasks that call generators.
     cut
-        Where the log is resumed from a checkpoint; None: from its start.
+        Cut at which the log resumes from a checkpoint, or None for its start.
 
     Returns
     -------

@@ -41,7 +41,7 @@ class MergingEvents:
     Attributes
     ----------
     windows
-        Of the operator.
+        Windows of the operator.
     timeline
         As the operator sees it.
     """
@@ -61,7 +61,7 @@ class MapWay:
     Attributes
     ----------
     plan
-        What is done with the log.
+        Plan of the log.
     time_plane
         The result of the first pass.
     route
@@ -136,7 +136,7 @@ class _ChunkSender:
     way
         Where they go.
     chunk
-        Of the log.
+        A chunk of the log.
     progress
         Where the task reports how far it is.
     open_parts

@@ -1,4 +1,4 @@
-"""Which operators of a job run in one stage of Spark, and which rows of the shuffle before it they get."""
+"""Levels of a job's operators: those that run in one stage of Spark, and the rows of the shuffle before it."""
 
 from __future__ import annotations
 

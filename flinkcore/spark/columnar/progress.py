@@ -34,7 +34,7 @@ _DATAGRAM = struct.Struct(f"!{_TOKEN_BYTES}s?qqqq")
 
 @dataclass(frozen=True)
 class ProgressAddress:
-    """Where tasks send their progress; picklable."""
+    """Address to which tasks send their progress; picklable."""
 
     host: str
     port: int
@@ -189,7 +189,7 @@ class ProgressReceiver:
 def progress_of(
     spark: Any, events: int, partitions: int, stages: int, listener: ProgressListener | None
 ) -> Iterator[ProgressAddress | None]:
-    """Tell a listener how far the jobs of the block have come.
+    """Report the progress of the jobs of the block to a listener.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def progress_of(
 
 @contextmanager
 def _share_of_stages(spark: Any, stages: int) -> Iterator[Callable[[], float]]:
-    """What tells how much of the jobs is done that this thread runs in the block, in the group that it has set."""
+    """Yield a function that returns the finished share of the jobs that this thread runs in the block, in its group."""
     if hasattr(spark, "registerProgressHandler") and not is_classic(spark):
         of_stages = _RemoteStages(stages)
         spark.registerProgressHandler(of_stages)
@@ -274,5 +274,5 @@ class _RemoteStages:
 
 
 def _share(stages: Iterable[tuple[int, int]]) -> float:
-    """How many stages are done, given how many of the tasks of each are."""
+    """Return how many stages are done, given how many of the tasks of each are."""
     return sum(done / tasks for done, tasks in stages if tasks)

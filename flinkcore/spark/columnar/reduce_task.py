@@ -60,10 +60,10 @@ class _Merge(Protocol[RowsT_contra]):
 
 
 class ReduceOutput(Protocol):
-    """What a reduce task makes of its results; picklable."""
+    """Output of a reduce task; picklable."""
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
-        """Run the replay of a partition to its end, and give what goes on to Spark."""
+        """Run the replay of a partition to its end, and yield the batches for Spark."""
 
 
 class PartitionReplay:
@@ -72,9 +72,9 @@ class PartitionReplay:
     Parameters
     ----------
     task
-        What it is a part of.
+        Task of which it is a part.
     context
-        Of the operator.
+        Context of the operator.
     partition
         Number of the range.
     blocks
@@ -83,7 +83,7 @@ class PartitionReplay:
     Attributes
     ----------
     part
-        What of the checkpoint the partition has written, once it has run.
+        Part of the checkpoint that the partition has written, once it has run.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class PartitionReplay:
         return self._counts.get("late", 0), events_taken(self._counts)
 
     def counts(self) -> dict[str, Any]:
-        """What became of the partition's events, and the counts in the manifests that came here.
+        """Return the fates of the partition's events, and the counts in the manifests that came here.
 
         "read" is of map tasks, "before" of partitions of operators before.
         """
@@ -230,11 +230,11 @@ class ReduceTask:
     progress
         Where the task reports how far it is.
     restored
-        What the stages are restored from.
+        State from which the stages are restored.
     pending
         The checkpoint with which the job stops.
     number
-        Of the operator, from 0 on.
+        Number of the operator, from 0 on.
     late_counts
         Accumulator that takes the counts of late events, or None.
     """
@@ -262,9 +262,9 @@ class ReduceStage:
     Attributes
     ----------
     tasks
-        Of the operators.
+        Tasks of the operators.
     first_partitions
-        Of each of them, the number of its first partition among those of the job.
+        Number of each operator's first partition among those of the job.
     slots
         For each partition of the job, its slot in the shuffle before the next level; none if there is no such level.
     """

@@ -75,7 +75,7 @@ class SparkReplay:
     parallelism
         Number of reduce tasks of each operator, as far as it has so many key groups.
     progress
-        Who is told how far the replay has come, while the driver waits for it.
+        Receiver of the progress of the replay, while the driver waits for it.
     block_rows
         Most events of a block of the shuffle.
     checkpoints
@@ -154,7 +154,7 @@ class SparkReplay:
                 self._releases[-1].atexit = False
 
     def again(self) -> Callable[[], SparkReplay]:
-        """What gives this replay as long as it is used, and later one of the same logs, which it does not keep."""
+        """Return a callable that returns this replay while it is used, and afterwards a new one over the same logs."""
         this = weakref.ref(self)
         new = partial(
             SparkReplay,
@@ -167,7 +167,7 @@ class SparkReplay:
         return lambda: this() or new()
 
     def outlive(self) -> None:
-        """Leave it to Spark to let go of what it keeps of DataFrames: its own DataFrames still need that."""
+        """Leave it to Spark to release what it keeps of DataFrames: its own DataFrames still need that."""
         _ = self._first_pass
         for release in self._releases:
             release.detach()
@@ -188,7 +188,7 @@ class SparkReplay:
         return [time_plane for time_plane, _ in self._first_pass]
 
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
-        """Run a task on each chunk of the log of a number, and yield what it gives, chunk by chunk in log order."""
+        """Run a task on each chunk of log `log`, and yield its results, chunk by chunk in log order."""
         for read in [*self._waiting_input(log), self._logs[log]]:
             given = read.dataframe.mapInArrow(
                 portable(self._spark, ChunksTask(read.log, task)), GIVEN.struct_type
@@ -201,7 +201,7 @@ class SparkReplay:
                     yield bytes(row.payload)
 
     def _waiting_input(self, number: int) -> list[SparkLog]:
-        """What waits in the checkpoint for paused splits of the log of a number, as a log; none, if nothing does."""
+        """Return what waits in the checkpoint for paused splits of log `number`, as a log, if anything does."""
         chunks = self.checkpoints.waiting_of(number)
         if not chunks:
             return []
@@ -249,7 +249,7 @@ class SparkReplay:
         Parameters
         ----------
         output
-            What they make of them.
+            Output of their results.
         schema
             Columns of that.
         progress
@@ -333,7 +333,7 @@ class SparkReplay:
         )
 
     def _senders(self, number: int) -> int:
-        """How many chunks, and partitions of other operators, send to each partition of an operator."""
+        """Return how many chunks, and partitions of other operators, send to each partition of an operator."""
         stage = self.plan.stages[number]
         chunks = sum(len(self.time_planes[log].starts.chunks) for log in stage.logs)
         return chunks + sum(self._levels.partitions[each.stage] for _, each in stage.results)
@@ -429,7 +429,7 @@ class SparkReplay:
         return collected
 
     def _numbers_of_chunks(self, log: int) -> int:
-        """How many numbers the chunks of a log take, with those of what waits in the checkpoint."""
+        """Return how many numbers the chunks of a log take, with those of what waits in the checkpoint."""
         last = int(self.time_planes[log].starts.chunks.max(initial=-1))
         return last + 1 + len(self.checkpoints.waiting_of(log))
 
@@ -438,7 +438,7 @@ class SparkReplay:
         return sum(len(time_plane.starts.chunks) for time_plane in self.time_planes)
 
     def parts_before(self, counts: Iterable[bytes], stopping: StoppingJob) -> list[OperatorPart]:
-        """What all tasks but those of the last operator have written of a checkpoint, as reduce tasks reported it."""
+        """Return the parts of a checkpoint of all operators but the last, as reduce tasks reported them."""
         reported, passed = _flat([json.loads(count) for count in counts])
         parts = [OperatorPart.of_content(each["part"]) for each in passed if "part" in each]
         of_logs: dict[int, list[OperatorPart]] = {}
@@ -456,7 +456,7 @@ class SparkReplay:
         Parameters
         ----------
         counts
-            What the reduce tasks reported at their ends.
+            Reports of the reduce tasks at their ends.
 
         Raises
         ------
@@ -480,7 +480,7 @@ class SparkReplay:
         return report
 
     def _partitions_of(self, number: int, reported: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-        """What each partition of an operator reported; each once."""
+        """Return what each partition of an operator reported; each once."""
         by_partition = {each["partition"]: each for each in reported if each["operator"] == number}
         partitions = self._levels.partitions[number]
         if len(by_partition) != partitions:
@@ -491,7 +491,7 @@ class SparkReplay:
 
 
 def _flat(reported: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What all partitions of all operators reported, and what went from one operator to another, each sender once."""
+    """Return the reports of all partitions, and what operators sent to each other, each sender once."""
     replays, passed = [], {}
     waiting = list(reported)
     while waiting:

@@ -112,7 +112,7 @@ class SparkResult(JobResult):
         Parameters
         ----------
         tag_id : str or None
-            The side output; None: the results.
+            Id of the side output, or None for the results.
         for_user : bool
             As of `SparkReplay.dataframe`.
         """

@@ -98,6 +98,6 @@ def _accepted(given: pa.DataType, column: str) -> pa.DataType:
     if types.is_map(given):
         return pa.map_(_accepted(given.key_type, column), _accepted(given.item_type, column))
     raise SchemaError(
-        f"column {column!r} is {given}, for which Spark has no type: convert it before the key, "
+        f"column {column!r} is {given}, for which Spark has no type. Convert it before the key, "
         "with with_columns(...), or take to_arrow() or write_parquet()"
     )

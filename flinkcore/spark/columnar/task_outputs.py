@@ -1,4 +1,4 @@
-"""What reduce tasks make of their results: rows for Spark, Arrow blocks for the driver, Parquet files, or
+"""Outputs of reduce tasks: rows for Spark, Arrow blocks for the driver, Parquet files, or
 counts only.
 
 All but the first give rows of one form: which output, what kind, and a payload. The last row of a partition
@@ -41,7 +41,7 @@ class RowsOutput:
     Attributes
     ----------
     tag_id
-        The side output; None: the results.
+        Id of the side output, or None for the results.
     schema
         Its columns.
     """
@@ -63,7 +63,7 @@ class BlocksOutput:
     """All outputs as Arrow streams, with the types that they have embedded."""
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
-        """A row per batch, or piece of a large one, then the counts."""
+        """Yield a row per batch, or piece of a large one, then the counts."""
         for output in replay.run():
             for batch in output.batches:
                 for start, stop in pieces_of(batch, BLOCK_BYTES):
@@ -79,7 +79,7 @@ class CountsOutput:
     """Counts only."""
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
-        """The counts."""
+        """Yield the counts."""
         for _ in replay.run():
             pass
         yield from _last_rows(replay)
@@ -98,7 +98,7 @@ class FilesOutput:
     outputs: TaskOutputs
 
     def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
-        """A row with the name of each file, then the counts; only when all files are complete."""
+        """Yield a row with the name of each file, then the counts; only when all files are complete."""
         parts: TaskFiles
         with self.outputs.open_parts(replay.partition) as parts:
             if replay.partition == 0:
@@ -112,10 +112,10 @@ class FilesOutput:
 
 
 def read_part(payload: Any) -> OperatorPart:
-    """The part of a checkpoint in the payload of a `CHECKPOINT` row."""
+    """Return the part of a checkpoint in the payload of a `CHECKPOINT` row."""
     return OperatorPart.of_content(json.loads(bytes(payload)))
 
 
 def read_batch(payload: Any) -> list[pa.RecordBatch]:
-    """The batches in the payload of a `BATCH` row."""
+    """Return the batches in the payload of a `BATCH` row."""
     return list(ipc.open_stream(pa.py_buffer(payload)))

@@ -41,7 +41,7 @@ class CountTask:
     log: LogInput
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row per chunk."""
+        """Yield a row per chunk."""
         for chunk in self.log.chunks(batches):
             yield _SUMMARIES.row(chunk.index, 0, self.time_pass.count(chunk).to_ipc())
 
@@ -55,7 +55,7 @@ class SummariseTask:
     bases: tuple[dict[int, dict[object, int]] | None, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row per chunk and way."""
+        """Yield a row per chunk and way."""
         for chunk in self.log.chunks(batches):
             for way, times in enumerate(summarised_together(self.passes, chunk, self.bases)):
                 yield _SUMMARIES.row(chunk.index, way, times.to_ipc())
@@ -139,7 +139,7 @@ def _is_of(log: SparkLog | UnreadLog, data: DataFrameLog) -> bool:
 def _told_times(
     spark: Any, time_pass: TimePass, log: SparkLog, told: Iterator[bytes]
 ) -> Generator[ChunkTimes, None, None]:
-    """Summaries of all chunks of a DataFrame, which has already told times or counts."""
+    """Summaries of all chunks of a DataFrame, which has already reported times or counts."""
     if time_pass.rate is None:
         yield from map(ChunkTimes.from_ipc, told)
         return

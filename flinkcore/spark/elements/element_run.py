@@ -42,13 +42,13 @@ from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 
 _TOLD_BY_TASKS: Final = TaskSplits, TaskFunction
-"""Sources of which only reading them tells when they end."""
+"""Sources whose end is known only after reading them."""
 
 
 class SparkElementRun(StartedJob):
     """A run of a job on Spark, with the results of an embedded run.
 
-    Each task of the job is a Spark task, behind a shuffle of the messages from the tasks before it. The key of a
+    Each task of the job is a Spark task, after a shuffle of the messages from the tasks before it. The key of a
     message is its place in the order in which the single thread of an embedded run would process it, and every task
     processes its messages in that order. When all tasks have ended, what the program collects comes to the driver some
     of it at a time, and at its end sinks are committed.
@@ -61,7 +61,7 @@ class SparkElementRun(StartedJob):
     execute : callable
         Plans a columnar job on Spark, and returns its result.
     checkpoints : CheckpointSettings
-        The checkpoint that the job goes on from, and the one with which it stops.
+        Checkpoint from which the job resumes, and the one with which it stops.
 
     Raises
     ------
@@ -155,7 +155,7 @@ class SparkElementRun(StartedJob):
     def _last_arrivals(
         self, sources: Mapping[int, TaskSource], pickled: Mapping[int, bytes]
     ) -> dict[int, int | None]:
-        """When the last element of each source arrives, by the task that reads it; None: it has none.
+        """Return the arrival of each source's last element, or None, by the task that reads it.
 
         Tasks of a Spark job read those of which the driver does not know it: it is when the job stops, and every task
         must know that before it ends.
@@ -176,7 +176,7 @@ class SparkElementRun(StartedJob):
     def _last_element(
         self, sources: Mapping[int, TaskSource], ends: Mapping[int, int | None]
     ) -> tuple[int, int]:
-        """When the last element of all sources arrives, which is when the job stops, and the number of its origin."""
+        """Return the arrival and origin of the last element of all sources, with which the job stops."""
         assert self._checkpoints is not None
         clock = self._checkpoints.clock
         last = (self._sources.start_ms, -1) if clock is None else (clock.now_ms, clock.last_origin)
@@ -195,7 +195,7 @@ class SparkElementRun(StartedJob):
     def _emitted(
         self, runs: Iterator[RunRow], pending: PendingCheckpoint | None, stop: tuple[int, int] | None
     ) -> Generator[Any, None, dict[StreamNode, list[Any]]]:
-        """Yield what the program collects, which comes behind the reports; return what these have prepared."""
+        """Yield what the program collects, which comes after the reports; return what these have prepared."""
         reports: list[TaskReport] = []
         for_program: Iterator[RunRow] = iter(())
         for target, of_target in groupby(runs, key=attrgetter("target")):
@@ -252,7 +252,7 @@ class SparkElementRun(StartedJob):
             runs = self._stage(
                 ordered, ElementStage(self._pickled, level, self._slots(level + 1), checkpoints)
             )
-        # Where an executor is lost, tasks are done again and may send other bytes (names of a sink's files): Spark then
+        # If an executor is lost, tasks are done again and may send other bytes (names of a sink's files): Spark then
         # does all over again what has read them, but not a last stage of which the driver has got some partitions.
         return to_partitions(runs, 1, "slot").sortWithinPartitions(*RUNS_ORDER)
 

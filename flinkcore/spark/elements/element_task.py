@@ -54,16 +54,16 @@ PRINTED: Final = 1
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a task reports when it has ended.
+    """Report of a task that has ended.
 
     Attributes
     ----------
     task : int
     committables : tuple of (int, list)
-        What its sinks have prepared to commit, each with the number of the sink's node.
+        Committables of its sinks, each with the number of the sink's node.
     metrics : dict of str to TaskMetric
     parts : tuple of OperatorPart
-        What it has written of the checkpoint with which the job stops.
+        Parts that it has written of the checkpoint with which the job stops.
     late_records : tuple of (int, LateRecords)
         The late records of its operators that drop such, each with the number of the operator's node.
     """
@@ -84,7 +84,7 @@ class ElementTask:
     number : int
         Number of the task.
     checkpoints : TaskCheckpoints, optional
-        What the task is restored from, and what it writes when the job stops.
+        Checkpoints from which the task is restored, and which it writes when the job stops.
     """
 
     def __init__(self, job: ShippedJob, number: int, checkpoints: TaskCheckpoints | None = None) -> None:
@@ -189,7 +189,7 @@ class ElementTask:
         ----------
         source : TaskSource
         last_arrival_ms : int, optional
-            When its last element arrives, if the job stops with a checkpoint; None: it has none.
+            Arrival of its last element, if the job stops with a checkpoint, or None without elements.
         """
         return self._sending.run(partial(self._run, partial(self._read, source, last_arrival_ms)))
 
@@ -202,7 +202,7 @@ class ElementTask:
             self._task.open()
             process()
             if self._stop_ms is not None:
-                # What is due at the time itself waits: more may arrive then.
+                # Timers that are due at the time itself wait: more may arrive then.
                 self._clock.fire_before(self._stop_ms)
                 self._clock.now_ms = max(self._clock.now_ms, self._stop_ms)
             if self._line is not None:
@@ -299,7 +299,7 @@ class ElementTask:
 
 
 def last_arrival_of(job: ShippedJob, number: int, source: TaskSource) -> int | None:
-    """Return when the last element of what a task of a source reads arrives; None: there is none."""
+    """Return the arrival of the last element that a task of a source reads, or None."""
     opened: list[StreamTask] = []
 
     def source_alone() -> StreamTask:

@@ -33,7 +33,7 @@ Execute = Callable[[StreamGraph, ExecutionConfig], Any]
 
 
 class SparkJobSources(JobSources):
-    """What the source tasks of a job read on Spark.
+    """Sources of a job's tasks on Spark.
 
     An event log in files, also those of a DataFrame, is read by its source task. The rows of other DataFrames, and the
     results of a columnar job, which itself runs on Spark, are collected by the driver and sent to the task.

@@ -30,7 +30,7 @@ class ElementStage:
     slots : tuple of int
         For each partition of the next level, its slot in the shuffle; empty for the last level.
     checkpoints : bytes or None
-        A pickled `TaskCheckpoints`; None: the job has none.
+        A pickled `TaskCheckpoints`, or None if the job has none.
     """
 
     job: bytes
@@ -72,7 +72,7 @@ class SourceStage(ElementStage):
     sources : dict of int to bytes
         For each task a pickled `TaskSource`.
     last_arrivals : dict of int to int or None
-        For each task when its last element arrives, if the job stops with a checkpoint; None: it has none.
+        Arrival of each task's last element, or None without elements, if the job stops with a checkpoint.
     """
 
     sources: dict[int, bytes]
@@ -92,7 +92,7 @@ class SourceStage(ElementStage):
 
 
 LAST_ARRIVALS: Final = RowFormat("task int, last_arrival_ms long")
-"""When the last element of a source arrives, by the task that reads it; null: it has none."""
+"""Arrival of the last element of a source, by the task that reads it; null without elements."""
 
 
 @dataclass(frozen=True)

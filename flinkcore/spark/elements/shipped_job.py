@@ -32,7 +32,7 @@ class ShippedJob:
     start_ms : int
         Time of the job's clock when it starts, ms since the epoch.
     run_id : str
-        Of the writers of sinks, which the driver's sinks clean up after.
+        Identifier of the run, by which the driver's sinks clean up after their writers.
     """
 
     job: ElementJob
@@ -42,7 +42,7 @@ class ShippedJob:
 
     @cached_property
     def nodes(self) -> list[StreamNode]:
-        """The operators, each behind those whose output it reads."""
+        """The operators, each after those whose output it reads."""
         return StreamGraphGenerator(self.job, self.configuration).generate()
 
     @cached_property
@@ -114,7 +114,7 @@ class FunctionElsewhere(SourceFunction):
     Parameters
     ----------
     name : str
-        Of the function.
+        Name of the function.
     """
 
     def __init__(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What source tasks read, pickled for them: elements of the program's collections one by one."""
+"""Sources of tasks, pickled for them: elements of the program's collections one by one."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ShippedElements(SourceSplit):
 
 @dataclass(frozen=True)
 class ShippedSources:
-    """What the source tasks of a job read, by the numbers of the tasks.
+    """Sources of a job's tasks, by the numbers of the tasks.
 
     Attributes
     ----------

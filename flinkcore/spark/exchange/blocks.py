@@ -58,7 +58,7 @@ MOST_BLOCK_BYTES = 2**31 - 1
 
 
 class BlockKind(IntEnum):
-    """What the payload of a block holds."""
+    """Kind of a block's payload."""
 
     MANIFEST = 0
     EVENTS = 1

@@ -27,7 +27,7 @@ _NUMBERS_OF_PARTITION: Final = 1 << 33
 """By which Spark numbers rows: the partition, and the row within it."""
 
 COLLECTED_BYTES = 64 << 20
-"""Of the others, about so many are collected at once."""
+"""Bytes of further rows that are collected at once, roughly."""
 
 Place: TypeAlias = tuple[Any, ...]
 """Values of the columns that order rows."""
@@ -71,7 +71,7 @@ def collected_in_parts(dataframe: Any, *order: str) -> Generator[Any, None, None
 
 
 def _starts_of_parts(sized: list[tuple[Place, int]]) -> list[Place]:
-    """The places at which parts begin; each has at most COLLECTED_BYTES of payloads, or a single row."""
+    """Return the places at which parts begin; each has at most COLLECTED_BYTES of payloads, or a single row."""
     starts: list[Place] = []
     held = 0
     for place, size in sized:

@@ -1,6 +1,6 @@
 """Integers in as few bytes as their range needs.
 
-Every byte of a shuffle is copied several times on its way from Python through the JVM and back. Times and positions of
+Every byte of a shuffle is copied several times from Python through the JVM and back. Times and positions of
 one block are close together, so that a base and one, two or four bytes per row are enough.
 """
 

@@ -53,7 +53,7 @@ class OrderedEvents:
     events
         In any order.
     order
-        Their rows in order; None: as they lie.
+        Their rows in order, or None for the given order.
     """
 
     def __init__(self, events: LogEvents, order: RowNumbers | None = None) -> None:

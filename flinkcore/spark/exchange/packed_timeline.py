@@ -66,7 +66,7 @@ class PackedTime:
     timeline : PackedTimeline
         The watermarks of all inputs combined.
     last_arrival_ms : int or None
-        Of all logs; None if there are no events.
+        Last arrival of all logs; None if there are no events.
     second_from : int
         Splits from this number on belong to the second input of the operator, if it has one.
     """

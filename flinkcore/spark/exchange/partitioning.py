@@ -23,7 +23,7 @@ def partition_slots(partitions: int, by_id: bool) -> Sequence[int]:
 
 
 def chooses_partitions(dataframe: Any) -> bool:
-    """Whether Spark (4.1 and later) partitions by number."""
+    """Return whether Spark (4.1 and later) partitions by number."""
     return hasattr(dataframe, "repartitionById")
 
 

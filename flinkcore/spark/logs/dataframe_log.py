@@ -38,7 +38,7 @@ class DataFrameLog(LogData):
     ----------
     dataframe : pyspark.sql.DataFrame
     ordered_by : tuple of pyspark.sql.Column
-        What orders its rows, before their content does; none: they have no order of their own.
+        Columns that order its rows, before their content does; empty if they have no order of their own.
     """
 
     def __init__(self, dataframe: Any, ordered_by: tuple[Any, ...] = ()) -> None:
@@ -58,7 +58,7 @@ class DataFrameLog(LogData):
         rows = self.dataframe.select(*map(quoted, of_log))
         if not self.ordered_by:
             return rows
-        # What is the same in all columns that are read may come in any order.
+        # Rows that are equal in all columns that are read may come in any order.
         by_content = [_told_apart(F.col(quoted(field.name)), field.dataType) for field in rows.schema]
         ordered = rows.sort(*self.ordered_by, *by_content)
         return ordered.withColumn(POSITION, F.monotonically_increasing_id()).select(*map(quoted, wanted))
@@ -99,8 +99,8 @@ class DataFrameLog(LogData):
         replaced = [name for name in expressions if name in self.dataframe.columns]
         if self.ordered_by and replaced:
             raise ConfigurationError(
-                f"column {replaced[0]!r} is computed behind position=, which orders the rows as they were recorded: "
-                "give the computed column another name"
+                f"column {replaced[0]!r} is computed after position=, which orders the rows as they were recorded. "
+                "Give the computed column another name"
             )
         return DataFrameLog(self.dataframe.withColumns(dict(expressions)), self.ordered_by)
 
@@ -124,7 +124,7 @@ class DataFrameLog(LogData):
         return DataFrameLog(self.dataframe.withColumns({computed: expression}), self.ordered_by), computed
 
     def partition_column(self) -> str | None:
-        """Return the column with the partition that the directories of its files name: see `PARTITION`; None: none."""
+        """Return the column with the partition that the directories of its files name (see `PARTITION`), or None."""
         columns: list[str] = [name for name in self.dataframe.columns if name.lower() in COLUMNS]
         paths = self.dataframe.inputFiles() if columns else []
         for column in columns:

@@ -111,7 +111,7 @@ class PartitionChunk(Chunk):
 
 @dataclass(frozen=True)
 class PackTask:
-    """Packs the rows of a partition, and tells their times, or where arrivals follow from positions their number.
+    """Packs the rows of a partition, and reports their times, or their number if arrivals follow from positions.
 
     Picklable.
 
@@ -119,9 +119,9 @@ class PackTask:
     ----------
     time_pass
     schema
-        Of the log.
+        Schema of the log.
     names
-        Of the columns that come, which have numbers for Spark.
+        Names of the columns that come, which have numbers for Spark.
     """
 
     time_pass: TimePass
@@ -166,7 +166,7 @@ class KeptInput:
 
     @property
     def size_bytes(self) -> int | None:
-        """None: it is not known."""
+        """Return None, as it is not known."""
         return None
 
     def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
@@ -178,7 +178,7 @@ class KeptInput:
 
 
 _RELEASES: Final[SimpleQueue[KeptRows]] = SimpleQueue()
-"""What is not used any more."""
+"""Rows that are not used any more."""
 
 
 @cache
@@ -265,7 +265,7 @@ class KeptRows:
     def release_later(self) -> None:
         """Free the blocks in another thread; may be called while an object is destroyed.
 
-        Python may destroy objects amid a call of Py4J, whose connection then waits for an answer: another call of the
+        Python may destroy objects during a call of Py4J, whose connection then waits for an answer: another call of the
         same thread would take that.
         """
         _RELEASES.put(self)
@@ -285,7 +285,7 @@ class KeptRows:
         return self.dataframe.where("NOT is_told")
 
     def told(self) -> Generator[bytes, None, None]:
-        """Yield what the task of each partition has told."""
+        """Yield what the task of each partition has reported."""
         with closing(collected_in_parts(self.dataframe.where("is_told"), "chunk")) as rows:
             for row in rows:
                 yield bytes(row.payload)

@@ -1,4 +1,4 @@
-"""What the tasks of both passes read: chunks of files, or of a DataFrame that Spark keeps."""
+"""Inputs of the tasks of both passes: chunks of files, or of a DataFrame that Spark keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Arrow reads from Parquet files what Spark does."""
+"""Footers of Parquet files: whether Arrow reads from the files what Spark does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RebaseModes:
 
 @dataclass(frozen=True)
 class ParquetFooters:
-    """What the footers of files must say for Arrow to read what Spark reads.
+    """Conditions on the footers of files under which Arrow reads what Spark reads.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class ParquetFooters:
 
 
 def _is_read_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether Arrow and Spark read the same values; whether some may be null, or how lists call items, is no matter."""
+    """Return whether Arrow and Spark read the same values; nullability and names of list items do not count."""
     types = pa.types
     if types.is_timestamp(wanted):
         return bool(
@@ -165,7 +165,7 @@ def _paths(name: str, arrow_type: pa.DataType) -> Iterator[tuple[str, ...]]:
 
 
 def _is_recent(file: LogFile, leaf: Any, metadata: Any) -> bool:
-    """Whether statistics say that no value is so old that calendars differ."""
+    """Return whether statistics say that no value is so old that calendars differ."""
     at = [metadata.schema.column(number).path for number in range(metadata.num_columns)].index(leaf.path)
     try:
         check_statistics(file, range(metadata.num_row_groups), leaf.path.split(".")[:1])

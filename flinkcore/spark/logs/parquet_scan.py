@@ -51,7 +51,7 @@ _OPTIONS: Final = frozenset(
         "serialization.format",
     }
 )
-"""Options that tell which files there are and what columns they have, and the modes that `RebaseModes` has."""
+"""Options that determine which files are read and what columns they have, and the modes that `RebaseModes` has."""
 
 _IGNORED: Final = (
     "spark.sql.files.ignoreCorruptFiles",
@@ -99,7 +99,7 @@ class _Scan:
     values : dict of str to (value, pyarrow.DataType)
         Constants by the ids of attributes.
     computed : dict of str to str
-        What Spark computes, as SQL, by the ids of attributes.
+        Expressions that Spark computes, as SQL, by the ids of attributes.
     filters : list
         Conditions over attributes.
     output : list of (str, str)
@@ -228,7 +228,7 @@ class _Scan:
     def _conditions(
         self, read: dict[str, str], values: dict[str, Any]
     ) -> tuple[list[Expression], dict[str, str]]:
-        """The conditions on rows, and the columns of the files that they name."""
+        """Return the conditions on rows, and the columns of the files that they name."""
         names = {
             column: column
             if column not in values and read.get(column, column) == column
@@ -262,7 +262,7 @@ class _Scan:
                 yield _local_path(file.getPath().toString(), str), values
 
     def _checked(self, log: LogFiles) -> tuple[LogFile, ...]:
-        """The files as they are now, of which Arrow reads what Spark does."""
+        """Return the files as they are now, of which Arrow reads what Spark does."""
         if not log.files:
             return ()
         schema = log.log_schema.read
@@ -314,7 +314,7 @@ def _check_column(column: StructField) -> None:
 
 
 def _is_plain(spark_type: DataType) -> bool:
-    """Whether a type has the values that its Arrow type has."""
+    """Return whether a type has the values that its Arrow type has."""
     if type(spark_type) is ArrayType:
         return _is_plain(spark_type.elementType)
     if type(spark_type) is MapType:

@@ -58,9 +58,9 @@ class PlanColumn:
     Attributes
     ----------
     name : str
-        Of the column in the files' schema.
+        Name of the column in the files' schema.
     type : pyarrow.DataType or None
-        None: lists, maps and structs.
+        Type of the column, or None for lists, maps and structs.
     """
 
     name: str

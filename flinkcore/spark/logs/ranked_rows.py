@@ -51,7 +51,7 @@ class RowOrderTask:
     Attributes
     ----------
     order
-        Of the rows.
+        Order of the rows.
     files
         Where the task's chunks come from.
     slots
@@ -85,7 +85,7 @@ class RankTask:
     Attributes
     ----------
     order
-        Of the rows.
+        Order of the rows.
     slots
         For each chunk, its slot in the shuffle.
     """
@@ -137,7 +137,7 @@ class RankedInput:
     files
         The chunks.
     order
-        Of their rows.
+        Order of their rows.
     """
 
     files: FileInput
@@ -164,7 +164,7 @@ def kept_ranks(spark: Any, files: FileInput, order: RowOrder) -> KeptRows:
     files : FileInput
         All chunks of the log.
     order : RowOrder
-        Of its rows.
+        Order of its rows.
     """
     kept = _evaluated(spark, files, order)
     with task_errors_raised():

@@ -41,13 +41,13 @@ class SparkLog:
     Attributes
     ----------
     plan
-        What is done with the log.
+        Plan of the log in the job.
     log
-        What the tasks read.
+        Input of the tasks.
     dataframe
         Input of the tasks that read it: see `LogInput`.
     kept
-        What Spark keeps for it.
+        Rows that Spark keeps for it.
     """
 
     plan: LogPlan
@@ -56,12 +56,12 @@ class SparkLog:
     kept: KeptRows | None = None
 
     def on_another_way(self, plan: LogPlan) -> SparkLog:
-        """The same log where its rows are also used otherwise; the first of both has what Spark keeps for it."""
+        """Return the same log where its rows are also used otherwise; the first of both has what Spark keeps for it."""
         return replace(self, plan=plan, kept=None)
 
     @property
     def is_short(self) -> bool:
-        """Whether the log is in files, of up to `SHORT_LOG_BYTES`."""
+        """Return whether the log is in files, of up to `SHORT_LOG_BYTES`."""
         return _is_short(self.log)
 
     def chunks_with_times_here(self, executors_are_here: bool) -> Sequence[Chunk] | None:
@@ -90,7 +90,7 @@ class UnreadDataFrame:
     Attributes
     ----------
     plan
-        What is done with the log.
+        Plan of the log in the job.
     data
         The DataFrame, and the order of its rows.
     why
@@ -118,7 +118,7 @@ class UnreadDataFrame:
         return KeptRows.of(spark, rows_read(self.data, *ways), time_pass)
 
     def as_kept(self, spark: Any, kept: KeptRows) -> tuple[SparkLog, Iterator[bytes] | None]:
-        """Return the log as tasks read it once it is evaluated, and what was told of each chunk: see `PackTask`."""
+        """Return the log as tasks read it once it is evaluated, and the reports of each chunk: see `PackTask`."""
         told = kept.told()
         first = next(told, None)
         if first is not None:
@@ -135,11 +135,11 @@ class UnrankedFiles:
     Attributes
     ----------
     plan
-        What is done with the log.
+        Plan of the log in the job.
     files
         Its chunks.
     order
-        Of its rows.
+        Order of its rows.
     """
 
     plan: LogPlan
@@ -193,11 +193,11 @@ def logs_of_dataframe(
     spark
         The session.
     plans
-        What is done with the log, on each of its ways.
+        Plan of the log in the job, for each use of the log.
     data
         The DataFrame, and the order of its rows.
     cores
-        Of the session.
+        Cores of the session.
     """
     warn_of_loose_tables(data.dataframe)
     try:
@@ -250,7 +250,7 @@ def how_read(data: DataFrameLog, columns: Iterable[str], has_arrival: bool, othe
     has_arrival
         Whether the log has arrivals.
     otherwise
-        What is done with what is not just files.
+        Treatment of logs that are not just files, in words.
     """
     try:
         files = len(unordered_files(data, columns, has_arrival).files)

@@ -63,7 +63,7 @@ def ensure_java() -> Path:
 
 
 def _last_java() -> float:
-    """The last Java on which the installed PySpark runs: before 4.2 its Hadoop calls what Java 24 has no more."""
+    """Return the last Java on which the installed PySpark runs: before 4.2 its Hadoop calls what Java 24 lacks."""
     release = tuple(map(int, pyspark.__version__.split(".")[:2]))
     return 23 if release < (4, 2) else math.inf
 

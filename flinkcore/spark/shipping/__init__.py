@@ -1,1 +1,1 @@
-"""How flinkcore, modules of the user's and tasks come to Python workers, and errors come back."""
+"""Shipping of flinkcore, the user's modules and tasks to Python workers, and of errors back."""

@@ -44,7 +44,7 @@ def executor_reports(spark: Any, task_modules: Collection[str]) -> list[dict[str
     Returns
     -------
     list of dict
-        What `worker_environment.worker_report` tells of Python workers, at least one from each executor that is there.
+        Reports of `worker_environment.worker_report` from Python workers, at least one of each present executor.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the executors of a session have been sent: wheels of flinkcore, and modules and archives of the user's."""
+"""Files sent to the executors of a session: wheels of flinkcore, and the user's modules and archives."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ WheelPath = str | PathLike[str]
 
 
 class TaskArtifacts(NamedTuple):
-    """What a task finds on its executor.
+    """Artifacts that a task finds on its executor.
 
     Attributes
     ----------
     builds : list of str
         Builds of flinkcore that the driver accepts.
     wheels : list of ShippedWheel
-        Of flinkcore.
+        Wheels of flinkcore.
     modules : list of str
         Archives of the user's modules, in the order of the path.
     archives : list of ShippedArchive
-        Of the user's files.
+        Archives of the user's files.
     """
 
     builds: list[str]
@@ -53,9 +53,9 @@ class SentFiles:
     Attributes
     ----------
     names : set of str
-        Of everything that was sent.
+        Names of everything that was sent.
     wheels : list of ShippedWheel
-        Of flinkcore.
+        Wheels of flinkcore.
     python_files : dict of pathlib.Path to str
         The newest archive of each of the user's files and folders, in the order in which they were sent.
     python_archives : dict of str to ShippedArchive

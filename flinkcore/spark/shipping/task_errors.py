@@ -45,7 +45,7 @@ from flinkcore.log.formats.file_format import ENCRYPTED
 from flinkcore.spark.shipping.worker_environment import NOT_READY
 
 MOST_BYTES: Final = 1 << 20
-"""Of a larger exception, such as one that holds a table, only the message is sent."""
+"""Largest exception that is sent; of a larger one, such as one that holds a table, only the message is."""
 
 WAYS_OUT: Final = (
     "Give the executors what they lack: by an image, by an environment packed with venv-pack or conda-pack "
@@ -64,7 +64,7 @@ _REFUSED_INTERPRETER: Final = re.compile(
 _MISSING_PACKAGE: Final = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|numpy)'")
 _DEEPEST: Final = 8
 _MOST_PLACES: Final = 50
-"""Of a longer traceback, as of an endless recursion, the innermost places are sent."""
+"""Most places of a traceback that are sent, as of an endless recursion: the innermost."""
 
 _ERRORS: Final = FlinkcoreError.__module__
 _PACKAGE: Final = str(Path(flinkcore.__file__).parent) + os.sep
@@ -88,7 +88,7 @@ _MOST_LETTERS: Final = 300
 """Letters of a message of Spark's that an error repeats."""
 
 _LOST_ROWS: Final = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
-"""The class of Spark's error, and its text, which is all that Spark 3.5 tells."""
+"""The class of Spark's error, and its text, which is all that Spark 3.5 reports."""
 
 _PACKED: Final = re.compile(r"\[packed error ([A-Za-z0-9+/=]+) ([0-9a-f]{64})\]")
 
@@ -109,7 +109,7 @@ class PacksErrors:
     task : callable
         Takes and yields record batches.
     key : bytes or None
-        Signs errors; None: nobody raises them again, and they stay what they are.
+        Key that signs errors, or None if nobody raises them again, so that they stay unchanged.
     """
 
     task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -143,13 +143,13 @@ class PacksErrors:
 
 
 def _places(error: BaseException) -> list[Place]:
-    """The places of a traceback, the innermost last."""
+    """Return the places of a traceback, the innermost last."""
     codes = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     return [(code.co_filename, line, code.co_name) for code, line in codes[-_MOST_PLACES:]]
 
 
 def _place_of_user(error: BaseException) -> Place | None:
-    """Where a function of the user's raised what is behind an error, or called what did; None if none did."""
+    """Return where a function of the user raised the cause of an error, or called what did, or None."""
     if not isinstance(error, UserCodeError):
         return None
     of_user = (place for place in _places(innermost_cause(error)) if not _is_of_package(place[0]))
@@ -167,7 +167,7 @@ def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
     Where Spark itself cannot compute a row of a DataFrame it is a DataError, and where it cannot read a file, or fails
     in another way, a SourceError.
 
-    Spark's own exception, which repeats them, is no cause of the error but the context of the innermost one.
+    Spark's own exception, which repeats them, is not a cause of the error but the context of the innermost one.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def _packed_in(account: Exception) -> BaseException | None:
 
 
 def _not_ready(account: Exception) -> ConfigurationError | None:
-    """The error of a worker that lacks flinkcore, and so has no class to raise it with."""
+    """Return the error of a worker that lacks flinkcore, and so has no class to raise it with."""
     found = re.search(f"{NOT_READY}([^\n]*)", str(account))
     if found is None:
         return None
@@ -215,7 +215,7 @@ def _not_ready(account: Exception) -> ConfigurationError | None:
 
 
 def _rows_lost(account: Exception) -> WorkerLostError | None:
-    """Where the rows of a DataFrame, which Spark keeps for a replay, are gone: they are not computed again."""
+    """Return the error for lost rows of a DataFrame, which Spark keeps for a replay and does not compute again."""
     if _LOST_ROWS.search(str(account)) is None:
         return None
     return WorkerLostError(
@@ -266,7 +266,7 @@ def _shortened(message: str) -> str:
 
 
 def _refused_interpreter(account: Exception, ways_out: str = WAYS_OUT) -> ConfigurationError | None:
-    """The error of an executor that has no interpreter for the driver's functions."""
+    """Return the error of an executor that has no interpreter for the driver's functions."""
     refusal = _REFUSED_INTERPRETER.search(str(account))
     if refusal is None:
         return None
@@ -277,7 +277,7 @@ def _refused_interpreter(account: Exception, ways_out: str = WAYS_OUT) -> Config
 
 
 def _missing_package(account: Exception) -> ConfigurationError | None:
-    """The error of an executor that has joined after the preflight, and lacks a package."""
+    """Return the error of an executor that has joined after the preflight, and lacks a package."""
     found = _MISSING_PACKAGE.search(str(account))
     if found is None:
         return None
@@ -293,15 +293,15 @@ def _executor_in(account: Exception) -> str:
 
 
 def _worker_lost(account: Exception) -> WorkerLostError | None:
-    """Where there was no worker any more to raise an error."""
+    """Return the error for a worker that ended before it could raise one."""
     found = _LOST.search(str(account))
     if found is None:
         return None
     return WorkerLostError(
-        f"a process that ran a task of the job ended amid it on {_executor_in(account)}: it had too little memory "
+        f"a process that ran a task of the job ended during it on {_executor_in(account)}. It had too little memory "
         "(spark.executor.memoryOverhead, or more partitions by set_parallelism), or native code or os._exit() in a "
-        "function ended it. The executor's log says more; with spark.python.worker.faulthandler.enabled also where "
-        "in Python"
+        "function ended it. The executor's log says more; with spark.python.worker.faulthandler.enabled "
+        "it includes the place in Python"
     )
 
 
@@ -318,7 +318,7 @@ def _pickled(error: BaseException, depth: int) -> bytes:
 class _ErrorPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
     """Pickles exceptions with their causes; of one that cannot be pickled and unpickled, the message.
 
-    Of an error of flinkcore also the class remains, or the one that the user's is derived from.
+    An error of flinkcore keeps its class, or that from which the user's class is derived.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ class _ErrorPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
 
 
 def _alone(error: BaseException, depth: int) -> bytes | None:
-    """The exception without its cause; None if it cannot be pickled and unpickled."""
+    """Return the exception without its cause; None if it cannot be pickled and unpickled."""
     file = BytesIO()
     try:
         _ErrorPickler(file, error, depth + 1).dump(error)
@@ -361,7 +361,7 @@ def _alone(error: BaseException, depth: int) -> bytes | None:
 
 
 def _told_as(error: BaseException) -> type[Exception]:
-    """The class that stands for that of an exception, with its message alone."""
+    """Return the class that stands for that of an exception, with its message alone."""
     classes = (each for each in type(error).__mro__ if issubclass(each, FlinkcoreError))
     return next(
         (each for each in classes if each.__module__ == _ERRORS and each is not TimerError), RuntimeError
@@ -385,7 +385,7 @@ def _read(
 
 
 def _traceback(places: list[Place]) -> TracebackType | None:
-    """A traceback that shows these places; its frames have no variables."""
+    """Return a traceback that shows these places; its frames have no variables."""
     found: TracebackType | None = None
     for file, line, name in reversed(places):
         code = _own_frame.__code__.replace(co_filename=file, co_name=name, co_firstlineno=line)

@@ -49,7 +49,7 @@ def unpickled(pickled: bytes) -> Any:
         module = (failure.name or "").partition(".")[0]
         raise UserCodeError(
             f"functions of this job need the module {module!r}, which the Python worker {worker_place()} does not "
-            f"have: call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
+            f"have. Call env.add_python_file with the path of {module}.py, or of a folder or wheel that has it, or "
             "install it on the executors"
         ) from failure
     except FlinkcoreError:
@@ -132,6 +132,6 @@ def portable(spark: Any, task: BatchFunction, for_user: bool = False) -> BatchFu
         with working_directory(archives):
             yield from pickle.loads(pickled)(batches)
 
-    # By it Spark's plans show the step, also of a query that begins from a DataFrame of results.
+    # Spark's plans show the step by this name, even in a query that begins from a DataFrame of results.
     run.__name__ = f"flinkcore.{type(task).__name__}"
     return run

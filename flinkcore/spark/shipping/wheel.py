@@ -85,7 +85,7 @@ def installed_wheel() -> Wheel:
     files = {
         file.relative_to(package.parent).as_posix(): file.read_bytes()
         for file in package.rglob("*")
-        # As in a built wheel, a folder without __init__.py is no package.
+        # As in a built wheel, a folder without __init__.py is not a package.
         if file.suffix in SUFFIXES and (file.parent / "__init__.py").exists() and not _has_lost_source(file)
     }
     information = f"flinkcore-{flinkcore.__version__}.dist-info"
@@ -99,7 +99,7 @@ def installed_wheel() -> Wheel:
 
 
 def _has_lost_source(file: Path) -> bool:
-    """Whether a file is a native module, in a source tree that has no source of it any more."""
+    """Return whether a file is a native module, in a source tree that has no source of it any more."""
     sources = file.parents[2] / "_native"
     name = file.name.partition(".")[0]
     return (
@@ -112,7 +112,7 @@ def _has_lost_source(file: Path) -> bool:
 
 
 def _tag() -> str:
-    """The tag of wheels for interpreters like this one."""
+    """Return the tag of wheels for interpreters like this one."""
     python = f"cp{sysconfig.get_config_var('py_version_nodot')}"
     threads = sysconfig.get_config_var("abiflags") or ""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")

@@ -1,4 +1,4 @@
-"""What a Python worker of Spark has, and how a task finds flinkcore there.
+"""Environment of Spark's Python workers, in which a task finds flinkcore.
 
 These functions are pickled by value, since a worker may have no flinkcore to import. So they use the standard library
 alone.
@@ -40,7 +40,7 @@ class ShippedWheel(NamedTuple):
     name : str
         The folder into which Spark unpacks it.
     build : str
-        What `build_of` returns where it is unpacked.
+        Result of `build_of` for the unpacked wheel.
     tag : str
         Python, ABI and platform, such as `cp311-cp311-manylinux_2_28_x86_64`.
     """
@@ -76,7 +76,7 @@ def fits(tag: str, abi: str) -> bool:
     Parameters
     ----------
     tag : str
-        Of the wheel, such as `cp311-cp311-manylinux_2_28_x86_64`.
+        Tag of the wheel, such as `cp311-cp311-manylinux_2_28_x86_64`.
     abi : str
         As `interpreter_abi` returns it.
     """
@@ -262,7 +262,7 @@ def provide_flinkcore(builds: Sequence[str], wheels: Sequence[ShippedWheel]) -> 
     Raises
     ------
     RuntimeError
-        If there is none, or if this worker has already imported another build. The error ends the worker, and a retried
+        If no wheel fits, or if this worker has already imported another build. The error ends the worker, and a retried
         task gets a new one.
     """
     if present_build() in builds:
@@ -318,7 +318,7 @@ def working_directory(archives: Sequence[ShippedArchive]) -> Iterator[None]:
     Parameters
     ----------
     archives : sequence of ShippedArchive
-        If there is none, the worker stays where it is.
+        Archives; without any, the worker stays in its directory.
     """
     if not archives:
         yield
@@ -332,7 +332,7 @@ def working_directory(archives: Sequence[ShippedArchive]) -> Iterator[None]:
         with suppress(FileExistsError):
             os.symlink(_unpacked(name), link)
     before, files = os.getcwd(), SparkFiles._root_directory
-    # What Spark has told this worker may be relative to the directory in which it is.
+    # Paths that Spark has sent this worker may be relative to its present directory.
     sys.path[:] = [os.path.abspath(path) if path else path for path in sys.path]
     SparkFiles._root_directory = os.path.abspath(SparkFiles.getRootDirectory())
     os.chdir(folder)

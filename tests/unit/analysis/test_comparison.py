@@ -362,7 +362,7 @@ def test_keys_that_name_no_result_are_refused() -> None:
         patch.object(comparison, "MOST_PAIRS", 9_999),
         pytest.raises(
             DataError,
-            match=r"100 rows of the sink and 100 of the replay have the key \{'k': 'a'\}: name columns as keys",
+            match=r"100 rows of the sink and 100 of the replay have the key \{'k': 'a'\}\. Name columns as keys",
         ),
     ):
         compare(rows, rows, keys="k")
@@ -448,7 +448,7 @@ def test_kinds_are_those_of_a_comparison_key_by_key(expected: Rows, found: Rows,
 @pytest.mark.parametrize("name", ["difference", "expected", "found", "columns", "by", "By"])
 def test_a_key_with_the_name_of_a_column_of_differences_is_refused(name: str) -> None:
     rows = pa.table({name: [1], "n": [1]})
-    with pytest.raises(ConfigurationError, match=f"rename the key '{name}' on both sides"):
+    with pytest.raises(ConfigurationError, match=f"Rename the key '{name}' on both sides"):
         compare(rows, rows, keys=name)
 
 

@@ -195,9 +195,9 @@ def test_keys_that_are_floats_are_equal_as_in_a_replay(key: float) -> None:
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        (("k", "a"), "no value of the key column 'key'"),
+        (("k", "a"), "not a value of the key column 'key'"),
         (None, "no event has null as its key"),
-        (1, "no value of the key column 'key'"),
+        (1, "not a value of the key column 'key'"),
     ],
 )
 def test_what_is_no_key_is_refused(key: Any, message: str) -> None:
@@ -477,7 +477,7 @@ def test_windows_of_all_keys_are_refused_in_words(key: Any) -> None:
 @pytest.mark.parametrize(
     ("windows", "message"),
     [
-        (Merged(), "Merged merges windows in a way of its own"),
+        (Merged(), "Merged merges windows in its own way"),
         (
             TumblingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(0), WindowStagger.NATURAL),
             "the first event of a key group staggers the windows of all its keys",

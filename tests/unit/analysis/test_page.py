@@ -352,7 +352,10 @@ def test_a_job_that_goes_on_draws_its_own_log(tmp_path: Path) -> None:
     assert sum(cell["n"] for cell in values(charts(page)["Events per 1 s"])) == 150
     # Other bounds would have given the checkpoint other watermarks.
     assert "What each bound loses" not in charts(page)
-    assert "<h3>What each bound loses</h3><p>What a bound loses is told of a log from its beginning" in page
+    assert (
+        "<h3>What each bound loses</h3><p>The loss of a bound is known only for a log from its beginning"
+        in page
+    )
 
 
 def test_a_report_that_travelled_has_counts_and_no_page(tmp_path: Path) -> None:

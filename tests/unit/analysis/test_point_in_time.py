@@ -159,7 +159,7 @@ def test_nothing_is_known_of_no_features_and_nothing_is_asked_by_no_questions() 
         (
             {"features": FEATURES.append_column("at", FEATURES.column("n"))},
             ConfigurationError,
-            "give a prefix",
+            "Give a prefix",
         ),
         ({"emitted_at": "user"}, SchemaError, "time column 'user' is string: a time is a timestamp, a date"),
         ({"columns": ["n", "n"]}, ConfigurationError, "columns names one column or several, each once"),

@@ -287,7 +287,9 @@ def test_what_cannot_be_compared_is_refused() -> None:
         hourly().what_if([5])  # type: ignore[list-item]
     with pytest.raises(ConfigurationError, match="takes watermark strategies, not 5"):
         hourly().what_if(5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="keys names 'nothing', which is no column of the results"):
+    with pytest.raises(
+        ConfigurationError, match="keys names 'nothing', which is not a column of the results"
+    ):
         hourly().what_if([bounded(1)], keys=["nothing"])
     with pytest.raises(ConfigurationError, match="numbered from 1 to 1, not 2"):
         hourly().what_if([bounded(1)]).differences(2)

@@ -169,7 +169,7 @@ def test_an_unknown_operator_is_told_with_those_there_are(tmp_path: Path) -> Non
 @pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir(), lambda path: _foreign(path)])
 def test_a_directory_without_a_checkpoint_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "c")
-    with pytest.raises(SourceError, match="is no checkpoint"):
+    with pytest.raises(SourceError, match="is not a checkpoint"):
         Checkpoint.open(tmp_path / "c")
 
 
@@ -283,7 +283,7 @@ def test_a_manifest_of_no_complete_checkpoint_is_refused(
     [
         (lambda t: t.update(n_rows=7), "has 2 rows, not 7"),
         (lambda t: t["attributes"].update(type="heap"), "no kind known here"),
-        (lambda t: t["attributes"].update(type="list"), "no list"),
+        (lambda t: t["attributes"].update(type="list"), "other than list"),
         (lambda t: t["attributes"].update(ttl_time="Lunar"), "no kind known here"),
         (lambda t: t["shapes"].update(value="int"), "should hold 'int' is large_string"),
         (lambda t: t["shapes"].update(value="quaternion"), "this version does not know"),

@@ -98,7 +98,7 @@ def nested(depth: int) -> Any:
         (lambda c: c.update(more=1), "has the unknown member 'more'"),
         (lambda c: c.update(job={"a": 1}), "job of the checkpoint"),
         (lambda c: c.update(job={"a": ["b", 1]}), "job of the checkpoint"),
-        (lambda c: c["parts"].append(7), r"parts\[2\] is no JSON object"),
+        (lambda c: c["parts"].append(7), r"parts\[2\] is not a JSON object"),
         (lambda c: c["parts"][0].update(uid=7), r"uid of parts\[0\] is 7, no text"),
         (lambda c: c["parts"][0].update(uid=""), "no name of an operator"),
         (lambda c: c["parts"][0].update(subtask=-1), r"subtask of parts\[0\] is -1"),
@@ -126,7 +126,7 @@ def nested(depth: int) -> Any:
             lambda c: first_tables(c)[0]["attributes"]["event_time"].update(earliest_ms=99),
             "is after latest_ms",
         ),
-        (lambda c: first_tables(c)[0].update(shapes=[]), "shapes of .* is no JSON object"),
+        (lambda c: first_tables(c)[0].update(shapes=[]), "shapes of .* is not a JSON object"),
         (lambda c: first_tables(c)[1]["shapes"].update(other="int"), "unknown member 'other'"),
         (lambda c: first_tables(c)[1]["shapes"].update(value=nested(40)), "nested more than 36 deep"),
         (lambda c: first_tables(c)[1]["shapes"].update(value=["tuple"]), "this version does not know"),
@@ -167,7 +167,7 @@ def lists(*subtasks: list[int]) -> list[OperatorSnapshot]:
         (lambda c: c["n_tables"].pop("other"), "n_tables of the checkpoint lacks 'other'"),
         (lambda c: c["n_tables"]["op"].pop(), r"op of n_tables .* is \[0, 1\], and \[0, 1, 1\] are"),
         (lambda c: c["n_tables"].update(op=3), "op of n_tables .* is 3, no array"),
-        (lambda c: c.update(n_tables=[3]), "n_tables of the checkpoint is no JSON object"),
+        (lambda c: c.update(n_tables=[3]), "n_tables of the checkpoint is not a JSON object"),
         (lambda c: c.pop("n_tables"), "the checkpoint lacks 'n_tables'"),
     ],
 )
@@ -223,9 +223,9 @@ def long_file(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (pipe, "no regular file"),
-        (device, "no regular file"),
-        (Path.mkdir, "no regular file"),
+        (pipe, "not a regular file"),
+        (device, "not a regular file"),
+        (Path.mkdir, "not a regular file"),
         (long_file, "1,099,511,627,776 bytes"),
     ],
 )
@@ -240,7 +240,7 @@ def test_what_is_no_file_of_the_expected_size_is_not_opened(
     path.unlink()
     make(path)
     if make is Path.mkdir and which == "manifest":
-        told = "is no checkpoint|never completed"  # a folder has no number
+        told = "is not a checkpoint|never completed"  # a folder has no number
     with pytest.raises(CheckpointError, match=rf"{re.escape(str(tmp_path))}.*({told})"):
         checkpoint.restore("op", (0, 7), KEY_GROUPS) if which == "table" else Checkpoint.open(tmp_path)
     with pytest.raises(CheckpointError):
@@ -273,7 +273,7 @@ def test_what_is_no_file_of_the_expected_size_is_not_opened(
         ("keyed_state", lambda b: b.select([1, 0, 2, 3]), "has the columns key, key_group"),
         ("keyed_state", lambda b: b.select([0, 1, 2]), "has the columns"),
         ("timers", lambda b: with_column(b, "key_group", [3, -1]), "row 1 is in the key group -1"),
-        ("timers", lambda b: with_column(b, "key", pa.array([3, 0])), "is no dictionary of values"),
+        ("timers", lambda b: with_column(b, "key", pa.array([3, 0])), "is not a dictionary of values"),
         (
             "timers",
             lambda b: with_column(
@@ -321,7 +321,12 @@ def written_state(path: Path, value: Any, **kind: Any) -> None:
     ("value", "kind", "forged", "message"),
     [
         ([1], {"type": StateDescriptor.Type.LIST}, [[]], "entry without a value"),
-        (5, {"ttl_time": StateTtlConfig.TtlTimeCharacteristic.EventTime}, None, "no pair"),
+        (
+            5,
+            {"ttl_time": StateTtlConfig.TtlTimeCharacteristic.EventTime},
+            None,
+            "without the time of its last access",
+        ),
         (
             [(5, 1)],
             {

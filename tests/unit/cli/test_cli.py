@@ -423,7 +423,7 @@ def test_older_results_are_replaced_if_the_command_says_so(
         (["delimiter"], "--format-option 'delimiter' is none; write NAME=VALUE, such as 'delimiter=;'"),
         (
             ["delimter=;"],
-            "--format-option: 'delimter' is no option of csv, which takes delimiter, null_values",
+            "--format-option: 'delimter' is not an option of csv, which takes delimiter, null_values",
         ),
         (["delimiter=;", "delimiter=,"], "--format-option 'delimiter=,': delimiter is given twice"),
         (["newlines_in_values=1"], "--format-option 'newlines_in_values=1': write newlines_in_values=true"),
@@ -706,7 +706,7 @@ def test_two_aggregates_of_one_name_are_refused() -> None:
 
 @pytest.mark.parametrize("text", ["", "10", "ten seconds", "10s!", "s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="no duration"):
+    with pytest.raises(ConfigurationError, match="not a duration"):
         duration_ms(text)
 
 
@@ -714,13 +714,13 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
     "text", ["tumbling", "tumbling:", "hopping:1s", "session:1s,2s", "sliding:1s", "cumulate:1s"]
 )
 def test_what_is_no_window_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="no window"):
+    with pytest.raises(ConfigurationError, match="not a window"):
         window_assigner(text)
 
 
 @pytest.mark.parametrize("text", ["count()", "n=", "n=sum(a", "n=sum(a,b,c)"])
 def test_what_is_no_aggregate_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"no aggregate|two at most"):
+    with pytest.raises(ConfigurationError, match=r"not an aggregate|two at most"):
         named_aggregate(text)
 
 
@@ -767,14 +767,14 @@ def test_a_replay_goes_on_from_a_checkpoint(tmp_path: Path, capsys: pytest.Captu
     ]
     capsys.readouterr()
     assert replay(1, "--restore-from", str(tmp_path)) == 1
-    assert "is no checkpoint" in capsys.readouterr().err
+    assert "is not a checkpoint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"input": "/nowhere/log.parquet"}, "does not exist"),
-        ({"--window": "tumbling"}, "is no window"),
+        ({"--window": "tumbling"}, "is not a window"),
         ({"--aggregate": "n=count(nothing)"}, "count takes no column|no column 'nothing'"),
         ({"--restore-from": "/nowhere/checkpoint"}, "/nowhere/checkpoint"),
     ],

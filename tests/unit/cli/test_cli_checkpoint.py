@@ -154,8 +154,10 @@ def test_a_directory_without_a_checkpoint_is_told_in_one_line(
 ) -> None:
     for directory in (tmp_path, tmp_path / "nowhere"):
         assert main(["checkpoint", "show", str(directory)]) == 1
-        told = f"flinkcore: {directory} is no checkpoint: it does not exist, or is empty\n"
+        told = f"flinkcore: {directory} is not a checkpoint: it does not exist, or is empty\n"
         assert capsys.readouterr().err == told
     (tmp_path / "results.parquet").touch()
     assert main(["checkpoint", "show", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith(f"flinkcore: {tmp_path} is no checkpoint: there is no manifest")
+    assert capsys.readouterr().err.startswith(
+        f"flinkcore: {tmp_path} is not a checkpoint: there is no manifest"
+    )

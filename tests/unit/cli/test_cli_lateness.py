@@ -78,19 +78,19 @@ def test_figures_are_not_written_over_others(tmp_path: Path, capsys: pytest.Capt
 def test_shares_are_written_as_people_do() -> None:
     assert [share_of(text) for text in ("0.1%", "0.001", "100 %", "0", ".5")] == [0.001, 0.001, 1.0, 0.0, 0.5]
     for text in ("", "2", "-1%", "0.1%%", "one"):
-        with pytest.raises(ConfigurationError, match="no share"):
+        with pytest.raises(ConfigurationError, match="not a share"):
             share_of(text)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--lose", "2"], "--lose '2' is no share of the events"),
-        (["--delay", "soon"], "'soon' is no duration"),
+        (["--lose", "2"], "--lose '2' is not a share of the events"),
+        (["--delay", "soon"], "'soon' is not a duration"),
         (["--delay", "-4s"], "--delay '-4s' is negative"),
         (["--bound", "-1s"], "--bound '-1s' is negative"),
         (["--window", "session:1h"], "The command has no option for such calls of a program"),
-        (["--window", "daily"], "'daily' is no window"),
+        (["--window", "daily"], "'daily' is not a window"),
         (["--allowed-lateness", "1h"], "--allowed-lateness needs --window"),
         (["--split", "a", "--split-per-file"], "exclude each other"),
     ],

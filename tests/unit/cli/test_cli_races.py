@@ -87,7 +87,7 @@ def test_a_race_is_told_with_the_smallest_log(log: list[str], capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        ("jobs.py", "'jobs.py' is no function; write PROGRAM:FUNCTION"),
+        ("jobs.py", "'jobs.py' is not a function; write PROGRAM:FUNCTION"),
         ("nowhere.py:counts", "there is no program nowhere.py"),
         ("no.module:counts", "there is no module 'no.module'"),
     ],

@@ -273,5 +273,5 @@ def test_what_is_not_there_is_an_error_that_says_what_to_use(
 
 def test_pyflink_that_has_been_imported_is_not_mixed_with_flinkcore(folder: Path) -> None:
     sys.modules["pyflink"] = type(sys)("pyflink")
-    with pytest.raises(ImportError, match=r"import flinkcore\.pyflink before pyflink"):
+    with pytest.raises(ImportError, match=r"Import flinkcore\.pyflink before pyflink"):
         __import__("flinkcore.pyflink")

@@ -171,7 +171,7 @@ def test_a_table_is_a_log_of_its_own_and_has_no_format(
     for option in (["--format", "parquet"], ["--format-option", "int96_unit=ns"]):
         assert "are of files, and not of a table" in refused(capsys, "replay", name, *REPLAY, *option)
         assert "Leave them out to read the table" in refused(capsys, "replay", table, *REPLAY, *option)
-    assert "files of a table are no splits" in refused(capsys, "replay", name, *REPLAY, "--split-per-file")
+    assert "files of a table are not splits" in refused(capsys, "replay", name, *REPLAY, "--split-per-file")
     files = sorted(table.glob("*.parquet"))
     lines = printed(capsys, "replay", *files, *REPLAY, "--format", "parquet").splitlines()
     assert any(line.startswith("7 events from 1 split") for line in lines)

@@ -90,10 +90,10 @@ def test_the_tables_are_written_if_a_directory_is_named(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--key", "origin"], "--key 'origin' is no key; write COLUMN=VALUE, such as origin=ATL"),
+        (["--key", "origin"], "--key 'origin' is not a key; write COLUMN=VALUE, such as origin=ATL"),
         (["--key", "origin=ATL", "--key", "origin=SFO"], "'origin' is given twice"),
         (["--key", "destination=ATL", "--at", "noon"], "--at is a time within it"),
-        (["--key", "delay=long"], "no value of the key column 'delay'"),
+        (["--key", "delay=long"], "not a value of the key column 'delay'"),
     ],
 )
 def test_arguments_are_checked_before_the_log_is_read(

@@ -32,19 +32,19 @@ def timers_of(method: str, ids: Any, *times: Any) -> Callable[[Any, Any], Any]:
             "SchemaError: the output got a batch whose columns do not fit: it has the unknown",
         ),
         (give_of({"m": [1]}), "it lacks the columns n; it has the unknown columns m"),
-        (give_of({"n": ["x"]}), "the output got values for the column 'n' that are no int64"),
-        (give_of({"n": [1.5]}), "that are no int64: it cannot hold 1.5"),
-        (give_of({"n": np.array([1.5])}), "that are no int64: Float value 1.5"),
-        (give_of({"n": 1}), "got 1 as the column 'n': that is no column"),
-        (give_of((1, 2)), "the output got .1, 2., which is no RecordBatch, Table or dict"),
+        (give_of({"n": ["x"]}), "the output got values for the column 'n' that are not int64"),
+        (give_of({"n": [1.5]}), "that are not int64: it cannot hold 1.5"),
+        (give_of({"n": np.array([1.5])}), "that are not int64: Float value 1.5"),
+        (give_of({"n": 1}), "got 1 as the column 'n': that is not a column"),
+        (give_of((1, 2)), "the output got .1, 2., which is not a RecordBatch, Table or dict"),
         (
             give_of((SIDE, {"n": [1], "m": [1, 2]})),
             "the side output 'side' got .* not equally long: n: 1, m: 2 rows|do not fit",
         ),
-        (lambda elements, ctx: 7, "it gave 7: yield batches"),
+        (lambda elements, ctx: 7, "it gave 7. Yield batches"),
         (lambda elements, ctx: elements.timestamps.sort(), "ValueError: .* read-only"),
         (lambda elements, ctx: elements.key_ids.put([0], [0]), "ValueError: .* read-only"),
-        (lambda elements, ctx: "text", "it gave 'text': yield batches"),
+        (lambda elements, ctx: "text", "it gave 'text'. Yield batches"),
         (
             timers_of("register_event_time_timers", [0, 1], [5]),
             r"timestamps has the shape \(1,\), key_ids has 2 rows",
@@ -65,9 +65,9 @@ def timers_of(method: str, ids: Any, *times: Any) -> Callable[[Any, Any], Any]:
         (timers_of("register_event_time_timers", [0], [2**63]), "timestamps is uint64"),
         (
             timers_of("register_event_time_timers", [0, 7], 5),
-            "row 1: the key id 7 is none of the batch at hand",
+            "row 1: the key id 7 is not in the current batch",
         ),
-        (timers_of("delete_event_time_timers", [-1]), "row 0: the key id -1 is none of the batch"),
+        (timers_of("delete_event_time_timers", [-1]), "row 0: the key id -1 is not in the current batch"),
         (timers_of("delete_event_time_timers", 0), "key_ids has 0 dimensions"),
         (timers_of("delete_processing_time_timers", [0.5]), "key_ids is float64"),
         (
@@ -123,7 +123,7 @@ def test_nothing_is_registered_where_a_row_is_wrong() -> None:
 
 def test_timers_cannot_be_registered_after_the_call() -> None:
     def at_timers(timers: Any, ctx: Any) -> None:
-        with pytest.raises(DataError, match="none of the batch"):
+        with pytest.raises(DataError, match="not in the current batch"):
             ctx.timer_service().register_event_time_timers([1 - timers.key_ids[0]], 500)
 
     def register(elements: Any, ctx: Any) -> None:
@@ -144,12 +144,12 @@ def opening(body: Callable[[Any], Any]) -> KeyedBatchProcessFunction:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (lambda context: context.get_column_state("n", "nonsense"), "'nonsense' is no numpy dtype"),
-        (lambda context: context.get_column_state("n", "3i4"), "is no type of one value per key"),
-        (lambda context: context.get_column_state("n", [("a", int)]), "is no type of one value per key"),
-        (lambda context: context.get_column_state("n", np.int8, 300), "the default 300 is no int8"),
-        (lambda context: context.get_column_state("n", int, 1.5), "the default 1.5 is no int64"),
-        (lambda context: context.get_column_state("n", int, None), "the default None is no int64"),
+        (lambda context: context.get_column_state("n", "nonsense"), "'nonsense' is not a numpy dtype"),
+        (lambda context: context.get_column_state("n", "3i4"), "is not a type of one value per key"),
+        (lambda context: context.get_column_state("n", [("a", int)]), "is not a type of one value per key"),
+        (lambda context: context.get_column_state("n", np.int8, 300), "the default 300 is not int8"),
+        (lambda context: context.get_column_state("n", int, 1.5), "the default 1.5 is not int64"),
+        (lambda context: context.get_column_state("n", int, None), "the default None is not int64"),
         (lambda context: context.get_column_state("n", object, []), "all keys would share the default"),
         (lambda context: context.get_column_state("", int), "named by a string that is not empty"),
         (lambda context: [context.get_column_state("n", int) for _ in range(2)], "two states named 'n'"),
@@ -206,9 +206,13 @@ def test_a_state_is_asked_for_in_open_only() -> None:
     ("ids", "rows", "message"),
     [
         ([0], {"number": [1, 2]}, "the state 'n' got 2 rows, and 1 key ids"),
-        ([0, 99], {"number": [1, 2]}, "DataError: the state 'n' got .* which are no ids of keys; there are "),
-        ([-1], {"number": [1]}, "DataError: the state 'n' got .* no ids of keys"),
-        ([0.5], {"number": [1]}, "DataError: the state 'n' got .* no ids of keys"),
+        (
+            [0, 99],
+            {"number": [1, 2]},
+            "DataError: the state 'n' got .* which are not ids of keys; there are ",
+        ),
+        ([-1], {"number": [1]}, "DataError: the state 'n' got .* not ids of keys"),
+        ([0.5], {"number": [1]}, "DataError: the state 'n' got .* not ids of keys"),
         (
             [0],
             {"numbers": [1]},
@@ -217,10 +221,10 @@ def test_a_state_is_asked_for_in_open_only() -> None:
         (
             [0],
             {"number": ["x"]},
-            "SchemaError: the state 'n' got values for the column 'number' that are no int64",
+            "SchemaError: the state 'n' got values for the column 'number' that are not int64",
         ),
         ([0], {"number": [None]}, "DataError: the state 'n' got a null in row 0 of the column 'number'"),
-        ([0], [1], "SchemaError: the state 'n' got .* which is no RecordBatch"),
+        ([0], [1], "SchemaError: the state 'n' got .* which is not a RecordBatch"),
     ],
 )
 def test_rows_that_a_list_cannot_take_are_refused(ids: Any, rows: Any, message: str) -> None:

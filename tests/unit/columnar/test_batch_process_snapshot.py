@@ -267,9 +267,9 @@ def test_rows_of_all_types_come_back_from_a_checkpoint(names: list[str], tmp_pat
 
 def test_lists_and_columns_are_not_taken_for_each_other(tmp_path: Path) -> None:
     _, checkpoint = Job(Everything()).checkpoint_after(50, 1, tmp_path)
-    with pytest.raises(SchemaError, match="'held' of the checkpoint is no plain value per key"):
+    with pytest.raises(SchemaError, match="'held' of the checkpoint is not a plain value per key"):
         Job(Other(held=np.int64)).go_on(checkpoint, 50, 1)
-    with pytest.raises(SchemaError, match="'count' of the checkpoint is no list of rows per key"):
+    with pytest.raises(SchemaError, match="'count' of the checkpoint is not a list of rows per key"):
         Job(Other(count=HELD)).go_on(checkpoint, 50, 1)
 
 
@@ -355,7 +355,7 @@ def test_elements_that_are_no_such_rows_are_refused(row: Any) -> None:
 def test_values_that_would_change_are_refused(dtype: Any, value: Any) -> None:
     state = NumpyColumnState("held", np.dtype(dtype), np.zeros(1, dtype)[0])
     state.grow(2)
-    with pytest.raises(SchemaError, match="values of the checkpoint for the state 'held' are no "):
+    with pytest.raises(SchemaError, match="values of the checkpoint for the state 'held' are not "):
         state.restore(np.array([1]), [value])
 
 
@@ -376,7 +376,7 @@ class Other(KeyedBatchProcessFunction):
 
 def test_values_of_another_type_are_refused(tmp_path: Path) -> None:
     _, checkpoint = Job(Everything()).checkpoint_after(50, 1, tmp_path)
-    with pytest.raises(SchemaError, match="for the state 'seen' are no float64"):
+    with pytest.raises(SchemaError, match="for the state 'seen' are not float64"):
         Job(Other(count=np.int64, last=object, seen=np.float64)).go_on(checkpoint, 50, 1)
 
 

@@ -585,7 +585,7 @@ def test_a_function_over_batches_says_which_rows_its_results_are_for_where_anoth
         (None, r"do not say which elements or timers they are for, .*elements\.results\(batch, rows\)"),
         ([0], "gave 7 results, and 1 rows that they are for"),
         ([*range(6), 7], "for the rows 0 to 7, but the batch has 7"),
-        ([*range(6), 0.5], "as the rows that results are for: give their numbers"),
+        ([*range(6), 0.5], "as the rows that results are for. Give their numbers"),
     ]
     for rows, message in cases:
         given = log(ROWS).key_by("user").process(Gives(rows), GIVEN)

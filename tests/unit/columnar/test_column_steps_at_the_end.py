@@ -152,7 +152,7 @@ def test_rows_as_they_come_run_in_the_mode_batch() -> None:
 
 
 def test_why_needs_an_operator() -> None:
-    with pytest.raises(ConfigurationError, match="gives rows as they come, and why"):
+    with pytest.raises(ConfigurationError, match="passes rows on unchanged, but why"):
         events().why("a")
 
 

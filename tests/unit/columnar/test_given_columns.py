@@ -45,7 +45,7 @@ def given(column: Any, kind: pa.DataType) -> list[Any]:
 )
 def test_what_its_column_would_cut_is_refused(column: Any, kind: pa.DataType) -> None:
     with pytest.raises(
-        SchemaError, match=r"the output got values for the column 'n' that are no .*; give such"
+        SchemaError, match=r"the output got values for the column 'n' that are not .*; give such"
     ):
         given(column, kind)
 

@@ -485,7 +485,7 @@ CUT = "a\0b"
         (lambda s: windowed(s).aggregate(n=count()).with_emitted_at(CUT), "of a column of results has"),
         (
             lambda s: s.select("k", "ts").key_by("k").process(Nothing(), pa.schema({CUT: pa.int64()})),
-            "of a column of results has a NUL character, at which names end for Arrow: rename it, or leave it out",
+            "of a column of results has a NUL character, at which names end for Arrow. Rename it, or leave it out",
         ),
     ],
 )
@@ -530,7 +530,7 @@ def test_a_column_that_nests_too_much_is_refused_where_it_is_read(
     ):
         plan(windowed(stream).aggregate(n=last("deep")))
     with pytest.raises(
-        ConfigurationError, match=f"column 'n' with {levels} levels of values within values: declare"
+        ConfigurationError, match=rf"column 'n' with {levels} levels of values within values\. Declare"
     ):
         stream.key_by("k").process(Nothing(), pa.schema({"n": nested(levels).type}))
 

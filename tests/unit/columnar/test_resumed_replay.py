@@ -250,7 +250,7 @@ class Silent(WatermarkGenerator[Any]):
 def test_a_generator_without_a_snapshot_is_refused(tmp_path: Path) -> None:
     silent = windows(YESTERDAY, strategy=WatermarkStrategy.for_generator(Silent))
     with pytest.raises(
-        ConfigurationError, match="Silent has no snapshot_state of its own: define snapshot_state"
+        ConfigurationError, match=r"Silent has no snapshot_state of its own\. Define snapshot_state"
     ):
         silent.execute(stop_with_checkpoint=tmp_path / "c")
 
@@ -533,7 +533,7 @@ def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_checkpoint_of_a_replay_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="is no checkpoint"):
+    with pytest.raises(SourceError, match="is not a checkpoint"):
         windows(TODAY).execute(restore_from=tmp_path)
     with PendingCheckpoint.begin(tmp_path / "c", 128) as pending:
         pending.commit([pending.writer().write("window-1", 0, OperatorSnapshot((0, 127)))])

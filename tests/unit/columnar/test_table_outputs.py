@@ -208,7 +208,7 @@ def test_parts_of_times_partition_an_iceberg_table_as_iceberg_has_them(
     assert {task.file.partition[0] for task in table.scan().plan_files()} == expected
     assert content(table.scan().to_arrow()) == content(rows)
     with pytest.raises(
-        ConfigurationError, match=r"logs\.results is partitioned by parts of times: give mode='over"
+        ConfigurationError, match=r"logs\.results is partitioned by parts of times\. Give mode='over"
     ):
         IcebergOutput(table, rows.schema, "overwrite_partitions")
 
@@ -784,7 +784,7 @@ def test_an_iceberg_table_partitioned_by_buckets_is_refused(catalog: Catalog) ->
     schema = Schema(NestedField(1, "x", LongType()))
     spec = PartitionSpec(IcebergField(1, 1000, BucketTransform(4), "part"))
     table = catalog.create_table("logs.results", schema=schema, partition_spec=spec)
-    with pytest.raises(ConfigurationError, match=r"is partitioned by bucket\[4\] of x: take write_parquet"):
+    with pytest.raises(ConfigurationError, match=r"is partitioned by bucket\[4\] of x\. Take write_parquet"):
         IcebergOutput(table, pa.schema([("x", pa.int64())]))
 
 

@@ -256,8 +256,8 @@ def test_lists_and_pairs_are_spelled_as_in_flink(
     [
         (LIST, "'a", "a quotation mark is not closed"),
         (LIST, 5, "a.key must be a list"),
-        (MAP, "a", "no pair of a name and a value"),
-        (MAP, "a:b:c", "put a value that contains one in quotation marks"),
+        (MAP, "a", "not a pair of a name and a value"),
+        (MAP, "a:b:c", "Put a value that contains a colon in quotation marks"),
         (MAP, 5, "a.key must be pairs"),
         (integer(), "1.5", "a.key must be an integer, not '1.5'"),
         (integer(), "1_0", "a.key must be an integer, not '1_0'"),
@@ -485,7 +485,7 @@ def test_state_backends_and_storages_of_checkpoints_are_held(env: StreamExecutio
     )
     assert config.set_checkpoint_storage(JobManagerCheckpointStorage(None, 5)) is config
     assert config.get_checkpoint_storage() == JobManagerCheckpointStorage(max_state_size=5)
-    with pytest.raises(ConfigurationError, match="give the directory of checkpoints"):
+    with pytest.raises(ConfigurationError, match="Give the directory of checkpoints"):
         FileSystemCheckpointStorage()
 
 

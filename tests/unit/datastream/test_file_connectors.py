@@ -271,7 +271,9 @@ def test_files_are_named_rolled_and_put_into_buckets_by_the_clock_of_the_job(
 
 def test_values_that_do_not_fit_a_column_are_refused(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     env.from_collection([Row("ann", 2**40, 1.0)]).sink_to(in_one_folder(tmp_path, FORMATS["parquet"][0]))
-    with pytest.raises(DataError, match="field 'age': 1099511627776 is no Integer, which has 32 bits"):
+    with pytest.raises(
+        DataError, match="field 'age': 1099511627776 is not of type Integer, which has 32 bits"
+    ):
         env.execute()
 
 
@@ -356,7 +358,7 @@ def test_csv_with_a_mark_of_its_encoding_is_read_and_other_zero_bytes_are_refuse
         path.write_text("user,age,score\nänn,41,1.5\n", encoding)
         assert [tuple(row) for row in read(env, FORMATS["csv"][1], path)] == [("änn", 41, 1.5)]
     path.write_text("user,age,score\nann,41,1.5\n", "utf-16-le")
-    with pytest.raises(DataError, match="it is no UTF-8, but UTF-16 or UTF-32, or no text"):
+    with pytest.raises(DataError, match="it is not UTF-8, but UTF-16 or UTF-32, or not text"):
         read(env, FORMATS["csv"][1], path)
 
 

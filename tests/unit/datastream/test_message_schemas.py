@@ -324,7 +324,7 @@ def test_a_json_schema_describes_a_type() -> None:
         ('{"type":"object","properties":{"a":{"$ref":"#/properties/a"}, "type":{}}}', "one type beside null"),
         ('{"oneOf":[{"$ref":"#"}]}', "one type beside null|leads to itself"),
         ('{"type":"object","properties":{"a":{}}}', "one type beside null"),
-        ("x", "is no JSON"),
+        ("x", "is not JSON"),
     ],
 )
 def test_a_json_schema_without_a_type_of_rows_is_refused(schema: str, message: str) -> None:
@@ -425,10 +425,10 @@ def test_settings_that_have_no_meaning_are_refused(make: Any, message: str) -> N
 
 
 def test_none_is_no_row_of_csv() -> None:
-    with pytest.raises(DataError, match="None is no row of CSV"):
+    with pytest.raises(DataError, match="None is not a row of CSV"):
         CsvRowSerializationSchema.Builder(ROW).build().serialize(None)
     writer = CsvBulkWriters.for_schema(CsvSchema.builder().add_string_column("s").build())
-    with pytest.raises(DataError, match="None is no row of CSV"):
+    with pytest.raises(DataError, match="None is not a row of CSV"):
         writer.create(io.BytesIO()).add_element(None)
 
 

@@ -23,9 +23,9 @@ from flinkcore.errors import ConfigurationError, SourceError, UserCodeError
     ("name", "content", "told"),
     [
         ("missing.py", None, "there is no Python file .*missing.py"),
-        ("notes.txt", b"", "notes.txt brings no Python modules: take a .py file, a folder, or an archive"),
-        ("damaged.zip", b"PK and no more", "damaged.zip is no zip archive, or is damaged"),
-        ("damaged.whl", b"", "damaged.whl is no zip archive, or is damaged"),
+        ("notes.txt", b"", "notes.txt brings no Python modules. Take a .py file, a folder, or an archive"),
+        ("damaged.zip", b"PK and no more", "damaged.zip is not a zip archive, or is damaged"),
+        ("damaged.whl", b"", "damaged.whl is not a zip archive, or is damaged"),
     ],
 )
 def test_what_brings_no_modules_is_refused(
@@ -182,9 +182,9 @@ def test_an_archive_that_has_changed_counts_again_and_others_have_folders_of_the
     ("name", "target_dir", "message"),
     [
         ("missing.zip", None, "there is no archive .*missing.zip"),
-        ("notes.txt", None, "notes.txt is not named as an archive: pack a zip file"),
-        ("damaged.zip", None, "damaged.zip is no archive, or is damaged"),
-        ("damaged.tar.gz", None, "damaged.tar.gz is no archive, or is damaged"),
+        ("notes.txt", None, "notes.txt is not named as an archive. Pack a zip file"),
+        ("damaged.zip", None, "damaged.zip is not an archive, or is damaged"),
+        ("damaged.tar.gz", None, "damaged.tar.gz is not an archive, or is damaged"),
         ("cut.tar.gz", None, "cut.tar.gz cannot be unpacked"),
         ("good.zip", "/tmp", "a path within the working directory, not '/tmp'"),
         ("good.zip", "../up", "a path within the working directory"),

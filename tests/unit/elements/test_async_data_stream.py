@@ -322,7 +322,7 @@ class Giving(AsyncFunction[Any, Any]):
 def test_a_result_that_is_no_list_is_refused(clock: Any, result: Any, told: str) -> None:
     waited = AsyncDataStream.ordered_wait(environment(clock).from_collection([1]), Giving(result), LONG)
     with pytest.raises(
-        UserCodeError, match=f"Giving.async_invoke failed at the element 1.*{told}.*return a list"
+        UserCodeError, match=f"Giving.async_invoke failed at the element 1.*{told}.*Return a list"
     ):
         list(waited.execute_and_collect())
 

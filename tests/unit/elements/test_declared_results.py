@@ -146,9 +146,8 @@ def test_a_result_of_an_element_that_is_not_of_its_type_is_told(
 ) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     stream = step(env.from_collection([("a", 1.0), ("a", 2.0)], PAIR))
-    message = (
-        rf"{by}.*: field 1: 'x' is no Double; let it give what its declared type says, or declare another$"
-    )
+    remedy = "let it give what its declared type says, or declare another"
+    message = rf"{by}.*: field 1: 'x' is not of type Double; {remedy}$"
     with pytest.raises(DataError, match=message):
         list(stream.execute_and_collect())
 
@@ -156,20 +155,24 @@ def test_a_result_of_an_element_that_is_not_of_its_type_is_told(
 @pytest.mark.parametrize(
     ("declared", "given", "told"),
     [
-        (Types.INT(), "x", "'x' is no Integer"),
-        (Types.INT(), 1.5, "1.5 is no Integer"),
-        (Types.INT(), 2**31, "2147483648 is no Integer, which has 32 bits"),
-        (Types.BYTE(), -129, "-129 is no Byte, which has 8 bits"),
-        (Types.LONG(), 2**63, "9223372036854775808 is no Long, which has 64 bits"),
-        (Types.STRING(), 5, "5 is no String"),
-        (Types.BOOLEAN(), 1, "1 is no Boolean"),
-        (Types.SQL_TIMESTAMP(), "now", "'now' is no TimestampTypeInfo"),
-        (Types.TUPLE([Types.INT(), Types.STRING()]), (1, 2), "field 1: 2 is no String"),
-        (Types.TUPLE([Types.SHORT()]), (2**15,), "field 0: 32768 is no Short, which has 16 bits"),
+        (Types.INT(), "x", "'x' is not of type Integer"),
+        (Types.INT(), 1.5, "1.5 is not of type Integer"),
+        (Types.INT(), 2**31, "2147483648 is not of type Integer, which has 32 bits"),
+        (Types.BYTE(), -129, "-129 is not of type Byte, which has 8 bits"),
+        (Types.LONG(), 2**63, "9223372036854775808 is not of type Long, which has 64 bits"),
+        (Types.STRING(), 5, "5 is not of type String"),
+        (Types.BOOLEAN(), 1, "1 is not of type Boolean"),
+        (Types.SQL_TIMESTAMP(), "now", "'now' is not of type TimestampTypeInfo"),
+        (Types.TUPLE([Types.INT(), Types.STRING()]), (1, 2), "field 1: 2 is not of type String"),
+        (Types.TUPLE([Types.SHORT()]), (2**15,), "field 0: 32768 is not of type Short, which has 16 bits"),
         (Types.TUPLE([Types.INT()]), (1, 2), r"\(1, 2\) has 2 fields, not 1"),
-        (Types.ROW_NAMED(["a"], [Types.STRING()]), Row(a=1), "field 'a': 1 is no String"),
-        (Types.LIST(Types.INT()), ["a"], "item 0: 'a' is no Integer"),
-        (Types.MAP(Types.STRING(), Types.INT()), {"a": "b"}, "value of the key 'a': 'b' is no Integer"),
+        (Types.ROW_NAMED(["a"], [Types.STRING()]), Row(a=1), "field 'a': 1 is not of type String"),
+        (Types.LIST(Types.INT()), ["a"], "item 0: 'a' is not of type Integer"),
+        (
+            Types.MAP(Types.STRING(), Types.INT()),
+            {"a": "b"},
+            "value of the key 'a': 'b' is not of type Integer",
+        ),
     ],
 )
 @pytest.mark.parametrize(
@@ -235,7 +238,7 @@ def test_what_is_no_element_of_a_side_output_is_told() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     stream = env.from_collection([1]).process(Emits()).get_side_output(Emits.tag)
     with pytest.raises(
-        DataError, match=r"the side output 'side' got \('a', 'x'\): field 1: 'x' is no Double; emit"
+        DataError, match=r"the side output 'side' got \('a', 'x'\): field 1: 'x' is not of type Double; emit"
     ):
         list(stream.execute_and_collect())
 

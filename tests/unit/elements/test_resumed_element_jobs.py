@@ -272,7 +272,7 @@ def test_a_checkpoint_that_fails_leaves_no_files(tmp_path: Path, monkeypatch: py
     with pytest.raises(SchemaError, match="held"):
         env.execute(stop_with_checkpoint=tmp_path / "c")
     assert lines_in(tmp_path / "out") == []
-    with pytest.raises(CheckpointError, match=r"is no checkpoint|never completed"):
+    with pytest.raises(CheckpointError, match=r"is not a checkpoint|never completed"):
         Checkpoint.open(tmp_path / "c")
 
 
@@ -420,7 +420,7 @@ def test_a_forged_file_of_a_sink_is_never_moved(path: bytes, tmp_path: Path) -> 
         return with_column(batch, batch.schema.names[0], [path])
 
     forge_table(tmp_path / "c", "operator_state", forged, at)
-    with pytest.raises(CheckpointError, match="is no file of a sink"):
+    with pytest.raises(CheckpointError, match="is not a file of a sink"):
         run_with_sink([2], line_sink(tmp_path / "out"), restore_from=tmp_path / "c")
 
 
@@ -852,7 +852,7 @@ def test_a_source_function_whose_states_fail_is_named(
     with pytest.raises(error, match=told) as raised:
         stopped(environment().add_source(function), tmp_path / "c")
     assert isinstance(raised.value.__cause__, ValueError) == (error is UserCodeError)
-    with pytest.raises(CheckpointError, match="is no checkpoint"):
+    with pytest.raises(CheckpointError, match="is not a checkpoint"):
         Checkpoint.open(tmp_path / "c")
 
 

@@ -169,9 +169,9 @@ def test_a_savepoint_without_a_directory_is_refused(got: list[Any]) -> None:
     env = environment()
     count_numbers(env)
     client = env.execute_async()
-    with pytest.raises(ConfigurationError, match="give savepoint_directory"):
+    with pytest.raises(ConfigurationError, match="Give savepoint_directory"):
         client.stop_with_savepoint(False)
-    with pytest.raises(ConfigurationError, match="give savepoint_directory"):
+    with pytest.raises(ConfigurationError, match="Give savepoint_directory"):
         client.trigger_savepoint()
     client.cancel().result()
 
@@ -252,7 +252,7 @@ def test_a_job_whose_source_function_is_ahead_of_it_has_no_savepoint_and_goes_on
     count_numbers(env)
     client = env.execute_async()
     wait_until(lambda: bool(got))
-    with pytest.raises(ConfigurationError, match="a source function is ahead of its job"):
+    with pytest.raises(ConfigurationError, match="the position of a source function is known only after"):
         client.trigger_savepoint(str(tmp_path)).result()
     assert client.get_job_status().result() is JobStatus.RUNNING
     client.cancel().result()
@@ -302,7 +302,7 @@ def test_no_job_stops_amid_a_log(got: list[Any], tmp_path: Path) -> None:
     slow_rows(env)
     client = env.execute_async()
     wait_until(lambda: len(got) > 3)
-    with pytest.raises(ConfigurationError, match="does not stop amid that event log: let it run to its end"):
+    with pytest.raises(ConfigurationError, match=r"cannot stop within that event log. Let it run to its end"):
         client.stop_with_savepoint(False, str(tmp_path)).result()
     client.get_job_execution_result().result()
     assert got == list(range(200))

@@ -110,9 +110,9 @@ both = pytest.mark.parametrize("replay", [replay_embedded, replay_by_tasks])
         ),
         (
             lambda path: write(events().slice(1), path),
-            r"log\.csv has been written anew .*\d+ bytes of \d{4}-",
+            r"log\.csv was overwritten .*\d+ bytes of \d{4}-",
         ),
-        (lambda path: os.utime(path, ns=(1, 1)), r"written anew .* now\): run the replay again"),
+        (lambda path: os.utime(path, ns=(1, 1)), r"overwritten .* now\)\. Run the replay again"),
         (lambda path: path.unlink(), r"log\.csv is not there any more"),
     ],
     ids=["append", "rewrite", "touch", "remove"],

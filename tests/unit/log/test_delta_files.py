@@ -350,7 +350,7 @@ def test_a_condition_that_does_not_fit_the_table_is_refused(tmp_path: Path) -> N
         (lambda: from_delta(clicks(1)), "from_delta takes the path of a table"),
         (lambda: from_delta("clicks", version=1.5), r"version= is a number, or a time .*, not 1\.5"),
         (lambda: from_delta("clicks", version=True), "version= is a number"),
-        (lambda: from_delta("clicks", split=FILE), "the files of a table are no splits"),
+        (lambda: from_delta("clicks", split=FILE), "the files of a table are not splits"),
     ],
 )
 def test_settings_without_meaning_are_refused(define: Callable[[], Any], message: str) -> None:

@@ -214,7 +214,7 @@ def test_a_size_of_blocks_that_has_no_meaning_is_refused(tmp_path, size):
 )
 def test_text_that_is_no_utf_8_is_told_as_that(tmp_path, encoding, name, text):
     (tmp_path / name).write_text(text, encoding=encoding)
-    with pytest.raises(SourceError, match=rf"{name} cannot be read: it is no UTF-8, but UTF-16 or UTF-32"):
+    with pytest.raises(SourceError, match=rf"{name} cannot be read: it is not UTF-8, but UTF-16 or UTF-32"):
         read(tmp_path / name)
 
 

@@ -545,16 +545,16 @@ def test_unknown_formats_and_options_are_errors(tmp_path):
         ({"format": "orc"}, "format 'orc' is unknown; known are parquet"),
         (
             {"format_options": {"delimiter": ";"}},
-            "'delimiter' is no option of parquet, which takes int96_unit",
+            "'delimiter' is not an option of parquet, which takes int96_unit",
         ),
         (
             {"format": "avro", "format_options": {"delimiter": ";"}},
-            "'delimiter' is no option of avro, which takes none",
+            "'delimiter' is not an option of avro, which takes none",
         ),
         ({"format_options": {"int96_unit": "ms"}}, "int96_unit is 'us' or 'ns', not 'ms'"),
         (
             {"format": "csv", "format_options": {"quote": "'"}},
-            "'quote' is no option of csv, which takes delimiter, ",
+            "'quote' is not an option of csv, which takes delimiter, ",
         ),
         ({"format": ["csv"]}, r"format \['csv'\] is unknown"),
         ({"format_options": 5}, "format_options is a mapping of options to values, .* not 5"),
@@ -1202,7 +1202,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error(tmp_path, name):
     next(batches)
     with (tmp_path / name).open("r+b") as file:
         file.truncate(10_000)
-    with pytest.raises(SourceError, match=rf"{name} has been written anew .* 10,000 bytes"):
+    with pytest.raises(SourceError, match=rf"{name} was overwritten .* 10,000 bytes"):
         list(batches)
 
 

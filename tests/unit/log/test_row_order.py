@@ -273,7 +273,7 @@ def test_columns_and_their_types_are_checked_when_the_job_is_planned() -> None:
 
 def test_the_column_is_not_replaced_behind_the_log() -> None:
     log = StreamExecutionEnvironment().from_event_log(table(clicks()), timestamp="ts", position="offset")
-    with pytest.raises(ConfigurationError, match="column 'offset' is computed behind position="):
+    with pytest.raises(ConfigurationError, match="column 'offset' is computed after position="):
         windows(log.with_columns(offset=pc.field("n"))).execute().to_arrow()
 
 

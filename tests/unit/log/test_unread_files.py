@@ -74,9 +74,9 @@ def test_a_compression_of_avro_that_is_not_known_is_not_called_damaged(tmp_path)
     [
         (
             lambda text: text.encode("utf-16"),
-            "it is no UTF-8, but UTF-16 or UTF-32, or no text: write it as UTF-8",
+            "it is not UTF-8, but UTF-16 or UTF-32, or not text: write it as UTF-8",
         ),
-        (lambda text: codecs.BOM_UTF16_BE + text.encode("utf-16-be"), "it is no UTF-8, but UTF-16"),
+        (lambda text: codecs.BOM_UTF16_BE + text.encode("utf-16-be"), "it is not UTF-8, but UTF-16"),
         (
             lambda text: gzip.compress(text.encode()),
             "it is compressed, but its name does not say so: rename it",

@@ -43,7 +43,7 @@ def test_a_time_that_python_cannot_hold_is_named_with_its_column(kind: str, numb
     column = pa.array([5000, None, number, 7], pa.int64()).view(pa.timestamp(kind))
     batch = pa.record_batch({"n": pa.array([1, 2, 3, 4]), "at": column})
     message = (
-        rf"the column 'at' \(timestamp\[{kind}\]\) holds {number} that no value .*{why}.*filter such rows out"
+        rf"the column 'at' \(timestamp\[{kind}\]\) holds {number} that no value .*{why}.*Filter such rows out"
     )
     with pytest.raises(DataError, match=message):
         element_rows(batch)

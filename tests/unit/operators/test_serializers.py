@@ -171,7 +171,7 @@ def test_without_a_serializer_the_error_names_state_and_remedy(tmp_path: Path) -
         SchemaError, match=r"value of the state 'v': Fraction\(1, 2\) is fractions.Fraction, .*PickleSer"
     ):
         checkpointed(backend, tmp_path)
-    with pytest.raises(SourceError, match="is no checkpoint"):
+    with pytest.raises(SourceError, match="is not a checkpoint"):
         Checkpoint.open(tmp_path)
 
 

@@ -153,7 +153,7 @@ class NoIterable(CoGroupFunction[str, str]):
     ("function", "message"),
     [
         (Failing(), r"^Failing.join failed at the window .* of the key 'key': ValueError: ax"),
-        (FlatText(), r"^FlatText.join failed at .*: TypeError: it gave 'text' for a pair: yield elements"),
+        (FlatText(), r"^FlatText.join failed at .*: TypeError: it gave 'text' for a pair\. Yield elements"),
         (NoIterable(), r"^NoIterable.co_group gave 5 at the window"),
     ],
 )

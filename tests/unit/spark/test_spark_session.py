@@ -401,7 +401,7 @@ def test_spark_35_with_large_batches_is_refused(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize("what", ["local", None, 3, RecordingBuilder()])
 def test_what_is_no_session_is_refused(what: object) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"takes a SparkSession, not .*: build one with configure_spark"
+        ConfigurationError, match=r"takes a SparkSession, not .*\. Build one with configure_spark"
     ):
         SparkExecutionEnvironment(what)
 

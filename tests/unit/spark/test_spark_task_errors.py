@@ -315,7 +315,7 @@ def test_a_function_that_exits_is_an_error_of_the_job() -> None:
 )
 def test_a_worker_that_dies_is_told_with_its_place(account: str) -> None:
     with (
-        pytest.raises(WorkerLostError, match=r"on executor 2 at 10\.0\.0\.7: .*memory") as caught,
+        pytest.raises(WorkerLostError, match=r"on executor 2 at 10\.0\.0\.7\. .*memory") as caught,
         task_errors_raised(),
     ):
         raise Py4JError(account)

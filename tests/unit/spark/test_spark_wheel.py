@@ -144,7 +144,7 @@ def test_the_wheel_of_this_process_fits_its_interpreter(
 
 
 def test_what_is_no_wheel_of_flinkcore_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="is no wheel of flinkcore: its name would be like"):
+    with pytest.raises(SourceError, match="is not a wheel of flinkcore: its name would be like"):
         Wheel.of(tmp_path / "numpy-2.0-cp311-cp311-linux_x86_64.whl")
 
 

@@ -191,7 +191,7 @@ def test_a_state_may_be_repartitioned_as_for_flinks_harness() -> None:
         collecting(shares[1], 2, 0)
     with pytest.raises(ConfigurationError, match="has 128 key groups and is of 1 subtasks, not 64 and 1"):
         repartition_operator_state(state, 64, 1, 2, 0)
-    with pytest.raises(ConfigurationError, match="of 2 subtasks there is none with the index 2"):
+    with pytest.raises(ConfigurationError, match="the subtask index 2 is out of range for the parallelism 2"):
         repartition_operator_state(state, 128, 1, 2, 2)
 
 

@@ -332,7 +332,7 @@ def test_nothing_goes_in_after_close_and_the_output_stays(call: Callable[[Any], 
 
 def test_nothing_goes_in_before_open() -> None:
     harness = OneInputStreamOperatorTestHarness[str, str](lambda given: Forward(given.output))
-    with pytest.raises(LifecycleError, match=r"process_element\(\) needs an open harness: call open\(\)"):
+    with pytest.raises(LifecycleError, match=r"process_element\(\) needs an open harness\. Call open\(\)"):
         harness.process_element("a")
     harness.close()
 
@@ -434,7 +434,7 @@ class NoOp(KeyedCoProcessFunction):
 
 
 def test_a_maker_takes_an_instance_of_its_kind_of_function() -> None:
-    with pytest.raises(ConfigurationError, match=r"a KeyedProcessFunction, not a class: make a Count\(\)"):
+    with pytest.raises(ConfigurationError, match=r"a KeyedProcessFunction, not a class\. Make a Count\(\)"):
         for_keyed_process_function(Count, first)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="this harness takes a ProcessFunction, not <"):
         for_process_function(Count())  # type: ignore[arg-type]
@@ -456,7 +456,7 @@ def test_a_harness_takes_a_function_that_makes_its_operator() -> None:
     [
         (
             lambda given: given.keyed_state_backend,
-            "the operator needs keyed state: take a harness whose name",
+            "the operator needs keyed state. Take a harness whose name",
         ),
         (lambda given: given.key_selector, "the operator needs 1 key selectors, the harness was given 0"),
     ],
@@ -469,7 +469,7 @@ def test_an_operator_with_keys_needs_a_keyed_harness(
 
 
 def test_a_subtask_is_one_of_its_operators() -> None:
-    with pytest.raises(ConfigurationError, match="of 2 subtasks there is none with the index 2"):
+    with pytest.raises(ConfigurationError, match="the subtask index 2 is out of range for the parallelism 2"):
         for_process_function(Body(), task=TaskInfo("body", parallelism=2, index=2))
 
 

@@ -220,7 +220,7 @@ class PendingFileSerializer(Serializer):
     Parameters
     ----------
     folder : str
-        Of the sink; files elsewhere are refused.
+        Folder of the sink; files elsewhere are refused.
     """
 
     name: ClassVar[str] = "pending file"
@@ -234,7 +234,7 @@ class PendingFileSerializer(Serializer):
     def deserialize(self, data: bytes) -> PendingFile:
         path = PurePath(data.decode(errors="replace"))
         if path.is_absolute() or ".." in path.parts or not path.name or "\0" in str(path):
-            raise DataError(f"{data!r:.80} is no file of a sink in {self._folder}")
+            raise DataError(f"{data!r:.80} is not a file of a sink in {self._folder}")
         return PendingFile.of(Path(self._folder, path))
 
 
@@ -396,7 +396,7 @@ class FileSink(Sink):
         return FileSinkBuilder(FileSink(_folder(base_path), writer_factory, policy=policy))
 
     def get_transformer(self) -> None:
-        """Return None: elements are written as they come, since files are not compacted."""
+        """Return None, since files are not compacted: elements are written as they come."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return FileWriter(

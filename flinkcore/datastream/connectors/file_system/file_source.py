@@ -1,4 +1,4 @@
-"""How elements are read from files."""
+"""Sources that read elements from files."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class FileSource(Source):
         Raises
         ------
         ConfigurationError
-            If it is no format, or there is no path.
+            If it is not a format, or there is no path.
         """
         return FileSourceBuilder(stream_format, paths)
 
