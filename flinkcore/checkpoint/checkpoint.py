@@ -75,10 +75,10 @@ class Checkpoint:
                 )
             if not names:
                 raise CheckpointError(
-                    f"{storage.path} is no checkpoint: it does not exist, or is empty", file=storage.path
+                    f"{storage.path} is not a checkpoint: it does not exist, or is empty", file=storage.path
                 )
             raise CheckpointError(
-                f"{storage.path} is no checkpoint: there is no manifest-000001.json, or the like, in it",
+                f"{storage.path} is not a checkpoint: there is no manifest-000001.json, or the like, in it",
                 file=storage.path,
             )
         where = f"{storage.path}/{newest[1]}"

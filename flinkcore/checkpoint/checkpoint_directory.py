@@ -138,7 +138,7 @@ class CheckpointDirectory:
                 raise FileNotFoundError(f"{self.path}/{name}")
             if info.type != fs.FileType.File:
                 raise CheckpointError(
-                    f"{self.path}/{name} is damaged: it is no regular file", file=f"{self.path}/{name}"
+                    f"{self.path}/{name} is damaged: it is not a regular file", file=f"{self.path}/{name}"
                 )
             if info.size > most_bytes:
                 raise CheckpointError(

@@ -179,7 +179,7 @@ class _Conversion:
         )
         return DataError(
             f"the column {self._name!r} ({self._type}) holds{within} {'a value' if number is None else number} that no "
-            f"value in Python stands for ({why}): filter such rows out, leave the column out by select(...), {or_else}"
+            f"value in Python stands for ({why}). Filter such rows out, leave the column out by select(...), {or_else}"
             "; operators over columns take it as it is",
             column=self._name,
         )

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from flinkcore.errors import UnsupportedOperationError
@@ -49,7 +49,8 @@ def missing_features() -> MissingFeatures:
     """Return what is missing, which is read at the first call."""
     import json
 
-    content = json.loads(Path(__file__).with_name("missing_features.json").read_bytes())
+    with open(os.path.join(os.path.dirname(__file__), "missing_features.json"), encoding="utf-8") as file:
+        content = json.load(file)
     return MissingFeatures(
         _by_place(content["names"]),
         _by_place(content["former names"]),

@@ -63,7 +63,7 @@ class ColumnTimerService(BatchTimerService):
         row = self._cuts.first_foreign(ids)
         if row >= 0:
             raise DataError(
-                f"row {row}: the key id {ids[row]} is none of the batch at hand; timers belong to the keys in it",
+                f"row {row}: the key id {ids[row]} is not in the current batch. Register timers of its keys alone",
                 row=row,
             )
         return ids

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flinkcore._internal.io.locations import absolute_location, is_local
@@ -159,7 +158,8 @@ class _Tables:
 def _tables() -> _Tables:
     import json
 
-    content = json.loads(Path(__file__).with_name("flink_settings.json").read_bytes())
+    with open(os.path.join(os.path.dirname(__file__), "flink_settings.json"), encoding="utf-8") as file:
+        content = json.load(file)
     settings: dict[str, Setting[Any]] = {}
     any_key: dict[str, Setting[Any]] = {}
     constants: dict[str, Setting[Any]] = {}

@@ -60,12 +60,12 @@ def python_file(file_path: str | PathLike[str]) -> Path:
     path = _existing(file_path, "Python file")
     if not path.is_dir() and path.suffix not in (".py", *MODULE_ARCHIVES):
         raise SourceError(
-            f"{path} brings no Python modules: take a .py file, a folder, or an archive ({', '.join(MODULE_ARCHIVES)})",
+            f"{path} brings no Python modules. Take a .py file, a folder, or an archive ({', '.join(MODULE_ARCHIVES)})",
             file=str(path),
         )
     if path.is_file() and path.suffix in MODULE_ARCHIVES and not is_zipfile(path):
         raise SourceError(
-            f"{path} is no zip archive, or is damaged: build it, or copy it, once more", file=str(path)
+            f"{path} is not a zip archive, or is damaged. Build it, or copy it, once more", file=str(path)
         )
     return path
 
@@ -83,14 +83,14 @@ def python_archive(archive_path: str | PathLike[str], target_dir: str | None) ->
     path = _existing(archive_path, "archive")
     if not path.name.endswith((*ZIP_ARCHIVES, *TAR_ARCHIVES)):
         raise SourceError(
-            f"{path} is not named as an archive: pack a zip file ({', '.join(ZIP_ARCHIVES)}) or a tar file "
+            f"{path} is not named as an archive. Pack a zip file ({', '.join(ZIP_ARCHIVES)}) or a tar file "
             f"({', '.join(TAR_ARCHIVES)})",
             file=str(path),
         )
     is_archive = is_zipfile if path.name.endswith(ZIP_ARCHIVES) else tarfile.is_tarfile
     if path.is_dir() or not is_archive(path):
         raise SourceError(
-            f"{path} is no archive, or is damaged: pack it, or copy it, once more", file=str(path)
+            f"{path} is not an archive, or is damaged. Pack it, or copy it, once more", file=str(path)
         )
     target = path.name if target_dir is None else target_dir
     if not isinstance(target, str) or not _is_within(target):

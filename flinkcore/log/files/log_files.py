@@ -82,7 +82,7 @@ class LogFile:
                 file=self.name,
             )
         raise SourceError(
-            f"{self.name} has been written anew during the replay ({_version(self)} before, {_version(now)} now): run "
+            f"{self.name} was overwritten during the replay ({_version(self)} before, {_version(now)} now). Run "
             "the replay again when nothing writes to the log",
             file=self.name,
         )

@@ -18,7 +18,7 @@ from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.spark.shipping.archives import stored, zipped
 from flinkcore.spark.shipping.worker_environment import build_of, digest_of, interpreter_abi, is_module_line
 
-SUFFIXES = (".py", ".so", ".pyd", ".pyi", ".pxd", ".typed", ".parquet", ".csv", ".md", ".ipynb")
+SUFFIXES = (".py", ".so", ".pyd", ".pyi", ".pxd", ".typed", ".parquet", ".csv", ".md", ".ipynb", ".json")
 """Endings of the files that belong to a wheel."""
 
 
@@ -55,7 +55,7 @@ class Wheel:
         parts = found.name.removesuffix(".whl").split("-")
         if not found.name.endswith(".whl") or len(parts) < 5 or parts[0] != "flinkcore":
             raise SourceError(
-                f"{found} is no wheel of flinkcore: its name would be like "
+                f"{found} is not a wheel of flinkcore: its name would be like "
                 f"flinkcore-{flinkcore.__version__}-cp311-cp311-manylinux_2_28_x86_64.whl",
                 file=str(found),
             )

@@ -25,7 +25,7 @@ from equipment.process_limits import peak_memory_bytes
 from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
 from flinkcore.cli import main
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
-from flinkcore.errors import CheckpointError, SchemaError
+from flinkcore.errors import CheckpointError, SchemaError, SourceError
 from flinkcore.operators.state import DistributionMode, OperatorStateSnapshot
 
 Content = dict[str, Any]
@@ -468,7 +468,7 @@ def test_a_footer_that_tells_otherwise_counts_nothing(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_listed_is_named() -> None:
-    with pytest.raises(CheckpointError, match="nowhere://x cannot be read"):
+    with pytest.raises(SourceError, match="nowhere://x cannot be reached"):
         Checkpoint.open("nowhere://x")
 
 

@@ -64,7 +64,7 @@ def test_figures_and_splits_are_written_and_shown(tmp_path: Path, capsys: pytest
     head, first = text.splitlines()[-23:-21]
     assert head.split("  ")[0] == "split"
     assert "holds the watermark" in head
-    assert re.search(r"PSG +2 +0 +0 % +0 ms +1 day +44 % +11 h 29 min +1 day 15 h", first)
+    assert re.search(r"PSG +2 +0 +0 % +0 ms +22 h 31 min +41 % +11 h 29 min +1 day 15 h", first)
     assert f"figures: {output}" in text
     assert pq.read_table(f"{output}/frontier.parquet")["bound_ms"].to_pylist() == [0, 3_600_000, 7_200_000]
     assert pq.read_table(f"{output}/splits.parquet").num_rows == 223

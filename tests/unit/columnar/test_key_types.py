@@ -53,7 +53,7 @@ REFUSED = [
     (pa.decimal256(50, 2), r"field\('k'\).cast\('string'\)"),
     (
         pa.null(),
-        r"'k' has no type: it holds only nulls .* in a table by a cast, in CSV and JSON with format_options=",
+        r"'k' has no type: it holds only nulls .* in a table by a cast, in files with schema=",
     ),
     (pa.month_day_nano_interval(), "give the log a column of text or numbers"),
     (pa.map_(pa.int64(), pa.int64()), "give the log a column of text or numbers"),

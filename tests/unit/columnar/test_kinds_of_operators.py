@@ -20,7 +20,7 @@ from flinkcore.columnar.stages import opened_stage
 from flinkcore.columnar.stages.stage import Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.datastream import LogStream, StreamExecutionEnvironment
 from flinkcore.datastream.graph.transformations import (
     FunctionTransformation,
     OneInputTransformation,
@@ -127,7 +127,7 @@ class NumberingStage(Stage[Events]):
 
 
 @pytest.fixture
-def numbered(monkeypatch: pytest.MonkeyPatch) -> DataStream:
+def numbered(monkeypatch: pytest.MonkeyPatch) -> LogStream:
     """The rows of a log, numbered by an operator that only the two tables know."""
     monkeypatch.setattr(kinds, "KINDS", {**kinds.KINDS, NumberTransformation: Numbering})
     monkeypatch.setattr(opened_stage, "STAGES", {**opened_stage.STAGES, Numbering: NumberingStage})
@@ -140,7 +140,7 @@ def numbered(monkeypatch: pytest.MonkeyPatch) -> DataStream:
     return log._then(NumberTransformation(log._input()))
 
 
-def test_a_kind_of_operator_that_two_tables_name_runs(numbered: DataStream) -> None:
+def test_a_kind_of_operator_that_two_tables_name_runs(numbered: LogStream) -> None:
     result = numbered.filter(pc.field("number") > 1).execute()
     rows = sorted(
         result.to_arrow().select(["user", "value", "number"]).to_pylist(), key=lambda row: row["value"]
@@ -149,28 +149,28 @@ def test_a_kind_of_operator_that_two_tables_name_runs(numbered: DataStream) -> N
     assert result.to_arrow().column_names == ["user", "value", "number"]
 
 
-def test_a_report_counts_the_rows_of_a_new_kind_of_operator(numbered: DataStream) -> None:
+def test_a_report_counts_the_rows_of_a_new_kind_of_operator(numbered: LogStream) -> None:
     result = numbered.execute()
     result.to_arrow()
     assert (result.report.events_read, result.report.processed, result.report.results) == (6, 6, 6)
     assert "6 processed" in str(result.report)
 
 
-def test_a_new_kind_of_operator_is_explained(numbered: DataStream) -> None:
+def test_a_new_kind_of_operator_is_explained(numbered: LogStream) -> None:
     assert "number the rows of each key" in numbered.explain()
 
 
 def test_a_checkpoint_of_a_new_kind_of_operator_is_not_for_another_kind(
-    numbered: DataStream, tmp_path: Path
+    numbered: LogStream, tmp_path: Path
 ) -> None:
     assert numbered.execute(stop_with_checkpoint=tmp_path).to_arrow().num_rows == 6
     assert numbered.execute(restore_from=tmp_path).to_arrow().num_rows == 6
     (keyed,) = numbered._transformation.inputs()
-    forwarded = DataStream(numbered.get_execution_environment(), keyed)
+    forwarded = LogStream(numbered.get_execution_environment(), keyed)
     with pytest.raises(ConfigurationError, match="operator: numbering then, none now"):
         forwarded.execute(restore_from=tmp_path)
 
 
-def test_why_refuses_a_kind_of_operator_that_it_cannot_run(numbered: DataStream) -> None:
+def test_why_refuses_a_kind_of_operator_that_it_cannot_run(numbered: LogStream) -> None:
     with pytest.raises(ConfigurationError, match="numbering takes the rows of many keys at once: why"):
         numbered.why("a")

@@ -380,7 +380,7 @@ def test_side_outputs_show_all_columns(env: StreamExecutionEnvironment) -> None:
     assert made.logs[0].data_columns() == TABLE.schema.names
     assert made.side_outputs() == (REJECTED, LATE)
     assert made.side_output_schema(LATE).names == [*TABLE.schema.names, "double"]
-    assert made.side_output_schema(REJECTED).names == [*TABLE.schema.names, "double", "reason"]
+    assert made.side_output_schema(REJECTED).names == [*TABLE.schema.names, "double", "reason", "record"]
     with pytest.raises(ConfigurationError, match="no side output is named 'x'; this job has: rejected, late"):
         made.side_output_schema(OutputTag("x"))
     with pytest.raises(ConfigurationError, match="named by an OutputTag, not 'late'"):
@@ -504,7 +504,7 @@ def test_a_parallelism_above_the_maximum_that_is_set_is_refused(
     plan(stream)
     env.set_parallelism(8).set_max_parallelism(4)
     with pytest.raises(
-        ConfigurationError, match="the parallelism 8 is higher than the maximum parallelism 4: lower"
+        ConfigurationError, match="the parallelism 8 is higher than the maximum parallelism 4. Lower"
     ):
         plan(stream)
     env.set_max_parallelism(8)

@@ -595,7 +595,7 @@ class Unkeyed(ProcessFunction):
             lambda s: s.process(
                 Give(numbers), pa.schema({"a": pa.list_(pa.dictionary(pa.uint16(), pa.string()))})
             ),
-            r"the column 'a' .* declare indices of 32 bits, as in pyarrow.dictionary\(pyarrow.int32\(\), ",
+            r"the column 'a' .* Declare indices of 32 bits, as in pyarrow.dictionary\(pyarrow.int32\(\), ",
         ),
         (
             lambda s: s.process(Give(numbers), NUMBERS, side_outputs=[OutputTag("s")]),

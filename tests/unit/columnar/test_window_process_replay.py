@@ -303,7 +303,7 @@ class NoWindowFunction(ProcessAllWindowFunction[Any, Any, Any]):
     [
         (lambda w: w.process(Values()).to_arrow(), "the job runs element by element"),
         (lambda w: w.aggregate(Count()).to_arrow(), "the job runs element by element"),
-        (lambda w: w.process(Values(), {"user": "string"}), "output_type is a TypeInformation"),
+        (lambda w: w.process(Values(), {"user": "string"}), "takes an output_type that is a pyarrow.Schema"),
         (
             lambda w: w.process(Count(), WINDOW_OF_VALUES),
             "is a ProcessWindowFunction or a WindowFunction, not",

@@ -677,10 +677,12 @@ def test_a_time_in_nanoseconds_opens_the_windows_of_its_day(
         assert starts.cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist() == [day * 1000]
 
 
-def test_files_of_a_log_have_the_same_columns(tmp_path: Path) -> None:
+def test_columns_of_the_files_of_a_log_have_types_for_the_values_of_all(tmp_path: Path) -> None:
     (tmp_path / "a.avro").write_bytes(container([{"a": 1}], record("r", a="int")))
-    (tmp_path / "b.avro").write_bytes(container([{"a": 1}], record("r", a="long")))
-    with pytest.raises(SchemaError, match=r"'a' is int32 in .*a\.avro but int64 in .*b\.avro"):
+    (tmp_path / "b.avro").write_bytes(container([{"a": 2**40}], record("r", a="long")))
+    assert pa.Table.from_batches(log_of(tmp_path)) == pa.table({"a": [1, 2**40]})
+    (tmp_path / "b.avro").write_bytes(container([{"a": "x"}], record("r", a="string")))
+    with pytest.raises(SchemaError, match=r"'a' is int32 in .*a\.avro but string in .*b\.avro"):
         log_of(tmp_path)
 
 

@@ -39,6 +39,7 @@ class RecordingExecutor:
 
     name = "recording"
     makes_dataframes = False
+    stores = None
 
     def __init__(self) -> None:
         self.graphs: list[StreamGraph] = []

@@ -331,7 +331,7 @@ def test_a_header_of_csv_is_checked_only_if_that_is_asked_for(
 @pytest.mark.parametrize(
     ("line", "message", "place"),
     [
-        ("bob,4.5,1", "row 2: column 'age': '4.5' is no whole number", {"row": 1, "column": "age"}),
+        ("bob,4.5,1", "row 2: column 'age': '4.5' is not a whole number", {"row": 1, "column": "age"}),
         (
             "bob,2147483648,1",
             "row 2: column 'age': 2147483648 is beyond 32 bits",

@@ -97,7 +97,7 @@ def test_a_timer_without_a_key_is_refused(operator: Operator) -> None:
         service.delete_event_time_timer,
         service.delete_processing_time_timer,
     ):
-        with pytest.raises(LifecycleError, match=r"the timer at 5 has no key: .* keyed stream"):
+        with pytest.raises(LifecycleError, match=r"the timer at 5 has no key\. Register .* keyed stream"):
             act(None, 5)
     assert operator.manager.num_event_time_timers() == operator.manager.num_processing_time_timers() == 0
 

@@ -196,7 +196,7 @@ def test_a_window_function_that_raises_or_gives_no_iterable_is_named(around: Sur
     other = Surroundings()
     operator = other.windows(windows_of(TEN, window_function=Given(lambda context, elements: 5)))
     operator.process_element(record("a", 1, 1))
-    with pytest.raises(UserCodeError, match=r"Given.process gave 5 at the window .* yield elements"):
+    with pytest.raises(UserCodeError, match=r"Given.process gave 5 at the window .* Yield elements"):
         operator.process_watermark(Watermark(9))
 
 
