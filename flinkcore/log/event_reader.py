@@ -49,8 +49,8 @@ _RUN_POSITIONS: Final = 1 << 56
 RECORD_TYPE: Final = pa.struct(
     {"file": pa.string(), "row": pa.int64(), "line": pa.int64(), "text": pa.string()}
 )
-"""Where a rejected row lies: its file, and its number there from 0, if it is known. Of a record of text that cannot be
-read also the number of its line from 1, and the text."""
+"""Place of a rejected row: its file, and its number there from 0, if it is known; null if it is not of a file. Of a
+record of text that cannot be read also the number of its line from 1, and the text."""
 
 _UNREADABLE: Final = "unreadable record"
 
@@ -100,8 +100,10 @@ class _Place(NamedTuple):
     def records(
         self, rows: npt.NDArray[np.integer[Any]], line: pa.Array | None = None, text: pa.Array | None = None
     ) -> pa.StructArray:
-        """Return `RECORD_TYPE` of some rows."""
-        n_rows, first = len(rows), self.chunk.first_row
+        """Return `RECORD_TYPE` of some rows; null if they are not of a file."""
+        n_rows, first = len(rows), self.chunk.first_record
+        if self.chunk.path is None:
+            return pa.nulls(n_rows, RECORD_TYPE)
         numbers = (
             pa.nulls(n_rows, pa.int64())
             if first is None
@@ -109,7 +111,7 @@ class _Place(NamedTuple):
         )
         return pa.StructArray.from_arrays(
             [
-                pa.repeat(pa.scalar(self.chunk.file_name), n_rows),
+                pa.repeat(pa.scalar(self.chunk.path), n_rows),
                 numbers,
                 pa.nulls(n_rows, pa.int64()) if line is None else line,
                 pa.nulls(n_rows, pa.string()) if text is None else text,

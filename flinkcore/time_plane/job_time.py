@@ -21,8 +21,8 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.time_plane.stream_watermarks import (
     LogStreams,
-    Stream,
     StreamStart,
+    StreamWatermarks,
     combined_by_operator,
     merged_by_valve,
 )
@@ -187,8 +187,8 @@ class JobTime:
         return self._cuts[0].later_operators_ms[number - 1]
 
     @cached_property
-    def _inputs_and_outputs(self) -> tuple[list[list[Stream]], list[Stream]]:
-        all_inputs, outputs = list[list[Stream]](), list[Stream]()
+    def _inputs_and_outputs(self) -> tuple[list[list[StreamWatermarks]], list[StreamWatermarks]]:
+        all_inputs, outputs = list[list[StreamWatermarks]](), list[StreamWatermarks]()
         for number, streams in enumerate(self._streams.operators):
             channels = [
                 [
@@ -206,12 +206,12 @@ class JobTime:
         return all_inputs, outputs
 
     @property
-    def _inputs(self) -> list[list[Stream]]:
+    def _inputs(self) -> list[list[StreamWatermarks]]:
         """Return what comes to the inputs of each operator; all together, if it unites them."""
         return self._inputs_and_outputs[0]
 
     @property
-    def _outputs(self) -> list[Stream]:
+    def _outputs(self) -> list[StreamWatermarks]:
         """Return what each operator meets, and passes on when it has done what that is the cause of."""
         return self._inputs_and_outputs[1]
 

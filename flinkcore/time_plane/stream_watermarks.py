@@ -37,7 +37,7 @@ class StreamStart:
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class StreamWatermarks:
     """Watermarks and statuses of a stream, in order.
 
     Parameters
@@ -88,14 +88,14 @@ class LogStreams:
     clock_ms, split, position : numpy.ndarray of int64, shape (n,)
         The places of all watermarks and statuses, as those of the steps of a timeline, with splits numbered over all
         logs. Those of several logs at one tick come in the order of the logs.
-    streams : list of Stream
+    streams : list of StreamWatermarks
         Streams of each log.
     """
 
     clock_ms: Int64s
     split: Int64s
     position: Int64s
-    streams: list[Stream]
+    streams: list[StreamWatermarks]
 
     @classmethod
     def of(
@@ -124,7 +124,9 @@ class LogStreams:
         order = np.lexsort((log, position, split, clock))  # stable: at one place a log's keep their order
         log, kind, watermark = log[order], kind[order], watermark[order]
         streams = [
-            Stream(np.flatnonzero(log == number), kind[log == number], watermark[log == number], start)
+            StreamWatermarks(
+                np.flatnonzero(log == number), kind[log == number], watermark[log == number], start
+            )
             for number, start in enumerate(starts)
         ]
         return cls(clock[order], split[order], position[order], streams)
@@ -150,7 +152,9 @@ def _emitted(
     return clock[order], split[order], position[order], kind[order], watermark[order]
 
 
-def merged_by_valve(channels: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP) -> Stream:
+def merged_by_valve(
+    channels: Sequence[StreamWatermarks], restored_ms: int = MIN_TIMESTAMP
+) -> StreamWatermarks:
     """Return what a union of streams has: each is a channel of one valve.
 
     Parameters
@@ -172,10 +176,12 @@ def merged_by_valve(channels: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP
     if merged.start is not None:
         valve.restore(np.array(started_ms, np.int64), np.array(idle, np.uint8), restored_ms)
     at, kinds, watermarks = valve.input_batch(channel, merged.kind, merged.watermark_ms)
-    return Stream(merged.cause[at], kinds, watermarks, merged.start)
+    return StreamWatermarks(merged.cause[at], kinds, watermarks, merged.start)
 
 
-def combined_by_operator(inputs: Sequence[Stream], restored_ms: int = MIN_TIMESTAMP) -> Stream:
+def combined_by_operator(
+    inputs: Sequence[StreamWatermarks], restored_ms: int = MIN_TIMESTAMP
+) -> StreamWatermarks:
     """Return what an operator with several inputs has, and passes on: the least watermark of those that are not idle.
 
     Parameters
@@ -212,12 +218,12 @@ def combined_by_operator(inputs: Sequence[Stream], restored_ms: int = MIN_TIMEST
             kinds.append(kind)
             watermarks.append(0)
     cause = merged.cause[np.array(at, np.int64)]
-    return Stream(cause, np.array(kinds, np.int8), np.array(watermarks, np.int64), merged.start)
+    return StreamWatermarks(cause, np.array(kinds, np.int8), np.array(watermarks, np.int64), merged.start)
 
 
 def _merged(
-    streams: Sequence[Stream], restored_ms: int
-) -> tuple[Stream, npt.NDArray[np.int32], tuple[list[int], list[bool]]]:
+    streams: Sequence[StreamWatermarks], restored_ms: int
+) -> tuple[StreamWatermarks, npt.NDArray[np.int32], tuple[list[int], list[bool]]]:
     """Return what all streams emit, sorted by cause and then by stream; the stream of each; and their starts."""
     number = np.repeat(np.arange(len(streams), dtype=np.int32), [len(stream.cause) for stream in streams])
     cause = np.concatenate([stream.cause for stream in streams])
@@ -228,4 +234,4 @@ def _merged(
     idle = [each.is_idle for each in starts]
     start = StreamStart(restored_ms, all(idle)) if starts else None
     started = [each.watermark_ms for each in starts], idle
-    return Stream(cause[order], kind, watermark, start), number[order], started
+    return StreamWatermarks(cause[order], kind, watermark, start), number[order], started

@@ -178,7 +178,7 @@ class ChunkReader:
         if isinstance(policy, OutputTag):
             refused = read.events.batch.take(pa.array(null_rows))
             reasons = pa.repeat(pa.scalar(reason), len(null_rows))
-            file = pa.scalar({"file": chunk.file_name}, RECORD_TYPE)
+            file = pa.scalar(None if chunk.path is None else {"file": chunk.path}, RECORD_TYPE)
             columns = [*refused.columns, reasons, pa.repeat(file, len(null_rows))]
             names = [*refused.schema.names, REASON, RECORD]
             self._add_rejected(read, pa.RecordBatch.from_arrays(columns, names))

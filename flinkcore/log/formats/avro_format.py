@@ -27,6 +27,7 @@ class AvroFormat:
     name = "avro"
     is_columnar = False
     has_columns = True
+    counts_rows = True
     has_schema = True
     _advice = "The file is truncated, damaged or not Avro: write it again, or take it out of the log"
 

@@ -38,6 +38,7 @@ class ParquetFormat:
     name = "parquet"
     is_columnar = True
     has_columns = True
+    counts_rows = True
     has_schema = True
     _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
 
@@ -358,6 +359,7 @@ class ArrowFormat:
     name = "arrow"
     is_columnar = True
     has_columns = True
+    counts_rows = False
     has_schema = True
     _advice = (
         "The file is truncated, damaged or not an Arrow IPC file, stream or Feather V2 file: write it again, "

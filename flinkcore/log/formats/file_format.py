@@ -144,12 +144,14 @@ class FileFormat(Protocol):
 
     ``is_columnar``: whether some columns are read without decoding the others.
     ``has_columns``: whether the rows of a file have the same columns; else each may lack some, which are null.
+    ``counts_rows``: whether the number of rows before a piece is known without reading them.
     ``has_schema``: whether each file says which columns it has; else types are inferred from values.
     """
 
     name: str
     is_columnar: bool
     has_columns: bool
+    counts_rows: bool
     has_schema: bool
 
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:

@@ -82,6 +82,7 @@ class CsvFormat:
     name = "csv"
     is_columnar = False
     has_columns = True
+    counts_rows = True
     has_schema = False
     _advice = (
         "The file is truncated, damaged or not CSV with a header row: repair it or take it out of the log"
@@ -346,6 +347,7 @@ class JsonFormat:
     name = "json"
     is_columnar = False
     has_columns = False
+    counts_rows = True
     has_schema = False
     _advice = (
         "The file is truncated, damaged or not JSON lines (one object per line): repair it or take it out of "

@@ -262,6 +262,10 @@ class RankedChunk(Chunk):
         return self.chunk.constant(column)
 
     @property
+    def first_record(self) -> int | None:
+        return self.chunk.first_record
+
+    @property
     def path(self) -> str | None:
         return self.chunk.path
 

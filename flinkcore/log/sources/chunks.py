@@ -196,6 +196,11 @@ class Chunk(ABC):
             return f"row {row} (from 0) of {self.label}"
         return f"row {self.first_row + row} (from 0) of {self.file_name}"
 
+    @property
+    def first_record(self) -> int | None:
+        """Number in the file of its first row, or None if cutting the file otherwise would make it unknown."""
+        return None
+
     def place(self, row: int) -> dict[str, Any]:
         """Return the attributes of an error about a row, given by its number in the chunk."""
         return {"file": self.path, "row": None if self.first_row is None else self.first_row + row}
@@ -350,6 +355,10 @@ class FileChunk(Chunk):
                 integer = value is not None and pa.types.is_int64(self.log_schema.read.field(name).type)
                 return True, int(value) if integer and value is not None else value
         return False, None
+
+    @property
+    def first_record(self) -> int | None:
+        return self.first_row if self.format.counts_rows else None
 
     @property
     def path(self) -> str:

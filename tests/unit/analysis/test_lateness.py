@@ -72,11 +72,11 @@ def test_events_of_splits_are_told_at_bounds_that_were_counted() -> None:
     ]
     assert late == [[1], [1], [0], [0]]
     with pytest.raises(
-        ConfigurationError, match="events of splits were not counted at a bound of 5 s, but at 1 s. Take"
+        ConfigurationError, match=r"events of splits were not counted at a bound of 5 s, but at 1 s\. Take"
     ):
         frontier.by_split(MS(5_000))
     with pytest.raises(
-        ConfigurationError, match="not counted at a bound of 500 ms, but at 0 ms and 1 s. Take"
+        ConfigurationError, match=r"not counted at a bound of 500 ms, but at 0 ms and 1 s\. Take"
     ):
         frontier.by_split(MS(500))
     with pytest.raises(ConfigurationError, match="figures are exact up to a bound of"):

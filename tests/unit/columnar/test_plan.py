@@ -504,7 +504,7 @@ def test_a_parallelism_above_the_maximum_that_is_set_is_refused(
     plan(stream)
     env.set_parallelism(8).set_max_parallelism(4)
     with pytest.raises(
-        ConfigurationError, match="the parallelism 8 is higher than the maximum parallelism 4. Lower"
+        ConfigurationError, match=r"the parallelism 8 is higher than the maximum parallelism 4\. Lower"
     ):
         plan(stream)
     env.set_max_parallelism(8)
