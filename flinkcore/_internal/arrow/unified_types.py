@@ -57,7 +57,7 @@ def unified_type(known: pa.DataType, found: pa.DataType, is_text: IsText = no_te
     wider = _wider(known, found)
     if wider is None and is_text(known) and is_text(found):
         return pa.string()
-    return wider or known
+    return known if wider is None else wider  # a struct without fields is false
 
 
 def unified_schema(known: pa.Schema, found: pa.Schema, is_text: IsText = no_text) -> pa.Schema:

@@ -89,7 +89,7 @@ def test_zones_of_values_are_those_of_the_standard_library() -> None:
 def test_a_time_that_python_cannot_hold_is_refused_by_name(kind: pa.DataType, number: int, why: str) -> None:
     column = pa.array([0, None, number], pa.int64()).view(kind)
     shown = re.escape(f"the column 'at' ({kind}) holds {number} ")
-    message = rf"{shown}.*{why}.*filter such rows out.*cast\('int64'\)"
+    message = rf"{shown}.*{why}.*Filter such rows out.*cast\('int64'\)"
     with pytest.raises(DataError, match=message):
         column_values(column, "at")
     with pytest.raises(DataError, match=r"the column 'at' .* holds"):

@@ -405,4 +405,5 @@ def test_types_are_united_by_the_names_of_their_fields():
         }
     )
     assert unified_type(pa.list_(pa.null()), pa.list_(pa.int64())) == pa.list_(pa.int64())
+    assert unified_type(pa.null(), pa.struct([])) == pa.struct([])
     assert unified_type(pa.int64(), pa.string()) == pa.int64()  # which contradict each other
