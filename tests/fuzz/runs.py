@@ -23,7 +23,7 @@ from equipment.memory_disk import MEMORY
 from equipment.merged_events import merging_lots_of
 from equipment.small_batches import read_in_batches_of
 from equipment.unordered_rows import UnorderedRows
-from fuzz.jobs import EMITTED_AT, Job
+from fuzz.drawn_jobs import EMITTED_AT, Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
 from fuzz.logs import SPLIT_POOLS, Log, exact
 from fuzz.watermark_strategies import Strategy

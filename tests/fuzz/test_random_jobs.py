@@ -1,7 +1,7 @@
 """Random jobs over random logs give the same rows, in the same order per key, however they are run.
 
 An example is a `Scenario`: one or two logs (`fuzz.logs`), a watermark strategy for each
-(`fuzz.watermark_strategies`), a job (`fuzz.jobs`), and some ways to run it (`fuzz.runs`).
+(`fuzz.watermark_strategies`), a job (`fuzz.drawn_jobs`), and some ways to run it (`fuzz.runs`).
 
 - **Logs**: one to three key columns of every type that can be a key, in the layouts of Arrow; values null, NaN, at
   the ends of their range; up to three splits of any type, some idle, empty or of one row; arrivals with ties, and
@@ -44,7 +44,7 @@ pytest.importorskip("pyspark")
 from equipment.spark_sessions import spark_session
 from fuzz import runs
 from fuzz.budget import Fuzz
-from fuzz.jobs import Job, Keys, jobs, mergeable, several
+from fuzz.drawn_jobs import Job, Keys, jobs, mergeable, several
 from fuzz.logs import key_columns, logs, used_keys
 from fuzz.runs import Outcome, Scenario, Way, outcome_of, ways, ways_that_merge
 from fuzz.watermark_strategies import strategies
