@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -22,6 +23,8 @@ RESIDENT_BYTES = 256 << 20
 """That a trial may add to the memory in use."""
 SECONDS = 30.0
 """Of a processor's time that a trial may take."""
+
+_TESTS = str(Path(__file__).parents[1])
 
 
 class Trials:
@@ -77,7 +80,8 @@ class Trials:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            # Tests before this one may have left folders of programs on the path: its own modules come first.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([_TESTS, *filter(None, sys.path)])},
         )
         assert self._program.stdout is not None
         if self._program.stdout.readline() != b"ready\n":

@@ -33,11 +33,11 @@ def firsts(events):
 
 @pytest.fixture
 def log(tmp_path: Path) -> list[str]:
-    (tmp_path / "jobs.py").write_text(PROGRAM)
+    (tmp_path / "raced.py").write_text(PROGRAM)
     rows = {"ts": [0, 5, 9], "arrival": [10, 10, 20], "key": ["k"] * 3, "value": [1, 2, 3]}
     pq.write_table(pa.table(rows), tmp_path / "log.parquet")
     return [
-        str(tmp_path / "jobs.py"),
+        str(tmp_path / "raced.py"),
         str(tmp_path / "log.parquet"),
         "--timestamp",
         "ts",
@@ -87,7 +87,7 @@ def test_a_race_is_told_with_the_smallest_log(log: list[str], capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        ("jobs.py", "'jobs.py' is not a function; write PROGRAM:FUNCTION"),
+        ("raced.py", "'raced.py' is not a function; write PROGRAM:FUNCTION"),
         ("nowhere.py:counts", "there is no program nowhere.py"),
         ("no.module:counts", "there is no module 'no.module'"),
     ],
