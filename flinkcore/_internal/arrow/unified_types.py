@@ -1,14 +1,8 @@
 """The type of a column of which files of one log have different ones: the narrowest that keeps every value."""
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import pyarrow as pa
 
 from flinkcore._internal.arrow.plain_columns import plain_type
-
-IsText: TypeAlias = Callable[[pa.DataType], bool]
-"""Whether values of a type are text in the files, from which the type was inferred."""
 
 _UNITS = ("s", "ms", "us", "ns")
 _INTEGERS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
@@ -18,12 +12,7 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _MOST_DIGITS = 76
 
 
-def no_text(arrow_type: pa.DataType) -> bool:
-    """Return False: the files say the types of their columns, and no value is text of another type."""
-    return False
-
-
-def unified_type(known: pa.DataType, found: pa.DataType, is_text: IsText = no_text) -> pa.DataType:
+def unified_type(known: pa.DataType, found: pa.DataType, is_text: bool = False) -> pa.DataType:
     """Return the plain type that holds the values of two plain types.
 
     Integers become wider; integers and floats become double, and unsigned 64-bit integers with signed ones uint64,
@@ -37,8 +26,8 @@ def unified_type(known: pa.DataType, found: pa.DataType, is_text: IsText = no_te
     found : pyarrow.DataType
         The type in a further file, or in another part of a file. Where the two contradict each other, the known one
         stays, which `fits` finds.
-    is_text : callable
-        Whether two types that contradict each other may be strings, asked of each.
+    is_text : bool
+        Whether the values of both are text, so that a string holds them if the types contradict each other.
     """
     types = pa.types
     if types.is_struct(known) and types.is_struct(found):
@@ -55,14 +44,14 @@ def unified_type(known: pa.DataType, found: pa.DataType, is_text: IsText = no_te
     if _is_list(known) and _is_list(found):
         return pa.list_(unified_type(plain_type(known.value_type), plain_type(found.value_type), is_text))
     wider = _wider(known, found)
-    if wider is None and is_text(known) and is_text(found):
+    if wider is None and is_text:
         return pa.string()
     return known if wider is None else wider  # a struct without fields is false
 
 
-def unified_schema(known: pa.Schema, found: pa.Schema, is_text: IsText = no_text) -> pa.Schema:
+def unified_schema(known: pa.Schema, found: pa.Schema) -> pa.Schema:
     """Return a schema with the columns of both, of their unified types."""
-    return pa.schema(list(unified_type(pa.struct(list(known)), pa.struct(list(found)), is_text)))
+    return pa.schema(list(unified_type(pa.struct(list(known)), pa.struct(list(found)))))
 
 
 def _is_list(arrow_type: pa.DataType) -> bool:

@@ -29,14 +29,12 @@ class AvroFormat:
     has_columns = True
     counts_rows = True
     has_schema = True
+    is_text = False
     _advice = "The file is truncated, damaged or not Avro: write it again, or take it out of the log"
 
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         with self._opened(file) as opened:
             return plain_schema(AvroTypes(opened.schema).arrow_schema())
-
-    def is_text(self, arrow_type: pa.DataType) -> bool:
-        return False
 
     def pieces(self, file: LogFile) -> list[int | None]:
         return [None]

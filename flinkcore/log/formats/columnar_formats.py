@@ -40,6 +40,7 @@ class ParquetFormat:
     has_columns = True
     counts_rows = True
     has_schema = True
+    is_text = False
     _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
 
     def __init__(self, int96_unit: str = "us") -> None:
@@ -53,9 +54,6 @@ class ParquetFormat:
             self._open(file) as opened,
         ):
             return plain_schema(_with_instants(opened))
-
-    def is_text(self, arrow_type: pa.DataType) -> bool:
-        return False
 
     def pieces(self, file: LogFile) -> list[int | None]:
         _, metadata = self.footer(file)
@@ -361,6 +359,7 @@ class ArrowFormat:
     has_columns = True
     counts_rows = False
     has_schema = True
+    is_text = False
     _advice = (
         "The file is truncated, damaged or not an Arrow IPC file, stream or Feather V2 file: write it again, "
         "or take it out of the log"
@@ -369,9 +368,6 @@ class ArrowFormat:
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         with source_faults(file.name, self._advice), self._open(file) as source:
             return plain_schema(self._reader(source).schema)
-
-    def is_text(self, arrow_type: pa.DataType) -> bool:
-        return False
 
     def pieces(self, file: LogFile) -> list[int | None]:
         with source_faults(file.name, self._advice), self._open(file) as source:

@@ -146,6 +146,7 @@ class FileFormat(Protocol):
     ``has_columns``: whether the rows of a file have the same columns; else each may lack some, which are null.
     ``counts_rows``: whether the number of rows before a piece is known without reading them.
     ``has_schema``: whether each file says which columns it has; else types are inferred from values.
+    ``is_text``: whether every value is text in the file, so that a string holds those of any type.
     """
 
     name: str
@@ -153,15 +154,13 @@ class FileFormat(Protocol):
     has_columns: bool
     counts_rows: bool
     has_schema: bool
+    is_text: bool
 
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         """Return the plain schema from the footer or the first block; None if the file is empty and has none.
 
         Types that are inferred `at_a_glance` are those of less of the file.
         """
-
-    def is_text(self, arrow_type: pa.DataType) -> bool:
-        """Return whether values of an inferred type are text in the file, so that a string holds them."""
 
     def pieces(self, file: LogFile) -> list[int | None]:
         """Return the rows of each piece (row group, record batch) that can be read alone, None where not

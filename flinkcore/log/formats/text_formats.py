@@ -84,6 +84,7 @@ class CsvFormat:
     has_columns = True
     counts_rows = True
     has_schema = False
+    is_text = True
     _advice = (
         "The file is truncated, damaged or not CSV with a header row: repair it or take it out of the log"
     )
@@ -156,9 +157,6 @@ class CsvFormat:
         return _with_inferred_types(
             plain_schema(rows.schema), self._given, rows, lambda types: read(types)(sound)
         )
-
-    def is_text(self, arrow_type: pa.DataType) -> bool:
-        return True
 
     def _first_block(
         self, file: LogFile, block_bytes: int, types: Mapping[str, pa.DataType]
@@ -349,6 +347,8 @@ class JsonFormat:
     has_columns = False
     counts_rows = True
     has_schema = False
+    # Numbers are not, and text that is a time in one file need not be one in another.
+    is_text = False
     _advice = (
         "The file is truncated, damaged or not JSON lines (one object per line): repair it or take it out of "
         "the log"
@@ -377,11 +377,8 @@ class JsonFormat:
             last = _last_lines(file, offset + len(block))
             if last and not last.isspace():
                 with suppress(pa.ArrowInvalid):  # an error where it is read
-                    schema = unified_schema(schema, self._inferred(last), self.is_text)
+                    schema = unified_schema(schema, self._inferred(last))
             return schema
-
-    def is_text(self, arrow_type: pa.DataType) -> bool:
-        return False  # numbers are not, and text that is a time in one file need not be one in another
 
     def _schema_of_sound_lines(self, block: bytes) -> pa.Schema:
         given = pa.schema(list(self._given.items()))
