@@ -615,10 +615,7 @@ def _mask(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_] | None:
-    mask: npt.NDArray[np.bool_] | None = None
-    if column.null_count:
-        mask = column.is_null().to_numpy(zero_copy_only=False)
-    return mask
+    return _mask(column.is_null()) if column.null_count else None
 
 
 def _outside(times_ms: npt.NDArray[np.int64], lowest: int, highest: int) -> npt.NDArray[np.bool_] | None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from flinkcore.errors import ArgumentTypeError, ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, SchemaError
 
 # pyarrow.Schema; the name is not imported, so that reading the API does not load pyarrow.
 Schema: TypeAlias = Any
@@ -20,6 +20,13 @@ def is_schema(value: object) -> bool:
 def repeated_names(names: Iterable[str]) -> list[str]:
     """Return the names that occur more than once, in their order."""
     return [name for name, count in Counter(names).items() if count > 1]
+
+
+def refuse_repeated(names: Iterable[str], where: str) -> None:
+    """Raise a SchemaError if a column occurs more than once in a file or table of this name."""
+    repeated = repeated_names(names)
+    if repeated:
+        raise SchemaError(f"column {repeated[0]!r} occurs more than once in {where}: rename one of them")
 
 
 def require_row_schema(value: Schema, setting: str) -> None:

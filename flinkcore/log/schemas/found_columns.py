@@ -6,9 +6,9 @@ from itertools import islice
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.schemas import repeated_names
+from flinkcore._internal.arrow.schemas import refuse_repeated
 from flinkcore._internal.arrow.unified_types import unified_type
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import ConfigurationError
 from flinkcore.log.formats.file_format import FileFormat
 from flinkcore.log.schemas.given_schema import GivenSchema
 
@@ -54,8 +54,7 @@ class FoundColumns:
         SchemaError
             If a column occurs twice. Types that contradict each other are an error where the column is read.
         """
-        if repeated := repeated_names(schema.names):
-            raise SchemaError(f"column {repeated[0]!r} occurs more than once in {name}: rename one of them")
+        refuse_repeated(schema.names, name)
         self._first_file = self._first_file or name
         for column in schema:
             self._add(column.name, column.type, name)

@@ -16,7 +16,7 @@ from flinkcore._internal.arrow.column_ops import Filter, expression_columns
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted, empty_table
 from flinkcore._internal.arrow.plain_columns import plain_schema
-from flinkcore._internal.arrow.schemas import repeated_names
+from flinkcore._internal.arrow.schemas import refuse_repeated
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores
 from flinkcore._native.arrow import CheckedStream, checked_batch
@@ -349,7 +349,7 @@ class TableSource:
             table.validate(full=not is_arrows_own)
         except pa.ArrowInvalid as failure:
             raise DataError(f"the Arrow data from {type(data).__name__} is broken: {failure}") from failure
-        _refuse_repeated(table.column_names, "the table")
+        refuse_repeated(table.column_names, "the table")
         pieces = max((column.num_chunks for column in table.columns), default=0)
         if pieces > 1 and table.num_rows < pieces * _LEAST_MEAN_ROWS:
             table = compacted(table)
@@ -423,12 +423,6 @@ def _conversion_faults(data: Any) -> Iterator[None]:
             f"the {type(data).__name__} has a column that Arrow does not take. {reason}. Give the column one type, "
             'such as by .astype({"column": "string"}), or leave it out'
         ) from failure
-
-
-def _refuse_repeated(names: Iterable[str], where: str) -> None:
-    repeated = repeated_names(names)
-    if repeated:
-        raise SchemaError(f"column {repeated[0]!r} occurs more than once in {where}: rename one of them")
 
 
 def _may_meet(conditions: Iterable[Expression], file: LogFile, schema: pa.Schema) -> bool:
