@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -210,12 +210,18 @@ class EventLog(LogSettings):
         """The size of its files, as far as it is known, or of the table in memory."""
         return self.source.size_bytes
 
-    def doubtful(self, columns: Iterable[str]) -> list[str]:
-        """Return those of the log's columns in which a record may turn out not to be an event, which rejects it."""
+    def doubtful(self, columns: Callable[[], Iterable[str]]) -> list[str]:
+        """Return those of the log's columns in which a record may turn out not to be an event, which rejects it.
+
+        Parameters
+        ----------
+        columns : callable
+            Returns the columns that the job reads; not called if no record is rejected so.
+        """
         if self.on_bad_row == "fail" or not isinstance(self.source, LogFiles):
             return []
         converted = self.source.log_schema.converted if self.source.format.has_schema else None
-        return [name for name in columns if converted is None or name in converted]
+        return [name for name in columns() if converted is None or name in converted]
 
     def require(self, column: str, wanted_by: str) -> pa.DataType:
         """Return a column's plain type, or raise a SchemaError that says who wants it and what there is."""

@@ -62,7 +62,7 @@ class TimedLog:
             content = self.content_columns()
         else:
             content = [self.log.position]
-        doubtful = self.log.doubtful(self.content_columns())
+        doubtful = self.log.doubtful(self.content_columns)
         return EventReader(
             self.log, self.before, columns, self.timestamp_range, content, doubtful, self.batch_rows
         )

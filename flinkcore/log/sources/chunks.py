@@ -293,9 +293,10 @@ class FileChunk(Chunk):
         for batch in _fitting(_even(batches, batch_rows, self.label), decoded, self.label):
             misfits: dict[int, str] = {}
             arrays = []
+            found = batch.schema
             for name in names:
                 field = schema.field(name)
-                at = batch.schema.get_field_index(name)
+                at = found.get_field_index(name)
                 if name in partition:
                     arrays.append(pa.repeat(pa.scalar(self.constant(name)[1], field.type), batch.num_rows))
                 elif at < 0:
@@ -304,10 +305,12 @@ class FileChunk(Chunk):
                     arrays.append(batch.column(at))
                 else:
                     is_lenient = BAD_RECORD in names and name in self.log_schema.converted
-                    found = misfits if is_lenient else None
-                    arrays.append(self._as_in_log(batch.column(at), field, row, found))
+                    arrays.append(
+                        self._as_in_log(batch.column(at), field, row, misfits if is_lenient else None)
+                    )
             if misfits:
-                arrays[names.index(BAD_RECORD)] = _with_reasons(arrays[names.index(BAD_RECORD)], misfits)
+                at = names.index(BAD_RECORD)
+                arrays[at] = _with_reasons(arrays[at], misfits)
             yield _record_batch(arrays, list(names))
             row += batch.num_rows
 
@@ -450,7 +453,8 @@ def _fitting(
     batches: Iterable[pa.RecordBatch], decoded: Collection[str], label: str
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield from fitting_pieces(batch, [name for name in decoded if name in batch.schema.names], label)
+        there = frozenset(batch.schema.names)
+        yield from fitting_pieces(batch, [name for name in decoded if name in there], label)
 
 
 def _even(batches: Iterator[pa.RecordBatch], batch_rows: int, label: str) -> Iterator[pa.RecordBatch]:
