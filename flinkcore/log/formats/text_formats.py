@@ -181,50 +181,48 @@ class CsvFormat:
             if rows.is_empty:
                 columns.warnings.append(empty_file(file.name))
                 return
-            if self._is_lenient:
-                yield from self._lenient_batches(file, rows.names, columns)
-                return
             names = columns.there(rows.names, file.name)
             columns.warn_of_others(pa.schema([(name, pa.null()) for name in rows.names]), file.name)
             inferred = [name for name in _inferred_floats(columns, self._given) if name in names]
-            types = {name: columns.types[name] for name in names}
-            try:
-                rows_read = 0
-                # Without any of the columns, another one has as many rows.
-                read = self._contents(rows, types, names or rows.names[:1], self._block_bytes)
-                with closing(read) as contents:
-                    next(contents)
-                    for batch in contents:
-                        rows_read += batch.num_rows
-                        for name in [name for name in inferred if _may_be_rounded(batch.column(name))]:
-                            self._check_digits(file, name)
-                            inferred.remove(name)
-                        yield batch
-                rows.check_end()
-                if not self._newlines_in_values and rows.line_breaks != 1 + rows_read:
-                    _check_lines(file, rows_read)
-                if rows.ends_within_line:
-                    columns.warnings.append(no_last_line_break(file.name))
-            except pa.ArrowInvalid as error:
-                if "conversion error" in str(error):
-                    raise _type_fault(file, error, columns) from error
-                raise self._row_fault(error) from error
+            read = self._lenient_batches if self._is_lenient else self._strict_batches
+            with closing(read(file, rows, names, columns)) as batches:
+                for batch in batches:
+                    for name in [name for name in inferred if _may_be_rounded(batch.column(name))]:
+                        self._check_digits(file, name)
+                        inferred.remove(name)
+                    yield batch
+
+    def _strict_batches(
+        self, file: LogFile, rows: CsvRows, names: Sequence[str], columns: ColumnsToRead
+    ) -> Generator[pa.RecordBatch, None, None]:
+        types = {name: columns.types[name] for name in names}
+        try:
+            rows_read = 0
+            # Without any of the columns, another one has as many rows.
+            read = self._contents(rows, types, names or rows.names[:1], self._block_bytes)
+            with closing(read) as contents:
+                next(contents)
+                for batch in contents:
+                    rows_read += batch.num_rows
+                    yield batch
+            rows.check_end()
+            if not self._newlines_in_values and rows.line_breaks != 1 + rows_read:
+                _check_lines(file, rows_read)
+            if rows.ends_within_line:
+                columns.warnings.append(no_last_line_break(file.name))
+        except pa.ArrowInvalid as error:
+            if "conversion error" in str(error):
+                raise _type_fault(file, error, columns) from error
+            raise self._row_fault(error) from error
 
     def _lenient_batches(
-        self, file: LogFile, names: Sequence[str], columns: ColumnsToRead
-    ) -> Iterator[pa.RecordBatch]:
-        there = columns.there(names, file.name)
-        columns.warn_of_others(pa.schema([(name, pa.null()) for name in names]), file.name)
-        inferred = [name for name in _inferred_floats(columns, self._given) if name in there]
-        schema = pa.schema([columns.schema.field(name) for name in there])
-        parse = partial(self._parsed, names=names, types=columns.types, wanted=there or names[:1])
+        self, file: LogFile, rows: CsvRows, names: Sequence[str], columns: ColumnsToRead
+    ) -> Generator[pa.RecordBatch, None, None]:
+        schema = pa.schema([columns.schema.field(name) for name in names])
+        parse = partial(self._parsed, names=rows.names, types=columns.types, wanted=names or rows.names[:1])
         text = b""
         for records in self._blocks_of_records(file, self._block_bytes):
-            rows = rows_with_bad_records(examined(records, parse), schema)
-            for name in [name for name in inferred if _may_be_rounded(rows.column(name))]:
-                self._check_digits(file, name)
-                inferred.remove(name)
-            yield from rows.to_batches()
+            yield from rows_with_bad_records(examined(records, parse), schema).to_batches()
             text = records[-1].text if records else text
         if text and not text.endswith((b"\n", b"\r")):
             columns.warnings.append(no_last_line_break(file.name))
