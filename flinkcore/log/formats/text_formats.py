@@ -236,7 +236,8 @@ class CsvFormat:
         line, open_text, is_header = 1, b"", True
         with file.filesystem.open_input_stream(file.path) as stream:
             for _, block in _line_blocks(stream, block_bytes):
-                records = records_of(open_text + block, line, self._newlines_in_values)
+                block = open_text + block
+                records = records_of(block, line, self._newlines_in_values)
                 line += block.count(b"\n")
                 if is_header and records:
                     records, is_header = records[1:], False

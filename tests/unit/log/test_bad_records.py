@@ -93,6 +93,16 @@ def test_records_of_csv_may_have_line_breaks_in_quotes(tmp_path):
     assert [(line, text) for line, text, _, _ in bad] == [(4, 'x,"c\n\nd"'), (8, '4,"open\n5,f')]
 
 
+def test_lines_are_counted_over_records_that_blocks_cut(tmp_path, monkeypatch):
+    whole = CsvFormat._blocks_of_records
+    monkeypatch.setattr(CsvFormat, "_blocks_of_records", lambda self, file, _: whole(self, file, 8))
+    (tmp_path / "log.csv").write_text('ts,k\n1,"a\nb\nc\nd\ne\nf"\n2,"g\nh"\nx,i\n3,j\ny,k\n')
+    text_format = CsvFormat(newlines_in_values=True, is_lenient=True)
+    rows, bad = read(tmp_path / "log.csv", text_format, ts=pa.int64(), k=pa.string())
+    assert [row["ts"] for row in rows] == [1, 2, 3]
+    assert [(line, text) for line, text, _, _ in bad] == [(10, "x,i"), (12, "y,k")]
+
+
 @pytest.mark.parametrize("text_format", [CsvFormat, JsonFormat])
 def test_types_are_those_of_records_that_can_be_read(tmp_path, text_format):
     text = (
