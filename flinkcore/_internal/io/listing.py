@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from flinkcore._internal.io.local_tree import leads_back, local_tree, target_of
-from flinkcore._internal.io.locations import utf_8_paths
+from flinkcore._internal.io.locations import naming_file, utf_8_paths
 from flinkcore._internal.io.store_errors import reason_of
 from flinkcore._internal.io.stores import Place, in_store, local_path, uri_in
 from flinkcore._internal.io.table_directories import (
@@ -71,7 +71,7 @@ def listed_files(
     SourceError
         If nothing is there, it cannot be listed, a link leads to nothing, or files belong to a table.
     """
-    with utf_8_paths():
+    with naming_file(given), utf_8_paths():
         return _Listing(place, given, search, as_files).listed(takes_files_of_tables)
 
 
@@ -102,7 +102,8 @@ class _Listing:
                 if match.type == fs.FileType.Unknown:
                     raise SourceError(
                         f"{match.path!r} is neither a file nor a directory but a pipe, a socket or a device: write "
-                        "what it gives to a file first"
+                        "what it gives to a file first",
+                        file=match.path,
                     )
             is_allowed = takes_files_of_tables and info.type == fs.FileType.File
             named = {} if is_allowed else self._named_tables(matches)
@@ -146,7 +147,8 @@ class _Listing:
                 self._refuse_files_of(table, "leads to")
 
     def _refuse_files_of(self, table: TableDirectory, how: str) -> NoReturn:
-        raise SourceError(refusal_of_files(self._by_name(table), self.given, how, self.as_files))
+        by_name = self._by_name(table)
+        raise SourceError(refusal_of_files(by_name, self.given, how, self.as_files), file=by_name.path)
 
     def _by_name(self, table: TableDirectory) -> TableDirectory:
         """Return a table with the path or URI by which it is read."""

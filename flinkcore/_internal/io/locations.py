@@ -6,11 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from flinkcore.errors import SourceError
+from flinkcore.errors import DataError, SourceError
 
 _ELSEWHERE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://|dbfs:/")
 _FILE: Final = re.compile(r"file:(//(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL | re.IGNORECASE)
 _SECRETS: Final = re.compile(r"(?<=://)[^/@]*:[^/@]*@|\?[a-z_]+=.*", re.DOTALL)
+
+
+@contextmanager
+def naming_file(file: str | None) -> Iterator[None]:
+    """Set the file that errors about data and sources concern, unless they name one themselves."""
+    try:
+        yield
+    except (DataError, SourceError) as error:
+        error.file = error.file or file
+        raise
 
 
 @contextmanager

@@ -14,12 +14,10 @@ _S3_ENDPOINT: Final = (
     "Check the endpoint, fs.s3a.endpoint of the Spark session or AWS_ENDPOINT_URL, and the network; each request was "
     "tried three times"
 )
-_CLOCK: Final = "Check the clock of this machine and the session token"
 _GCS_KEYS: Final = (
     "Check the credentials: fs.gs.auth.service.account.json.keyfile of the Spark session, or "
     "GOOGLE_APPLICATION_CREDENTIALS, and what they may do with the bucket"
 )
-_GCS_NETWORK: Final = "Check the network; each request was tried for a minute"
 _AZURE_KEYS: Final = (
     "Check the credentials: fs.azure.account.key, fs.azure.sas.fixed.token or fs.azure.account.oauth2.client.* of the "
     "Spark session, or AZURE_STORAGE_ACCOUNT_KEY and AZURE_STORAGE_SAS_TOKEN, and what they may do with the container"

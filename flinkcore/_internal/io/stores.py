@@ -147,7 +147,8 @@ class Stores:
                 reason = str(failure).partition("\n")[0].rstrip(". ")
                 raise SourceError(
                     f"{shown_location(path)} cannot be reached: {reason}. Check the URI"
-                    f"{_settings_to_check(uri['scheme'])}, or give filesystem="
+                    f"{_settings_to_check(uri['scheme'])}, or give filesystem=",
+                    file=shown_location(path),
                 ) from failure
 
         return locate

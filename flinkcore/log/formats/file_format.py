@@ -13,9 +13,10 @@ from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.plain_columns import is_castable, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.arrow.unified_types import fields_beyond, fits
+from flinkcore._internal.io.locations import naming_file
 from flinkcore._internal.io.store_errors import store_remedy
 from flinkcore._internal.io.text_files import COMPRESSED, OTHER_ENCODING
-from flinkcore.errors import DataError, FlinkcoreError, SchemaError, SourceError
+from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
 
 
@@ -208,16 +209,14 @@ def remedy(error: BaseException) -> str | None:
 def source_faults(name: str, advice: str) -> Iterator[None]:
     """Turn what pyarrow and the filesystem raise into a SourceError that names the file and what to do."""
     try:
-        yield
+        with naming_file(name):
+            yield
     except MemoryError as error:
         # A size in the file, which may be a lie, or a block too large for this machine.
         raise SourceError(
             f"{name} cannot be read: a part of it asks for more memory than there is ({error}). {advice}",
             file=name,
         ) from error
-    except (DataError, SourceError) as error:
-        error.file = error.file or name
-        raise
     except FlinkcoreError:
         raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:

@@ -13,6 +13,7 @@ from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted
 from flinkcore._internal.arrow.plain_columns import fitting_pieces, narrowest, plain_column, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.io.locations import naming_file
 from flinkcore._internal.show.tables import shown_value
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.errors import DataError, SourceError
@@ -128,14 +129,11 @@ class Chunk(ABC):
         is_asked = columns is not None and BAD_RECORD in columns
         knows = not is_asked or self.finds_bad_records
         names = columns if columns is None or knows else list(columns)[:-1]
-        try:
+        with naming_file(self.path):
             for batch in self._read(names, batch_rows, dictionary_columns, warnings):
                 if not knows:
                     batch = batch.append_column(BAD_RECORD, pa.nulls(batch.num_rows, BAD_RECORD_TYPE))
                 yield batch
-        except (DataError, SourceError) as error:
-            error.file = error.file or self.path
-            raise
 
     @property
     def finds_bad_records(self) -> bool:

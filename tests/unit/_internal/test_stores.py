@@ -22,6 +22,7 @@ from flinkcore._internal.io.object_stores import (
 from flinkcore._internal.io.store_errors import reason_of
 from flinkcore._internal.io.stores import ENVIRONMENT, GivenFileSystem, Place, Stores, folders_of, stores_of
 from flinkcore.errors import ConfigurationError, SourceError
+from flinkcore.log.files.log_files import discover_files
 
 SECRET = "a-secret-that-nobody-may-read"
 
@@ -336,3 +337,26 @@ def test_an_error_of_a_store_says_which_setting_to_check(error: str, remedy: str
     text = reason_of(OSError(error))
     assert text.startswith(error.rstrip("."))
     assert re.search(remedy, text)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "*.parquet", "empty"])
+def test_an_error_about_a_location_carries_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError) as failure:
+        discover_files(tmp_path / name)
+    assert failure.value.file == str(tmp_path / name)
+
+
+def test_an_error_about_a_location_in_no_known_store_carries_it() -> None:
+    with pytest.raises(SourceError) as failure:
+        ENVIRONMENT.locate("nowhere://bucket/log")
+    assert failure.value.file == "nowhere://bucket/log"
+
+
+def test_an_error_about_files_of_a_table_carries_the_table(tmp_path: Path) -> None:
+    (tmp_path / "clicks" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "clicks" / "_delta_log" / f"{0:020}.json").write_text("{}")
+    (tmp_path / "clicks" / "1.parquet").write_bytes(b"")
+    with pytest.raises(SourceError, match="lies in a Delta table") as failure:
+        discover_files(tmp_path / "clicks" / "1.parquet")
+    assert failure.value.file == str(tmp_path / "clicks")

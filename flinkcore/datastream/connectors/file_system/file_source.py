@@ -181,7 +181,9 @@ class FileSource(Source):
                 place, shown_location(path), search, as_files=_AS_FILES, takes_files_of_tables=True
             )
             for table in listed.tables:
-                raise SourceError(refusal_of_files(table, shown_location(path), "is", _AS_FILES))
+                raise SourceError(
+                    refusal_of_files(table, shown_location(path), "is", _AS_FILES), file=table.path
+                )
             files += (replace(place, path=info.path) for info in listed.files.values())
         return [
             FilesSplit(str(index), tuple(files[index::parallelism]), self._format)
