@@ -205,10 +205,9 @@ class _Windows:
         before, after = ordered[:-1], ordered[1:]
         touch = (self.keys[before] == self.keys[after]) & (self.starts[after] <= self.ends[before])
         self._refuse_rows(after[touch], "touches another session of its key")
-        trigger = columnar_trigger(self.aggregation.window, self.aggregation.trigger)
         has_fired = (self.flags[own] & _FIRED) != 0
         due = np.full(len(own), True)
-        if trigger is None or trigger.name != "count":
+        if not self.aggregation.fires_by_count:
             due = self.ends[own] - 1 <= self.watermark_ms
         self._refuse_rows(own[has_fired != due], self._against_watermark)
 

@@ -19,7 +19,6 @@ from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, Order, Placed
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.datastream.graph.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
@@ -84,9 +83,8 @@ class WindowPlaces:
     """
 
     def __init__(self, context: StageContext, aggregation: WindowAggregation) -> None:
-        trigger = columnar_trigger(aggregation.window, aggregation.trigger)
         last_arrival_ms = context.last_arrival_ms
-        self._counts_rows = trigger is not None and trigger.name == "count"
+        self._counts_rows = aggregation.fires_by_count
         self._window = aggregation.window
         self._allowed_lateness_ms = aggregation.allowed_lateness_ms
         self._timeline = context.timeline
