@@ -22,7 +22,7 @@ def repeated_names(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def refuse_repeated(names: Iterable[str], where: str) -> None:
+def refuse_repeated_columns(names: Iterable[str], where: str) -> None:
     """Raise a SchemaError if a column occurs more than once in a file or table of this name."""
     repeated = repeated_names(names)
     if repeated:

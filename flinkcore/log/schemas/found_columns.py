@@ -6,7 +6,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.schemas import refuse_repeated
+from flinkcore._internal.arrow.schemas import refuse_repeated_columns
 from flinkcore._internal.arrow.unified_types import unified_type
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.formats.file_format import FileFormat
@@ -54,7 +54,7 @@ class FoundColumns:
         SchemaError
             If a column occurs twice. Types that contradict each other are an error where the column is read.
         """
-        refuse_repeated(schema.names, name)
+        refuse_repeated_columns(schema.names, name)
         self._first_file = self._first_file or name
         for column in schema:
             self._add(column.name, column.type, name)

@@ -16,7 +16,7 @@ from flinkcore._internal.arrow.column_ops import Filter, expression_columns
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted, empty_table
 from flinkcore._internal.arrow.plain_columns import plain_schema
-from flinkcore._internal.arrow.schemas import refuse_repeated
+from flinkcore._internal.arrow.schemas import refuse_repeated_columns
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores
 from flinkcore._native.arrow import CheckedStream, checked_batch
@@ -349,7 +349,7 @@ class TableSource:
             table.validate(full=not is_arrows_own)
         except pa.ArrowInvalid as failure:
             raise DataError(f"the Arrow data from {type(data).__name__} is broken: {failure}") from failure
-        refuse_repeated(table.column_names, "the table")
+        refuse_repeated_columns(table.column_names, "the table")
         pieces = max((column.num_chunks for column in table.columns), default=0)
         if pieces > 1 and table.num_rows < pieces * _LEAST_MEAN_ROWS:
             table = compacted(table)
