@@ -440,6 +440,35 @@ def test_what_is_no_option_of_a_format_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--type", "zip"], "--type 'zip': write COLUMN=TYPE, such as zip=string"),
+        (
+            ["--type", "k=string", "--type", "k=int"],
+            "--type 'k=int': column 'k' is given twice; leave one out",
+        ),
+        (["--type", "k=string", "--schema", "ts BIGINT"], "--type and --schema exclude each other"),
+        (["--schema", "ts BIGINT, k"], "--schema 'ts BIGINT, k' has its end where a type belongs"),
+    ],
+)
+def test_types_that_cannot_be_given_are_refused(
+    options: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("ts,k\n1000,a\n")
+    assert replayed(log, *options) == 1
+    assert capsys.readouterr().err.startswith(f"flinkcore: {told}")
+
+
+def test_a_schema_has_all_columns_that_a_command_reads(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("ts,k\n1000,01\n")
+    output = tmp_path / "rows"
+    assert replayed(log, "--schema", "ts BIGINT, k STRING", "--output", str(output)) == 0
+    assert pa.parquet.read_table(output).column("k").to_pylist() == ["01"]
+
+
+@pytest.mark.parametrize(
     ("text", "options"),
     [
         ("delimiter=\\t", {"delimiter": "\t"}),
