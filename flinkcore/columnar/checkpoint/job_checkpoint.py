@@ -14,9 +14,9 @@ import numpy as np
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.checkpoint.checkpoint_table import TableKind
 from flinkcore.checkpoint.pending_checkpoint import PendingPart
 from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.operator_plan import OperatorTables
 from flinkcore.columnar.plans.job_description import describe_job, refuse_changes
 from flinkcore.columnar.plans.job_plan import JobPlan

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from flinkcore._native.aggregates import Accumulators, are_shareable, inexact_merges
 from flinkcore._native.window_operator import WindowKernel
-from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.native_windows import slide_of, window_kernel, window_timestamps
 from flinkcore.columnar.operator_plans.operator_plan import (
     OperatorPlan,
