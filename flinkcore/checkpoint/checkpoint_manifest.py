@@ -406,7 +406,7 @@ class CheckpointManifest:
                 f"{where} is damaged, or no manifest of a flinkcore checkpoint", file=where
             ) from failure
         if not is_ours:
-            raise CheckpointError(f"{where} is no manifest of a flinkcore checkpoint", file=where)
+            raise CheckpointError(f"{where} is not a manifest of a flinkcore checkpoint", file=where)
         if version != VERSION:
             raise CheckpointError(
                 f"{where} is of the format version {version!r}, and this flinkcore reads version {VERSION}: "

@@ -56,7 +56,7 @@ class EnvironmentSettings(JobDependencies, WithFormerMethods):
 
     @property
     def _stores(self) -> Stores | None:
-        """File systems of locations with the settings of the executor; None: those of the environment."""
+        """Return file systems with the settings of the executor, or None for those of the environment."""
         return None if self._executor is None else self._executor.stores
 
     @property

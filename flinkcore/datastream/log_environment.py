@@ -100,15 +100,15 @@ class LogEnvironment(EnvironmentSettings):
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
             Types of columns of files. A schema, also as a DDL string such as ``"user STRING, price DECIMAL(10, 2)"``,
             has all columns that are read. A mapping such as ``{"zip": "string"}`` has the types of some columns alone.
-            None: the columns of all files, by name, with types that hold the values of all of them. A column that a
-            file lacks is null there. What differs is in the report.
+            By default the columns of all files, by name, with types that hold the values of all of them. A column that
+            a file lacks is null there; the report lists the differences.
         filesystem : pyarrow.fs.FileSystem, optional
             File system of the paths; by default that of the URI, or the local one.
         on_bad_row : {"fail", "drop"} or OutputTag
-            What happens to rows that cannot be processed, such as those with a null or invalid timestamp, and to lines
-            of CSV and JSON that cannot be read: an error; dropped and counted; or sent to a side output. A log that
-            several branches of a job use is read for each of them, with its bad rows: use a log and a tag of its own
-            for each branch.
+            Fate of rows that cannot be processed, such as those with a null or invalid timestamp, and of lines of CSV
+            and JSON that cannot be read: "fail" raises an error, "drop" drops and counts them, and a tag sends them to
+            a side output. A log that several branches of a job use is read for each of them, with its bad rows: use a
+            log and a tag of its own for each branch.
         position : str or sequence of str and (str, "descending"), optional
             Column, or several, that order the rows of each split, such as the offset in a Kafka partition, where they
             lie in no order. Events of a split are then ordered by `arrival`, if it is given; where that is the same ms,

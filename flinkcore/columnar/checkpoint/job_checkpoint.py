@@ -43,7 +43,7 @@ class JobCheckpoints:
     plan : JobPlan
     restored : Checkpoint or None
     cuts : tuple of TimeCut
-        Those of the checkpoint, by log; none: the job begins with its logs.
+        Cuts of the checkpoint, by log; empty if the job begins with its logs.
     stop_path : path or None
         Where the job stops with a checkpoint.
     stores : Stores
@@ -254,7 +254,7 @@ class WaitingRowsPart(AbstractContextManager["WaitingRowsPart"]):
             self._write()
 
     def written(self) -> OperatorPart | None:
-        """Return the part, when all events have been added, or None if there are none."""
+        """Return the part, once all events have been added, or None if none was."""
         if self._held:
             self._write()
         return None if self._part is None else self._part.written()

@@ -33,7 +33,7 @@ class ConnectedProcess(UserProcess):
     is_keyed : bool
         Whether the first stream, and unless it is broadcast the second, has a key; if not, there is one partition.
     broadcast_states : tuple of MapStateDescriptor or None
-        Of a second stream that is broadcast; None: it is not.
+        States of a second stream that is broadcast, or None if it is not broadcast.
     """
 
     function: TwoInputFunction
@@ -54,7 +54,7 @@ class ConnectedProcess(UserProcess):
 
     @property
     def is_broadcast(self) -> bool:
-        """Whether all rows of the second stream go to every partition."""
+        """Return whether all rows of the second stream go to every partition."""
         return self.broadcast_states is not None
 
     @property

@@ -62,15 +62,15 @@ class WindowAggregation(OperatorPlan):
     window : WindowAssigner
     allowed_lateness_ms : int
     late_tag : OutputTag or None
-        Where rows go that are late for all their windows; None: counted and dropped.
+        Side output of rows that are late for all their windows, or None if they are counted and dropped.
     aggregates : tuple of (str, Aggregate)
         Output names and aggregates.
     trigger : Trigger or None
-        None: the one that the windows have by themselves.
+        Trigger of the windows, or None for their default one.
     output_mode : OutputMode
-        What a window gives when it fires again.
+        Form of the result when a window fires again.
     evictor : Evictor or None
-        What removes rows from windows when they fire.
+        Removes rows from windows when they fire, or None.
     """
 
     window: WindowAssigner[Any, Any]
@@ -250,7 +250,7 @@ class WindowAggregation(OperatorPlan):
         return self._kernel(shareable=are_shareable(accumulators)), accumulators
 
     def _kernel(self, shareable: bool) -> WindowKernel:
-        # What is left in a window that every firing empties is the difference.
+        # A window that every firing empties holds just the difference to the firing before.
         return window_kernel(
             self.window,
             self.trigger,
