@@ -8,7 +8,7 @@ generator besides, and why:
   moment (stock: 24 of 32), so that windows hold many keys: with 20 M bids keyed by bidder there are about
   673 k keys and 10.7 M (key, 10 s window) results;
 - events are shuffled within groups of `disorder_seconds`, so that time stamps are
-  out of order by up to that time, and never by more: a watermark 4 s behind the maximum drops nothing;
+  out of order by up to that time, and never by more: a watermark that trails the maximum by 4 s drops nothing;
 - only the four columns that the windowed queries read are made.
 """
 

@@ -140,6 +140,9 @@ _HIDDEN = (
         "AnalysedLog",
         "WindowsOfStream",
         "OutputRows",
+        "LogEnvironment",
+        "EnvironmentSettings",
+        "JobDependencies",
     ),
     *("TwoConnected", "ConnectedWithBroadcast", "JoinInTime", "JoinWithinBounds"),
 )

@@ -77,7 +77,7 @@ class ResultComparison:
     upserts : bool
     types : pyarrow.Schema
         Types of keys and compared columns, to which both sides are cast.
-    told : pyarrow.Schema
+    shown : pyarrow.Schema
         Further columns of the replay's rows, which differences show.
     """
 
@@ -88,7 +88,7 @@ class ResultComparison:
     rel_tol: float
     abs_tol: float
     types: pa.Schema
-    told: pa.Schema
+    shown: pa.Schema
 
     @classmethod
     def of(
@@ -140,7 +140,7 @@ class ResultComparison:
             pa.field(name, _common_type(name, expected.field(name).type, found.field(name).type))
             for name in (*key_names, *compared)
         ]
-        told = [
+        shown = [
             found.field(name).with_nullable(True)
             for name in (*HOW, ROW_KIND)
             if name in found.names and name not in compared
@@ -160,7 +160,7 @@ class ResultComparison:
             rel_tol,
             abs_tol,
             pa.schema(types),
-            pa.schema(told),
+            pa.schema(shown),
         )
 
     @property
@@ -183,7 +183,7 @@ class ResultComparison:
                 pa.field("difference", pa.string(), nullable=False),
                 ("columns", pa.list_(pa.string())),
                 ("expected", pa.struct(values)),
-                ("found", pa.struct([*values, *self.told])),
+                ("found", pa.struct([*values, *self.shown])),
                 ("by", pa.struct([(name, pa.float64()) for name in self.numbers])),
             ]
         )
@@ -405,10 +405,10 @@ def _shown(row: Mapping[str, Any]) -> str:
     key = ", ".join(f"{name}={row[name]}" for name in names[: names.index("difference")])
     both = {"sink": row["expected"], "replay": row["found"]}
     sides = {side: values for side, values in both.items() if values is not None}
-    told = row["columns"] or [
+    names = row["columns"] or [
         name for each in sides.values() for name in each if name not in (*HOW, ROW_KIND)
     ]
-    values = (f"{side} {', '.join(f'{name} {each[name]}' for name in told)}" for side, each in sides.items())
+    values = (f"{side} {', '.join(f'{name} {each[name]}' for name in names)}" for side, each in sides.items())
     return f"{key}: {'; '.join(values)}"
 
 
@@ -420,7 +420,7 @@ class _Differences:
         if ROW_KIND in found.column_names and ROW_KIND not in comparison.columns:
             found = self._not_withdrawn(found)
         names = [*comparison.keys, *comparison.columns]
-        self._told = found.select(comparison.told.names)
+        self._shown = found.select(comparison.shown.names)
         self._is_late = (
             pc.fill_null(found.column("late_firing").cast(pa.bool_()), False).to_numpy()
             if "late_firing" in found.column_names
@@ -613,7 +613,7 @@ class _Differences:
                 continue
             columns = [table.column(column) for column in comparison.columns]
             if name == "found":
-                columns += [self._told.column(column) for column in comparison.told.names]
+                columns += [self._shown.column(column) for column in comparison.shown.names]
             values = [_combined(column.take(pa.array(rows))) for column in columns]
             sides.append(pa.StructArray.from_arrays(values, fields=list(kind_of_side)))
         if expected[0] < 0 or found[0] < 0:

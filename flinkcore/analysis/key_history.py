@@ -352,7 +352,7 @@ def _only_operator(planned: PlannedJob) -> StagePlan:
         )
     if not runs_alone(stage.operator):
         raise ConfigurationError(
-            f"{stage.operator.function_name} takes the rows of many keys at once: why() tells of windows, and of a "
+            f"{stage.operator.function_name} takes the rows of many keys at once: why() explains windows and a "
             "KeyedProcessFunction"
         )
     windows = stage.operator.windows

@@ -185,7 +185,7 @@ class _Numbers:
         self._numbers = dict(zip(places, event_numbers(events), strict=True))
 
     def of(self, split: int, position: int) -> int | None:
-        """The number of the event that a result was given for; None: a watermark was the cause."""
+        """Return the number of the event that caused a result, or None if a watermark did."""
         return None if split == AFTER_ALL_SPLITS else self._numbers[split, position]
 
 
@@ -284,7 +284,7 @@ def _run_window_functions(
         noting = _NotedSessions if isinstance(assigner, MergingWindowAssigner) else _NotedWindows
         windows = replace(windows, assigner=noting(assigner, assigned))
     fired, late = _run_numbered(stage, WindowProcess(windows, _COLLECTED), time, events)
-    # Windows of functions tell whether they are over; what fires them again then is an event.
+    # A window of a function reports whether it is over; only an event fires it again then.
     by_event = fired.order[_SPLIT] != AFTER_ALL_SPLITS
     over = fired.batch.column("late_firing").to_pylist()
     firings = _firings(fired, events, [each and by for each, by in zip(over, by_event.tolist(), strict=True)])
@@ -442,4 +442,4 @@ _RUNS: Final[Mapping[type[OperatorPlan], Callable[[Any, StagePlan, ReplayTime, L
     WindowProcess: _run_window_functions,
     KeyedProcess: _run_function,
 }
-"""How the kinds of operators are run that can be run over the events of one key."""
+"""Functions that run an operator over the events of one key, by its kind; other kinds cannot be run so."""

@@ -272,7 +272,7 @@ def _of_window(
 
 
 def _behind(watermark_ms: Int64s, time_ms: Int64s) -> Int64s:
-    """Return how far times lie behind watermarks, at most 2**63 - 1, or -1 for times that are not behind."""
+    """Return how far times lie behind watermarks, at most 2**63 - 1, or -1 for times above the watermark."""
     difference = watermark_ms.view(np.uint64) - time_ms.view(np.uint64)
     behind = np.minimum(difference, np.uint64(MAX_TIMESTAMP)).astype(np.int64)
     return np.where(watermark_ms < time_ms, np.int64(-1), behind)

@@ -17,7 +17,7 @@ from flinkcore.checkpoint.checkpoint_manifest import (
     OperatorPart,
     newest_manifest,
 )
-from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableKind
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
 from flinkcore.checkpoint.state_tables import (
     keyed_state_of_table,
@@ -26,6 +26,7 @@ from flinkcore.checkpoint.state_tables import (
     timers_of_table,
 )
 from flinkcore.checkpoint.table_file import TableFile, read_table, refused_as
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.checkpoint.value_decoding import EqualColumnsOnce
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 from flinkcore.operators.state import KeyedStateSnapshot, OperatorStateSnapshot, redistribute

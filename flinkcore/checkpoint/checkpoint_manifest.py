@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.timers import MAX_KEY_GROUPS
-from flinkcore.checkpoint.checkpoint_table import TableKind
 from flinkcore.checkpoint.table_file import TableFile
+from flinkcore.checkpoint.table_kinds import NAMED, OF_KEYS, OPTIONAL_SHAPES, SHAPES, TableKind
 from flinkcore.checkpoint.value_shape import check_shape
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 from flinkcore.errors import CheckpointError, DataError
@@ -93,17 +93,6 @@ DATA_FOLDER = re.compile(r"data-[0-9a-f]{32}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _MEMBERS = ("kind", "name", "file", "size", "sha256", "n_rows", "shapes", "attributes")
-_SHAPES = {
-    TableKind.TIMERS: ("key", "namespace"),
-    TableKind.KEYED_STATE: ("key", "namespace", "value"),
-    TableKind.OPERATOR_STATE: ("element",),
-    TableKind.SPLITS: ("split", "position", "state"),
-    TableKind.TIME_PLANE: ("split",),
-    TableKind.WINDOWS: (),
-    TableKind.WAITING_ROWS: (),
-}
-_OPTIONAL_SHAPES = {TableKind.TIME_PLANE: ("generator",)}
-_NAMED = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE, TableKind.WAITING_ROWS)
 
 
 def table_of_content(content: Any, where: str) -> TableFile:
@@ -131,10 +120,10 @@ def table_of_content(content: Any, where: str) -> TableFile:
         raise entry.refused("file", "which is outside of the checkpoint")
     if not _SHA256.fullmatch(entry.text("sha256")):
         raise entry.refused("sha256", "no SHA-256 in hexadecimal digits")
-    if entry.text("name") and kind not in _NAMED:
+    if entry.text("name") and kind not in NAMED:
         raise entry.refused("name", f"but a table of {kind.value} has no name")
     shapes = JsonObject(entry["shapes"], f"shapes of {where}", (), _shaped(kind))
-    for column in _SHAPES[kind]:
+    for column in SHAPES[kind]:
         if column not in entry["shapes"]:
             raise DataError(f"{where} lacks the shape of its column {column!r}")
     for column in entry["shapes"]:
@@ -154,7 +143,7 @@ def table_of_content(content: Any, where: str) -> TableFile:
 
 
 def _shaped(kind: TableKind) -> Collection[str]:
-    return (*_SHAPES[kind], *_OPTIONAL_SHAPES.get(kind, ()))
+    return (*SHAPES[kind], *OPTIONAL_SHAPES.get(kind, ()))
 
 
 def _check_attributes(kind: TableKind, n_rows: int, content: Any, where: str) -> None:
@@ -218,7 +207,6 @@ MAX_MANIFEST_BYTES: Final = 1 << 26
 
 _MAX_MANIFEST_VALUES: Final = 1 << 22
 _TABLE_FILE = re.compile(rf"{DATA_FOLDER.pattern}/\d{{5,}}-\d{{3,}}-[0-9a-f]{{32}}\.arrow")
-_OF_KEYS = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.WINDOWS)
 
 
 @dataclass(frozen=True)
@@ -418,7 +406,7 @@ class CheckpointManifest:
                 f"{where} is damaged, or no manifest of a flinkcore checkpoint", file=where
             ) from failure
         if not is_ours:
-            raise CheckpointError(f"{where} is no manifest of a flinkcore checkpoint", file=where)
+            raise CheckpointError(f"{where} is not a manifest of a flinkcore checkpoint", file=where)
         if version != VERSION:
             raise CheckpointError(
                 f"{where} is of the format version {version!r}, and this flinkcore reads version {VERSION}: "
@@ -505,7 +493,7 @@ def _refuse_wrong_tables(parts: Sequence[OperatorPart]) -> None:
             if (table.kind, table.name) in names:
                 raise DataError(f"{what} has its {table} twice")
             names.add((table.kind, table.name))
-            if part.key_group_range is None and table.kind in _OF_KEYS:
+            if part.key_group_range is None and table.kind in OF_KEYS:
                 raise DataError(f"{what} has no key groups, but {table}")
             folder, _, name = table.file.partition("/")
             folders.add(folder)

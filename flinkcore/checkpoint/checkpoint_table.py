@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,6 @@ from flinkcore.checkpoint.value_decoding import Decode, decode
 from flinkcore.checkpoint.value_encoding import Encode, encode
 from flinkcore.checkpoint.value_shape import Shape
 from flinkcore.errors import SchemaError
-
-
-class TableKind(Enum):
-    """Kind of a table's content."""
-
-    TIMERS = "timers"
-    KEYED_STATE = "keyed_state"
-    OPERATOR_STATE = "operator_state"
-    SPLITS = "splits"
-    TIME_PLANE = "time_plane"
-    WINDOWS = "windows"
-    WAITING_ROWS = "waiting_rows"
 
 
 @dataclass(frozen=True)

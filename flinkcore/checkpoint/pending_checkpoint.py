@@ -24,7 +24,7 @@ from flinkcore.checkpoint.checkpoint_manifest import (
     newest_manifest,
     table_file_name,
 )
-from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableKind
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot
 from flinkcore.checkpoint.state_tables import (
     keyed_state_to_table,
@@ -33,6 +33,7 @@ from flinkcore.checkpoint.state_tables import (
     timers_to_table,
 )
 from flinkcore.checkpoint.table_file import write_table
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.checkpoint.value_encoding import EqualValuesOnce
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError
 

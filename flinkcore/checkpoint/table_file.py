@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
-from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableKind
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.errors import CheckpointError, FlinkcoreError, LifecycleError, SchemaError, in_words
 
 

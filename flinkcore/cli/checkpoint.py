@@ -10,8 +10,8 @@ from typing import Any
 from flinkcore._internal.show.times import format_timestamp
 from flinkcore.checkpoint import Checkpoint, OperatorPart
 from flinkcore.checkpoint.checkpoint_manifest import VERSION
-from flinkcore.checkpoint.checkpoint_table import TableKind
 from flinkcore.checkpoint.table_file import TableFile, refused_as
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.checkpoint.value_shape import Shape, shape_text
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.state import StateDescriptor

@@ -30,7 +30,7 @@ class AsyncDataStream:
     - **On the arrival clock** a call takes no time, as that of a map: its results are emitted at the arrival of the
       element, in the place where a map would emit them. So both give the results in the order of the elements, and
       what follows, timers included, does not depend on how long calls take. Calls still run at the same time: the job
-      continues with later elements, and the steps after this one lag behind.
+      continues with later elements, and the steps after this one lag.
 
     Notes
     -----

@@ -83,7 +83,7 @@ class DataStream(ExtendableStream["DataStream"]):
         Raises
         ------
         ConfigurationError
-            If it is no function, or the type is no type.
+            If it is not a function, or the type is not a type.
 
         Notes
         -----
@@ -134,7 +134,7 @@ class DataStream(ExtendableStream["DataStream"]):
         Raises
         ------
         ConfigurationError
-            If it is no ProcessFunction.
+            If it is not a ProcessFunction.
 
         Notes
         -----
@@ -266,7 +266,7 @@ class DataStream(ExtendableStream["DataStream"]):
         Raises
         ------
         ConfigurationError
-            If one is no MapStateDescriptor, or two have the same name.
+            If one is not a MapStateDescriptor, or two have the same name.
 
         Notes
         -----

@@ -1,4 +1,4 @@
-"""What streams of single elements and streams of logs share: the step that they end with, and sinks."""
+"""The base of streams of single elements and of logs: the step that they end with, and sinks."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ class Stream(ConfiguredStream):
         limit : int, optional
             Maximum number of elements; the job is cancelled when they have been collected.
         restore_from : path, optional
-            Checkpoint of this job over what its sources had before: it goes on from there, with what they have now.
+            Checkpoint of an earlier run of this job, from which it resumes with the present elements of its sources.
         stop_with_checkpoint : path, optional
             Directory for a checkpoint with which the job stops, when all elements have been taken: the end of its
             sources then fires nothing. Not with a limit.
@@ -316,7 +316,7 @@ class Stream(ConfiguredStream):
         Raises
         ------
         ConfigurationError
-            If the limit is no whole number of at least 1, or there is one where the job is to stop with a checkpoint.
+            If the limit is not a whole number of at least 1, or is given for a job that stops with a checkpoint.
 
         Notes
         -----
@@ -408,7 +408,7 @@ class ExtendableStream(Stream, Generic[S]):
         Raises
         ------
         ConfigurationError
-            If one is no such stream.
+            If one is not such a stream.
 
         Notes
         -----

@@ -31,7 +31,7 @@ _WITHOUT_KEYS: Final = {
     "window": ", or take window_all(...)",
     "count_window": ", or take count_window_all(...)",
 }
-"""What the same is called on streams without keys."""
+"""Hints at the same call on streams without keys, by its name on keyed ones."""
 
 _OF_RESULTS: Final = frozenset(
     (

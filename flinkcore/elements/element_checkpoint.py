@@ -20,8 +20,8 @@ from flinkcore._internal.io.stores import stores_of
 from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.checkpoint.checkpoint_table import TableKind
 from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
 from flinkcore.columnar.plans.job_description import describe_log, refuse_changes
 from flinkcore.columnar.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void

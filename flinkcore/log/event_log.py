@@ -36,7 +36,7 @@ class EventLog(LogSettings):
     timestamp : str
         Column with the source timestamp: a plan computes that of an expression before.
     position : str, optional
-        Of rows that sort keys order, the hidden column that `chunks` gives them; then `has_positions` is False.
+        Hidden column of the positions that `chunks` gives to rows that sort keys order; `has_positions` is then False.
     **settings
         All others of :class:`LogSettings`.
 
@@ -78,9 +78,9 @@ class EventLog(LogSettings):
         format : str, optional
             "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
         filesystem : pyarrow.fs.FileSystem, fsspec filesystem or Stores, optional
-            Where the paths are: within this one, or with these settings.
+            File system of the paths, or the settings with which it is opened.
         format_options : mapping, optional
-            Of ``CsvFormat`` or ``ParquetFormat``.
+            Options of ``CsvFormat`` or ``ParquetFormat``.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
             Types of columns in files, which else are found there; see `GivenSchema.of`.
 
@@ -174,7 +174,7 @@ class EventLog(LogSettings):
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """What its files say about its splits and columns: pairs of the subject and a phrase."""
+        """Return facts from its files about its splits and columns: pairs of the subject and a phrase."""
         if not isinstance(self.source, LogFiles):
             return []
         changes = [("columns", change) for change in self.source.log_schema.changes]

@@ -85,7 +85,7 @@ class RejectedRows:
 
 
 class _Place(NamedTuple):
-    """Where the rows of a batch lie."""
+    """Place of the rows of a batch in their chunk."""
 
     chunk: Chunk
     first_row: int
@@ -349,7 +349,7 @@ class EventReader:
         Parameters
         ----------
         chunk : Chunk
-            Of the log that the reader was made for.
+            A chunk of the reader's log.
         warnings : list of str, optional
             As :meth:`Chunk.read`.
 
@@ -576,7 +576,7 @@ def read_together(
     Parameters
     ----------
     readers : sequence of EventReader
-        Of one log, with its arrival, split, rate and batch size; timestamps and operations may differ.
+        Readers of one log, with the same arrival, split, rate and batch size; timestamps and operations may differ.
     chunk, warnings
         As of :meth:`EventReader.read`, which also says what is raised.
     """

@@ -90,7 +90,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
     ) -> LogStream:
         """Return the stream of events of a log, which may be a Spark DataFrame.
 
-        Of a DataFrame, `timestamp`, `arrival` and `split` may be columns of Spark (``F.col("ts")``,
+        For a DataFrame, `timestamp`, `arrival` and `split` may be columns of Spark (``F.col("ts")``,
         ``F.to_timestamp("at", "dd.MM.yyyy")``); conditions and columns of Spark also go into :meth:`LogStream.filter`
         and :meth:`LogStream.with_columns`, as first steps. Spark evaluates them, and only the columns that the job
         needs.

@@ -192,7 +192,7 @@ def find_races(
     job : callable
         From the stream of events to the stream of results; of several logs, from the stream of each.
     log : Arrow table, path, or a tuple of these
-        What `from_event_log` takes; a small log, which is held in memory and replayed some dozens of times.
+        Argument of `from_event_log`: a small log, which is held in memory and replayed some dozens of times.
     timestamp, arrival, split, rate, arrival_start_ms, format, format_options, schema, filesystem, position
         As of `from_event_log`, of all logs. Without an arrival "restart", "ties" and "delay" are not possible.
     timestamp_unit, arrival_unit, integer_times

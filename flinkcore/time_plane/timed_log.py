@@ -70,7 +70,7 @@ class TimedLog:
     def content_columns(self) -> list[str]:
         """Return the columns of the log that the job reads.
 
-        Their values order rows that arrive together, if rows have no positions, and tell which rows are no events.
+        Their values order rows that arrive together, if rows have no positions, and decide which rows are events.
         """
         return EventReader(self.log, self.before, None, self.timestamp_range).columns_read
 

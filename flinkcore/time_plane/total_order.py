@@ -47,7 +47,7 @@ class TimedRows:
 
     def take(self: RowsT, rows: RowNumbers) -> RowsT:
         """The given rows, copied in the given order."""
-        # numpy converts other index types anew for each column.
+        # numpy would convert another index type once per column.
         at = rows.astype(np.intp)
         return self._of_rows(taken(self.batch, rows), lambda column: column.take(at))
 
@@ -60,7 +60,7 @@ class TimedRows:
         return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])
 
     def pieces(self: RowsT, rows: RowNumbers | None, most_rows: int) -> Iterator[RowsT]:
-        """The given rows in the given order (None: all, as they lie), so many at a time."""
+        """Yield the given rows in the given order, or all as they lie if None, `most_rows` at a time."""
         n_rows = len(self.arrivals) if rows is None else len(rows)
         for start in range(0, n_rows, most_rows):
             stop = min(start + most_rows, n_rows)
@@ -149,7 +149,7 @@ class Events(TimedRows, ABC):
 
 @dataclass(frozen=True)
 class TimelineEvents(Events, LogEvents):
-    """Rows of logs as they come to an operator: their splits tell to which input."""
+    """Rows of logs as they come to an operator: their splits determine the input."""
 
     def are_of_second(self, second_from: int) -> npt.NDArray[np.bool_]:
         return self.splits >= second_from
@@ -190,7 +190,7 @@ class TotalOrderMerge:
         self._held.append(events if rows is None else events.take(rows))
 
     def release(self, arrival: int | None) -> Iterator[tuple[TimelineEvents, RowNumbers | None]]:
-        """Give all events that arrive before a time, in total order.
+        """Yield all events that arrive before a time, in total order.
 
         Parameters
         ----------

@@ -53,8 +53,8 @@ from flinkcore.spark.exchange import collecting
 from flinkcore.spark.logs import spark_log
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
-from flinkcore.spark.sessions.session import SHORT_JOB_SETTINGS
-from flinkcore.spark.sessions.user_settings import read_properties
+from flinkcore.spark.sessions.launch_settings import read_properties
+from flinkcore.spark.sessions.spark_settings import SHORT_JOB_SETTINGS
 from flinkcore.spark.shipping import sent_files
 
 REJECTED = OutputTag("rejected")

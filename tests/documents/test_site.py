@@ -12,14 +12,14 @@ from types import ModuleType
 
 import pytest
 
+from tests.equipment.public_packages import PUBLIC_PACKAGES
+
 pytest.importorskip("mkdocs")
 pytest.importorskip("mkdocstrings")
 
 ROOT = Path(__file__).parents[2]
 WHOLE = bool(os.environ.get("CI"))
 """Whether the site is built with its reference, which takes most of the time."""
-
-PACKAGES = ("common", "datastream", "metrics", "table", "testing", "analysis", "spark")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def described(site: Path) -> set[str]:
 
 def public_modules() -> list[ModuleType]:
     """All modules of the API that say what they are for."""
-    files = [file for package in PACKAGES for file in (ROOT / "flinkcore" / package).rglob("*.py")]
+    files = [file for package in PUBLIC_PACKAGES for file in (ROOT / "flinkcore" / package).rglob("*.py")]
     names = [
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for file in files

@@ -11,13 +11,9 @@ import pytest
 
 import flinkcore
 from flinkcore import pyflink
+from tests.equipment.public_packages import PUBLIC_PACKAGES
 
 PACKAGE = Path(flinkcore.__file__).parent
-PUBLIC = {
-    *("analysis", "cli", "common", "datastream", "examples", "metrics", "spark", "table", "testing"),
-    "_native",  # its contracts are public: programs cimport them
-}
-"""Packages from which programs import; all others are private."""
 PYFLINK_NAMES = json.loads(
     (Path(__file__).parents[1] / "golden" / "pyflink_names.json").read_text(encoding="utf-8")
 )
@@ -62,7 +58,7 @@ def test_importing_the_package_imports_nothing_that_is_large() -> None:
     [
         path
         for path in sorted(PACKAGE.rglob("__init__.py"))
-        if path.parent != PACKAGE and path.relative_to(PACKAGE).parts[0] not in PUBLIC
+        if path.parent != PACKAGE and path.relative_to(PACKAGE).parts[0] not in PUBLIC_PACKAGES
     ],
     ids=lambda path: str(path.parent.relative_to(PACKAGE)),
 )

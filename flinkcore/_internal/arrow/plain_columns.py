@@ -214,7 +214,7 @@ def _with_plain_fields(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _offsets(column: pa.Array, target: pa.DataType) -> npt.NDArray[np.signedinteger[Any]]:
-    """Where the values of lists begin and the last ends, as a list type that may be another one counts them."""
+    """Return the offsets of the values of lists, as integers of the size that the target's list type has."""
     if pa.types.is_fixed_size_list(column.type):
         starts: npt.NDArray[np.signedinteger[Any]] = np.arange(len(column) + 1) * column.type.list_size
     else:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from flinkcore._internal.arrow.plain_columns import plain_type
+from flinkcore._internal.arrow.unified_types import fits
 from flinkcore.errors import SchemaError
 
 _FIELD_ID = b"PARQUET:field_id"
-_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,21 @@ class StoredColumns:
         wanted: str | int | tuple[str, ...] = self.names.get(column.name, column.name)
         if lacks_ids and isinstance(wanted, int):
             wanted = (self.without_ids or {}).get(column.name, ())
-        fits = [each for each in found if self._is(each, wanted)]
-        if len(fits) > 1:
+        named = [each for each in found if self._is(each, wanted)]
+        if len(named) > 1:
             raise SchemaError(
                 f"several columns of {found_in} are column {column.name!r} of the table: "
-                f"{', '.join(each.name for each in fits)}; rename all but one"
+                f"{', '.join(each.name for each in named)}; rename all but one"
             )
-        if not fits:
+        if not named:
             return None
-        stored = plain_type(fits[0].type)
-        if not is_widening(stored, column.type):
+        stored = plain_type(named[0].type)
+        if not fits(stored, column.type, is_exact=True):
             raise SchemaError(
                 f"column {column.name!r} is {column.type} in the table but {stored} in {found_in}, whose values may "
                 "not fit: write the file again with the table's type"
             )
-        name: str = fits[0].name
+        name: str = named[0].name
         return name
 
     def _is(self, stored: pa.Field, wanted: str | int | tuple[str, ...]) -> bool:
@@ -90,54 +90,3 @@ class StoredColumns:
         if self.ignores_case:
             return bool(stored.name.lower() == wanted.lower())
         return bool(stored.name == wanted)
-
-
-def is_widening(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether every value of one plain type is a value of another; the names of lists' items do not count."""
-    types = pa.types
-    if stored == wanted or types.is_null(stored):
-        return True
-    if types.is_signed_integer(wanted) and types.is_integer(stored):
-        return bool(stored.bit_width + types.is_unsigned_integer(stored) <= wanted.bit_width)
-    if types.is_floating(wanted):
-        digits = {16: 11, 32: 24, 64: 53}[wanted.bit_width]
-        is_narrower = types.is_floating(stored) and stored.bit_width < wanted.bit_width
-        return bool(is_narrower or (types.is_integer(stored) and stored.bit_width <= digits))
-    if types.is_decimal(wanted):
-        if types.is_integer(stored):
-            return bool(
-                wanted.precision - wanted.scale >= _DIGITS[stored.bit_width] + (stored == pa.uint64())
-            )
-        whole, wanted_whole = (
-            (each.precision - each.scale if types.is_decimal(each) else -1) for each in (stored, wanted)
-        )
-        return bool(types.is_decimal(stored) and stored.scale <= wanted.scale and whole <= wanted_whole)
-    if types.is_timestamp(wanted):
-        if types.is_date32(stored):
-            return wanted.tz is None
-        units = ("s", "ms", "us", "ns")
-        return bool(
-            types.is_timestamp(stored)
-            and (stored.tz is None) == (wanted.tz is None)
-            and units.index(stored.unit) <= units.index(wanted.unit)
-        )
-    if types.is_struct(wanted):
-        return bool(
-            types.is_struct(stored)
-            and [each.name for each in stored] == [each.name for each in wanted]
-            and all(is_widening(*each) for each in zip(_types_in(stored), _types_in(wanted), strict=True))
-        )
-    if types.is_map(wanted):
-        return bool(
-            types.is_map(stored)
-            and is_widening(stored.key_type, wanted.key_type)
-            and is_widening(stored.item_type, wanted.item_type)
-        )
-    if types.is_list(wanted):
-        is_list = types.is_list(stored) or types.is_large_list(stored) or types.is_fixed_size_list(stored)
-        return bool(is_list and is_widening(plain_type(stored.value_type), wanted.value_type))
-    return bool(types.is_binary(wanted) and types.is_fixed_size_binary(stored))
-
-
-def _types_in(struct: pa.DataType) -> list[pa.DataType]:
-    return [plain_type(each.type) for each in struct]

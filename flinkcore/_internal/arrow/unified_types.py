@@ -7,8 +7,10 @@ from flinkcore._internal.arrow.plain_columns import plain_type
 _UNITS = ("s", "ms", "us", "ns")
 _INTEGERS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 _UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
-_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
-"""Decimal digits of an integer with so many bits, signed or not."""
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+"""Decimal digits of an integer with so many bits; an unsigned one of 64 bits has one more."""
+_FLOAT_BITS = {16: 11, 32: 24, 64: 53}
+"""Bits of the integers that a float with so many bits holds without rounding."""
 _MOST_DIGITS = 76
 
 
@@ -109,7 +111,9 @@ def _wider_integer(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 def _wider_decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     precision, scale = (
-        (other.precision, other.scale) if pa.types.is_decimal(other) else (_DIGITS[other.bit_width], 0)
+        (other.precision, other.scale)
+        if pa.types.is_decimal(other)
+        else (_DIGITS[other.bit_width] + (other == pa.uint64()), 0)
     )
     most_scale = max(one.scale, scale)
     digits = max(one.precision - one.scale, precision - scale) + most_scale
@@ -122,21 +126,38 @@ def _finer(one: pa.DataType, other: pa.DataType) -> str:
     return _UNITS[max(_UNITS.index(one.unit), _UNITS.index(other.unit))]
 
 
-def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether a plain type can be read as another: each value, or none that the other does not hold.
+def fits(found: pa.DataType, wanted: pa.DataType, is_exact: bool = False) -> bool:
+    """Return whether the values of a plain type can be read as those of another.
 
-    Fields of structs that only one of the types has do not count.
+    Parameters
+    ----------
+    found, wanted : pyarrow.DataType
+        The names of lists' items do not count.
+    is_exact : bool
+        Whether `wanted` must hold every value of `found`, and structs must have the same fields. Otherwise the types
+        may be such as `unified_type` makes: values that `wanted` does not hold are to be refused where they are read,
+        and fields of structs that only one of the types has do not count.
     """
     types = pa.types
     if types.is_struct(found) and types.is_struct(wanted):
+        if is_exact and [field.name for field in found] != [field.name for field in wanted]:
+            return False
         there = {field.name: plain_type(field.type) for field in found}
-        return all(fits(there[field.name], plain_type(field.type)) for field in wanted if field.name in there)
+        return all(
+            fits(there[field.name], plain_type(field.type), is_exact)
+            for field in wanted
+            if field.name in there
+        )
     if types.is_map(found) and types.is_map(wanted):
-        return fits(plain_type(found.key_type), plain_type(wanted.key_type)) and fits(
-            plain_type(found.item_type), plain_type(wanted.item_type)
+        return fits(plain_type(found.key_type), plain_type(wanted.key_type), is_exact) and fits(
+            plain_type(found.item_type), plain_type(wanted.item_type), is_exact
         )
     if _is_list(found) and _is_list(wanted):
-        return fits(plain_type(found.value_type), plain_type(wanted.value_type))
+        return fits(plain_type(found.value_type), plain_type(wanted.value_type), is_exact)
+    if is_exact and types.is_integer(found) and types.is_floating(wanted):
+        return bool(found.bit_width <= _FLOAT_BITS[wanted.bit_width])
+    if is_exact and types.is_signed_integer(found) and types.is_unsigned_integer(wanted):
+        return False
     return bool(_wider(wanted, found) == wanted)
 
 

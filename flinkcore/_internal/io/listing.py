@@ -58,11 +58,11 @@ def listed_files(
     place : Place
         A file, a directory, or a path with wildcards.
     given : str
-        What messages call it.
+        Name of the location in messages.
     search : TableSearch
         Tables that were found around earlier locations of the same file system.
     as_files : str
-        How files of a table can be read as they are, as a sentence.
+        Remedy for messages: a sentence that says how to read files of a table as they are.
     takes_files_of_tables : bool
         Whether the location may name one file of a table.
 
@@ -224,7 +224,7 @@ def _glob(where: Any, base: str, names: Sequence[str]) -> list[Any]:
             elif _WILDCARD.search(name):
                 expression = re.compile(_name_expression(name))
                 for info in _within(where, directory.path):
-                    last = info.path.rpartition("/")[2]  # an error of base_name would not tell the whole path
+                    last = info.path.rpartition("/")[2]  # an error of base_name would not name the whole path
                     is_match = expression.fullmatch(last) and (name[0] in "._" or not _hidden(last))
                     if is_match and not _leads_back(where, info.path):
                         level.append(info)

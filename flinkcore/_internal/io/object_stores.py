@@ -22,7 +22,7 @@ _AWS_HOST: Final = re.compile(r"s3(?:[.-](?P<region>[a-z]+(?:-[a-z]+)+-\d))?\.am
 
 
 def not_set(name: str) -> str | None:
-    """Return None: where there is no Spark session, no setting of Hadoop is set."""
+    """Return that a setting of Hadoop is not set, as where there is no Spark session."""
     return None
 
 
@@ -235,7 +235,7 @@ def fsspec_file_system(
     ImportError
         If fsspec, or the library that it needs for the scheme, is not installed.
     ValueError
-        If there is none for the scheme.
+        If fsspec has no file system for the scheme.
     """
     try:
         import fsspec

@@ -96,7 +96,7 @@ class Place:
 
     @property
     def renames(self) -> bool:
-        """Whether a file gets another name at once, and is in a directory: not in an object store, which copies it."""
+        """Return whether the location renames files in one step; an object store copies them instead."""
         return in_store(self.filesystem, self.path)[1] in _RENAMING
 
 
@@ -202,7 +202,7 @@ def stores_of(filesystem: Any) -> Stores:
     Parameters
     ----------
     filesystem : pyarrow.fs.FileSystem, fsspec filesystem, Stores or None
-        The one that a user gives, or the stores of an executor; None: those of the environment.
+        The one that a user gives, the stores of an executor, or None for those of the environment.
 
     Raises
     ------

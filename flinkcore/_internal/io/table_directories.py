@@ -123,9 +123,9 @@ def refusal_of_files(table: TableDirectory, given: str, how: str, as_files: str)
     given : str
         Location that leads to the files.
     how : str
-        How it does, such as ``lies in``.
+        Verb between the location and the table, such as ``lies in``.
     as_files : str
-        How the files can be read as they are, as a sentence.
+        Sentence that says how to read the files as they are.
     """
     return (
         f"{given!r} {how} {table.kind}, {table.path!r}, whose files still hold rows that were removed. Read the table "

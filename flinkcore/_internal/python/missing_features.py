@@ -21,7 +21,7 @@ _FOR_JAVA: Final = frozenset(("need_conversion", "to_internal_type", "from_inter
 
 
 class MissingFeatures(NamedTuple):
-    """What is missing, with what to use instead.
+    """Missing names and methods, each with a replacement.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def _by_name(names: dict[str, list[str]]) -> dict[str, str]:
 
 
 class MissingModuleFinder:
-    """Tells what to use instead when a program imports a module of PyFlink that flinkcore does not have."""
+    """Raises an error that names the replacement when a program imports a module of PyFlink that flinkcore lacks."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
         """Raise a MissingNameError for such a module; leave all others to other finders."""
@@ -94,7 +94,7 @@ class MissingMethodError(UnsupportedOperationError, AttributeError):
 
 
 class WithoutJava:
-    """Says of PyFlink's methods that give or take objects of Java that there are none."""
+    """Base of classes without PyFlink's methods for objects of Java: its error says that there is no JVM."""
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith(("get_java_", "to_j_", "_j_")) or name in _FOR_JAVA:
@@ -105,7 +105,7 @@ class WithoutJava:
 
 
 class WithFormerMethods:
-    """Says of methods that PyFlink's versions 1 had, and 2 has not, what to use instead."""
+    """Base of classes that lost methods after PyFlink 1: its error names the replacement."""
 
     if not TYPE_CHECKING:  # a type checker knows that there is no such method
 

@@ -14,9 +14,9 @@ import numpy as np
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.checkpoint.checkpoint_table import TableKind
 from flinkcore.checkpoint.pending_checkpoint import PendingPart
 from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.operator_plan import OperatorTables
 from flinkcore.columnar.plans.job_description import describe_job, refuse_changes
 from flinkcore.columnar.plans.job_plan import JobPlan
@@ -43,7 +43,7 @@ class JobCheckpoints:
     plan : JobPlan
     restored : Checkpoint or None
     cuts : tuple of TimeCut
-        Those of the checkpoint, by log; none: the job begins with its logs.
+        Cuts of the checkpoint, by log; empty if the job begins with its logs.
     stop_path : path or None
         Where the job stops with a checkpoint.
     stores : Stores
@@ -254,7 +254,7 @@ class WaitingRowsPart(AbstractContextManager["WaitingRowsPart"]):
             self._write()
 
     def written(self) -> OperatorPart | None:
-        """Return the part, when all events have been added, or None if there are none."""
+        """Return the part, once all events have been added, or None if none was."""
         if self._held:
             self._write()
         return None if self._part is None else self._part.written()

@@ -148,7 +148,7 @@ class EmbeddedReplay:
         links: Sequence[StageLink],
         open_stages: ExitStack,
     ) -> Iterator[Iterator[StageStep[Events]]]:
-        """What comes to each operator."""
+        """Yield, for each operator, the steps that come to it."""
         stages = self._plan.stages
         inputs = [run.context.inputs for run in runs]
         reading = LogMerge(

@@ -91,7 +91,7 @@ class LogMerge:
         asks = not self._is_in_order or len(plan.logs) > 1 or len(plan.stages) > 1
         writers = ((log, stopping.waiting_rows(log)) for log in logs)
         self._waiting = {log: writer.part(0) for log, writer in writers if writer is not None}
-        # What waits comes before the rest of its log.
+        # Waiting events come before the rest of their log.
         before = [((log,), of_log) for log in logs if (of_log := checkpoints.waiting_of(log))]
         self._readings = [
             _Reading(
@@ -158,6 +158,6 @@ class LogMerge:
 
 
 def _least_floor(floors: Sequence[ArrivalFloors], chunk: Chunk, rows_read: int) -> int:
-    """Before what arrival nothing comes any more on any way of a log."""
+    """Return the lower bound of the arrivals still to come, over all uses of a log."""
     found = [of_way.after(chunk.index, rows_read) for of_way in floors]
     return min([floor_ms for floor_ms in found if floor_ms is not None], default=MAX_TIMESTAMP)

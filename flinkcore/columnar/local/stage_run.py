@@ -56,11 +56,11 @@ class StageRun:
     Parameters
     ----------
     context
-        Of the operator.
+        Context of the operator.
     partitions
         All its partitions.
     threads
-        Those of the replay.
+        Threads of the replay.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class StageRun:
                 self._threads.check()  # also in the thread of another operator, which runs this one
                 yield output
         until_ms = prepared.step.until_ms
-        # Another operator waits for its results, also where no event comes.
+        # Another operator waits for its results, even if no event comes.
         if self.context.places_results and until_ms is not None:
             yield from partition.advance(until_ms)
 

@@ -1,1 +1,1 @@
-"""What a plan says about each kind of operator: a file for each. Private."""
+"""The plan of each kind of operator, in a file of its own. Private."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.operator_plan import OperatorTables
 from flinkcore.columnar.operator_plans.user_process import UserProcess
 from flinkcore.datastream.graph.transformations import (
@@ -33,7 +33,7 @@ class ConnectedProcess(UserProcess):
     is_keyed : bool
         Whether the first stream, and unless it is broadcast the second, has a key; if not, there is one partition.
     broadcast_states : tuple of MapStateDescriptor or None
-        Of a second stream that is broadcast; None: it is not.
+        States of a second stream that is broadcast, or None if it is not broadcast.
     """
 
     function: TwoInputFunction
@@ -54,7 +54,7 @@ class ConnectedProcess(UserProcess):
 
     @property
     def is_broadcast(self) -> bool:
-        """Whether all rows of the second stream go to every partition."""
+        """Return whether all rows of the second stream go to every partition."""
         return self.broadcast_states is not None
 
     @property

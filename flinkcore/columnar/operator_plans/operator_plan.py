@@ -1,4 +1,4 @@
-"""What the engine asks of every operator of a job."""
+"""The plan of an operator: everything that the engine asks of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX, Columns
-from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.window import MergingWindowAssigner, Trigger, WindowAssigner
@@ -51,7 +51,7 @@ class OperatorWindows(NamedTuple):
 
     @property
     def merge(self) -> bool:
-        """Whether they can become one, as sessions do."""
+        """Return whether windows can merge, as sessions do."""
         return isinstance(self.assigner, MergingWindowAssigner)
 
 
@@ -69,13 +69,13 @@ class OperatorPlan(ABC):
     """Beginning of the uid of an operator to which the program gives none."""
 
     calls_functions: ClassVar[bool] = False
-    """Whether it calls functions of the user's in Python, which run in one thread at a time."""
+    """True if it calls functions of the user's in Python, which run in one thread at a time."""
 
     takes_rows_anywhere: ClassVar[bool] = False
-    """Whether its rows need not come together: of several tasks, each may emit those that it has read."""
+    """True if each task may emit the rows that it has read: they need not come together in one task."""
 
     unites_inputs: ClassVar[bool] = False
-    """Whether its watermark is that of a union of its inputs, and not that of an operator with two inputs."""
+    """True if its watermark is that of a union of its inputs, and not that of an operator with two inputs."""
 
     @classmethod
     @abstractmethod
@@ -95,7 +95,7 @@ class OperatorPlan(ABC):
 
     @property
     def needs_event_time(self) -> bool:
-        """Whether it cannot do without watermarks."""
+        """Return whether it needs watermarks."""
         return False
 
     @property
@@ -111,7 +111,7 @@ class OperatorPlan(ABC):
     @property
     @abstractmethod
     def order_dependence(self) -> str | None:
-        """Part of it whose results depend on the order of the rows of a key, in words; None if there is none."""
+        """Return the part whose results depend on the order of a key's rows, in words, or None if no part does."""
 
     @abstractmethod
     def check(self, events: pa.Schema) -> None:
@@ -119,7 +119,7 @@ class OperatorPlan(ABC):
 
     @property
     def refuses_results(self) -> str | None:
-        """Why it does not take results of other operators, and what to do; None if it does."""
+        """Return why it refuses results of other operators, and the remedy, or None if it takes them."""
         return None
 
     def bound_to(self, inputs: Sequence[pa.Schema]) -> OperatorPlan:
@@ -130,17 +130,17 @@ class OperatorPlan(ABC):
 
     @property
     def is_retracting(self) -> bool:
-        """Whether a result withdraws an earlier one."""
+        """Return whether a result may withdraw an earlier one."""
         return False
 
     @property
     def gives_firings(self) -> bool:
-        """Whether each result is a firing of a window, with its bounds, its watermark and its kind as columns."""
+        """Return whether each result is a firing of a window, with its bounds, watermark and kind as columns."""
         return False
 
     @property
     def fires_by_count(self) -> bool:
-        """Whether windows fire by the number of their rows, whatever the watermark is."""
+        """Return whether windows fire by the number of their rows, whatever the watermark is."""
         return False
 
     @property
@@ -188,7 +188,7 @@ class OperatorPlan(ABC):
 
     @property
     def has_windows(self) -> bool:
-        """Whether its rows are counted by their windows."""
+        """Return whether its rows are counted by window."""
         return False
 
     @property
@@ -198,7 +198,7 @@ class OperatorPlan(ABC):
 
     @property
     def sets_timers(self) -> bool:
-        """Whether its functions set timers, which may wait for a watermark."""
+        """Return whether its functions set timers, which may wait for a watermark."""
         return False
 
     def partial_windows(self, events: pa.Schema, keys: tuple[str, ...]) -> PartialWindows | str:

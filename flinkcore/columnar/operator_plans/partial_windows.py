@@ -45,7 +45,7 @@ class PartialWindows:
 
     @property
     def fires_late(self) -> bool:
-        """Whether something comes of late events."""
+        """Return whether late events have results or go to a side output."""
         return self.operator.allowed_lateness_ms > 0 or self.operator.late_tag is not None
 
     @property

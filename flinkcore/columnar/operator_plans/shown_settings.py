@@ -13,7 +13,7 @@ def shown_settings(of: object, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _shown(value: object) -> str:
-    # What a user has defined is known by its class: its own text may not be the same in another process.
+    # An object of a user's class is shown by that class: its repr may differ in another process.
     if value is None or isinstance(value, int | str | Enum):
         return str(value)
     if not is_dataclass(value):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables, bound_type
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.transformations import FunctionTransformation

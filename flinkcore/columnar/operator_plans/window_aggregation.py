@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from flinkcore._native.aggregates import Accumulators, are_shareable, inexact_merges
 from flinkcore._native.window_operator import WindowKernel
-from flinkcore.checkpoint.checkpoint_table import TableKind
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.native_windows import slide_of, window_kernel, window_timestamps
 from flinkcore.columnar.operator_plans.operator_plan import (
     OperatorPlan,
@@ -62,15 +62,15 @@ class WindowAggregation(OperatorPlan):
     window : WindowAssigner
     allowed_lateness_ms : int
     late_tag : OutputTag or None
-        Where rows go that are late for all their windows; None: counted and dropped.
+        Side output of rows that are late for all their windows, or None if they are counted and dropped.
     aggregates : tuple of (str, Aggregate)
         Output names and aggregates.
     trigger : Trigger or None
-        None: the one that the windows have by themselves.
+        Trigger of the windows, or None for their default one.
     output_mode : OutputMode
-        What a window gives when it fires again.
+        Form of the result when a window fires again.
     evictor : Evictor or None
-        What removes rows from windows when they fire.
+        Removes rows from windows when they fire, or None.
     """
 
     window: WindowAssigner[Any, Any]
@@ -250,7 +250,7 @@ class WindowAggregation(OperatorPlan):
         return self._kernel(shareable=are_shareable(accumulators)), accumulators
 
     def _kernel(self, shareable: bool) -> WindowKernel:
-        # What is left in a window that every firing empties is the difference.
+        # A window that every firing empties holds just the difference to the firing before.
         return window_kernel(
             self.window,
             self.trigger,

@@ -58,7 +58,7 @@ class WindowProcess(OverWindows):
     ----------
     function : WindowOperation
     output_type : pyarrow.Schema or None
-        None: that of the rows, until `bound_to` says which that is.
+        Columns of the results, or None for those of the rows, which `bound_to` then fills in.
     """
 
     uid_prefix: ClassVar[str] = "window"

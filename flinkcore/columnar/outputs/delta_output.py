@@ -69,7 +69,7 @@ class DeltaOutput(TableOutputs):
     partition_by
         Columns by which a new table is partitioned; of one that is there, those that it has, or none.
     storage_options
-        Of deltalake.
+        Options of deltalake.
     stores
         File systems of the data files, and settings for deltalake.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from flinkcore._internal.arrow.plain_columns import plain_type
-from flinkcore._internal.arrow.stored_columns import is_widening
+from flinkcore._internal.arrow.unified_types import fits
 from flinkcore.errors import SchemaError
 
 TypeOf = Callable[[pa.DataType], pa.DataType | None]
@@ -109,7 +109,7 @@ def require_fitting(results: pa.Schema, columns: pa.Schema, type_of: TypeOf, tab
                 f"{', '.join(columns.names)}. Add it to the table"
             )
         wanted = columns.field(field.name).type
-        if not is_widening(_type_of(field, type_of, table), plain_type(wanted)):
+        if not fits(_type_of(field, type_of, table), plain_type(wanted), is_exact=True):
             raise SchemaError(
                 f"column {field.name!r} of the results is {field.type}, and {wanted} in {table}, which does not have "
                 "all of its values. Convert it, or write to a table with another type"

@@ -52,7 +52,7 @@ class ConnectedInputs:
         return replace(events, batch=pa.RecordBatch.from_arrays(columns, schema=self.schema))
 
     def is_second(self, events: Events) -> npt.NDArray[np.bool_]:
-        """Which of the events are of the second stream."""
+        """Return which of the events are of the second stream."""
         return events.are_of_second(self.second_from)
 
     def batch_of(self, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:

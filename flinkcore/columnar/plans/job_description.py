@@ -105,7 +105,7 @@ def _in_unit(column: str, unit: TimeUnit | None) -> str:
 
 
 def _or_none(settings: Mapping[str, Any], name: str) -> Any:
-    # What another kind of operator does not have, and what is not set, are the same to who reads it.
+    # To the reader, a setting that the operator lacks and one that is not set are the same.
     value = settings.get(name)
     return "none" if value in (None, "None") else value
 

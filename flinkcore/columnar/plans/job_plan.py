@@ -89,7 +89,7 @@ class JobPlan:
 
     @property
     def log_facts(self) -> list[str]:
-        """What files say about the splits and columns of logs: a line for each fact."""
+        """Return facts from files about the splits and columns of logs, a line for each."""
         return [
             f"{subject}{'' if len(self.ways) == 1 else f' of log {number}'}: {fact}"
             for number, *_ in self.ways
@@ -130,7 +130,7 @@ class JobPlan:
 
     @property
     def calls_rows(self) -> bool:
-        """Whether a function in Python is called for rows."""
+        """Return whether a function in Python is called for rows."""
         return any(stage.operator.calls_functions for stage in self.stages)
 
     def partial_windows(self) -> PartialWindows | str:
@@ -223,7 +223,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
 
 
 def _operator_at_end(graph: StreamGraph) -> tuple[OperatorTransformation, list[ColumnStep]]:
-    """The last operator, and the steps behind it; rows of a log or a union are given by an operator of their own."""
+    """Return the last operator and the steps after it; a log or a union at the end gets a forwarding operator."""
     behind: list[ColumnStep] = []
     step = graph.result
     while isinstance(step, ColumnStep):
@@ -410,7 +410,7 @@ def _refuse_watermarks_behind_an_operator(step: Transformation) -> None:
 def _hides_withdrawn_rows(
     before: OperatorPlan, between: Sequence[Transformation], read: Iterable[str]
 ) -> bool:
-    """Whether withdrawn results come to who reads these columns, and nothing on the way or there tells them."""
+    """Return whether withdrawn results are read, and neither the reader nor a step before it looks at their mark."""
     if not before.is_retracting:
         return False
     expressions: list[Expression] = []

@@ -1,4 +1,4 @@
-"""What a plan says about one of the operators of a job, and what comes to it."""
+"""The plan of one operator of a job, with its inputs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class StagePlan:
         One or two.
     operator : OperatorPlan
     event_time : pyarrow.DataType
-        Of its first log, or of that which its first results come from.
+        Type of the event times of its first log, or of the log that its first results come from.
     max_parallelism : int
     uid : str
         By which a checkpoint names the operator.
@@ -154,7 +154,7 @@ class StagePlan:
         return self.operator.result_schema(self.input_schemas, self.keys, self.event_time)
 
     def output_schema(self) -> pa.Schema:
-        """Return the columns of the results behind the steps that follow."""
+        """Return the columns of the results after the steps that follow."""
         return output_schema(self.after, self.result_schema())
 
     def tight_output_schema(self) -> pa.Schema:
@@ -196,7 +196,7 @@ class StagePlan:
 
     @property
     def takes_rows_anywhere(self) -> bool:
-        """Whether its rows need not come together: where many tasks read, each may give those that it has read."""
+        """Return whether each task may emit the rows that it has read: they need not come together in one task."""
         return self.operator.takes_rows_anywhere
 
     def partitions(self, parallelism: int) -> int:

@@ -22,7 +22,7 @@ def without_order_of_ties(plan: JobPlan) -> JobPlan:
     Returns
     -------
     JobPlan
-        Of logs whose rows have positions, as those of files, these stay.
+        The plan, in which rows that have positions, such as those of files, keep them.
     """
     windows = plan.partial_windows()
     if isinstance(windows, str) or windows.fires_late:

@@ -61,7 +61,7 @@ class ChunkReader:
     first_split
         Number of the first split of the log among those of all logs of the job.
     waiting
-        Takes the events of paused splits that wait for another log; None: nobody wants them.
+        Takes the events of paused splits that wait for another log, or None if they are not kept.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ def read_on_all_ways(readers: Sequence[ChunkReader], chunk: Chunk) -> Iterator[t
     Yields
     ------
     tuple of ReadEvents
-        What becomes of a batch on each way; errors as of `ChunkReader.read`.
+        Events of a batch on each way; errors as of `ChunkReader.read`.
     """
     clocks = [reader._time_plane.enter(chunk.index) for reader in readers]
     rows_read = 0

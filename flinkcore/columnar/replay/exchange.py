@@ -23,7 +23,7 @@ class DealtRows(NamedTuple):
     Attributes
     ----------
     order
-        Rows one partition after the other, each in total order; None: as they lie.
+        Rows one partition after the other, each in total order, or None if they lie so.
     ranges
         For each partition, where its rows begin and end in `order`.
     """
@@ -72,7 +72,7 @@ class Exchange:
         batch
             The columns of the rows.
         rows
-            Rows in total order; None: all, as they lie.
+            Rows in total order, or None for all as they lie.
         own_partition
             Where the sender's rows go if they may go anywhere.
         key_prefix
@@ -103,12 +103,12 @@ def rows_by_partition(
     context
         The operator.
     events, rows
-        Events, and their rows in total order; None: all, as they lie.
+        Events, and their rows in total order, or None for all as they lie.
 
     Returns
     -------
     list of numpy.ndarray of uint32, or None
-        For each partition its rows, in total order; None: all, as they lie.
+        For each partition its rows in total order, or None for all as they lie.
     """
     plan, inputs, partitions = context.plan, context.inputs, context.partitions
     if partitions == 1:

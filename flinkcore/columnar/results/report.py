@@ -105,9 +105,9 @@ class ReplayReport:
     warnings
         Warnings for people about what looks wrong but was left unchanged.
     orders
-        What orders the events of a split, in words, for each log without an arrival or without positions.
+        Order of the events of a split, in words, for each log without an arrival or without positions.
     log_facts
-        What files say about a log: how their paths split it, and how their columns differ. A line for each fact.
+        Facts from the files of a log, a line for each: how their paths split it, and how their columns differ.
     tables
         Names of the tables of lakes that are logs, with the versions or snapshots that were read.
     later_operators

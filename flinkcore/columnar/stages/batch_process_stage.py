@@ -75,7 +75,7 @@ class BatchProcessStage(Stage[Events]):
     Parameters
     ----------
     context
-        Of the operator.
+        Context of the operator.
     operator
         Its plan.
     partition

@@ -1,6 +1,6 @@
 """Functions of a plan that are called row by row, over the key groups of one partition.
 
-What happens before an event with arrival ``a``, and when::
+Ticks, watermarks and timers that come before an event with arrival ``a``::
 
     arrival ──▶  T                                                   a
     events       e e │                                               e
@@ -59,14 +59,13 @@ SLICE_ROWS = 1 << 12
 class FunctionStage(Stage[Events], Generic[ProcessT]):
     """Runs a copy of the function over ordered events of one partition, on the replay clock.
 
-    What a call of the function gives is taken a batch at a time, however much that is: the call waits in between. Not
-    so where another operator follows, which takes results in order: those of a step are held until all of them are
-    there.
+    Results of one call are taken a batch at a time, however many they are: the call waits in between. If another
+    operator follows, which takes results in order, all results of a step are held until the step is complete.
 
     Parameters
     ----------
     context
-        Of the operator.
+        Context of the operator.
     operator
         Its plan.
     partition

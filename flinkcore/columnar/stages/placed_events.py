@@ -1,4 +1,4 @@
-"""Results of an operator on their way to the next one: rows with timestamps and places in a total order.
+"""Results that an operator passes to the next one: rows with timestamps and places in a total order.
 
 A result of an operator for an event has the place of that event. Results of a watermark come after all
 events that were there before, and before that watermark reaches the next operator. What processing-time timers give
@@ -6,12 +6,12 @@ comes after everything that arrived by then. So results are ordered by::
 
     arrival   what the replay clock showed
     steps     steps of the timeline before, of which the next operator has seen the watermarks
-    split     of the event, or `AFTER_ALL_SPLITS` where it was no event
-    position  of the event; else 0
-    cause     0 for an event; else see `cause_of_firing`
-    fired     time of the timer, or maximum timestamp of the window, where it was no event
-    group     key group, where it was no event
-    sequence  within the key group, from 1 on; one for each operator, 0 where it was not on the way
+    split     of the event, or `AFTER_ALL_SPLITS` if another cause had the result
+    position  of the event, else 0
+    cause     0 for an event, else see `cause_of_firing`
+    fired     time of the timer, or maximum timestamp of the window; 0 for an event
+    group     key group; 0 for an event
+    sequence  within the key group, from 1 on; one for each operator, 0 for operators that did not emit it
 
 None of these depends on how the key groups are divided into partitions. All operators of a job count the same steps, so
 that results of several, and rows of logs, can be merged: those that have all else in common come from one operator, on
@@ -245,7 +245,7 @@ def order_of(events: Events, number: int) -> Order:
 
 
 def cause_of_firing(number: int, by_watermark: bool) -> int:
-    """Return what orders the results that the operator of a number emits for no event, among those of all operators."""
+    """Return the `cause` of results that operator `number` emits for a timer, by a watermark or by the clock."""
     return 1 + 2 * number + by_watermark
 
 

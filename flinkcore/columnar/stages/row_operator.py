@@ -30,7 +30,7 @@ ProcessedRows = tuple[Iterable[Any], Iterable[Any], list[int], Iterable[RowCall]
 
 
 class Surroundings(NamedTuple):
-    """What operators of keyed functions are given besides their functions, in the order of their parameters.
+    """Arguments of operators of keyed functions besides their functions, in the order of the parameters.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class RowOperator:
         Opens, closes, and gets watermarks.
     timers : InternalTimeServiceManager
     backends : OperatorBackends
-        What a checkpoint holds.
+        Backends whose state a checkpoint has.
     rows : callable
         From events, in total order, to what is processed one by one.
     check_restored : callable

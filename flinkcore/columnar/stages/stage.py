@@ -1,4 +1,4 @@
-"""What runs an operator over the key groups of one partition: the same in one process and in a Spark task."""
+"""Stages: each runs an operator over the key groups of one partition, in one process and in a Spark task alike."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ Taken = TypeVar("Taken", contravariant=True)
 class PreparedBatches:
     """Batches as the stages of an operator take them: by default as they are.
 
-    What all partitions need of a batch is made once for all.
+    Whatever all partitions need of a batch is computed once for all of them.
     """
 
     def prepare(self, events: Any) -> Any:

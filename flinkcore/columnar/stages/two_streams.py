@@ -1,4 +1,4 @@
-"""Rows of two streams on their way to an operator that is called row by row."""
+"""Rows of two streams, for an operator that is called row by row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flinkcore.time_plane.total_order import Events
 
 @dataclass
 class TwoStreams:
-    """Rows of two streams on their way to an operator.
+    """Passes rows of two streams to an operator one by one.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class TwoStreams:
     Attributes
     ----------
     key : object
-        Of the row at hand.
+        Key of the current row.
     repeated : int
         Rows of the second stream so far, if this partition repeats them.
     """
@@ -59,7 +59,7 @@ class TwoStreams:
         return cls(inputs, keys, plan.max_parallelism, output, second.is_broadcast and partition > 0)
 
     def key_at_hand(self, element: Any) -> Any:
-        """Return the key of the row at hand."""
+        """Return the key of the current row."""
         return self.key
 
     def called(self, process_element: Callable[[StreamRecord[Any]], None]) -> RowCall:

@@ -115,7 +115,7 @@ class WindowStage(Stage[EncodedEvents]):
     Parameters
     ----------
     context
-        Of the operator.
+        Context of the operator.
     operator
         Its plan.
     partition

@@ -1,4 +1,4 @@
-"""What every setting of Flink's means to a job of flinkcore: docs/settings.md has these tables.
+"""The meaning of each of Flink's settings for a job of flinkcore: docs/settings.md has these tables.
 
 The settings are in ``flink_settings.json``, by their meaning and by the note that the page has about them: keys, types,
 defaults and older keys. Settings that code asks for are constants of this module, and the file has their names.
@@ -47,7 +47,7 @@ NUMBER_OF_KEY_GROUPS: Final = integer(1, UPPER_BOUND_MAX_PARALLELISM)
 
 
 class Meaning(Enum):
-    """What becomes of the value of a setting."""
+    """Effect of a setting's value on a job."""
 
     OBEYED = "obeyed"
     """It does what it does in Flink."""
@@ -65,7 +65,7 @@ class Setting(ConfigOption[T]):
     ----------
     meaning : Meaning
     note : str
-        What it does here, why it has no meaning, or what to use instead.
+        Effect of the setting here, the reason why it has none, or its replacement.
     """
 
     meaning: Meaning = Meaning.WITHOUT_MEANING
@@ -285,7 +285,7 @@ def is_of_family(key: str) -> bool:
 
 
 def unknown_settings(configuration: Configuration) -> dict[str, str]:
-    """Return what is to be said of keys that are no settings, by key."""
+    """Return warnings of keys that are not settings, by key."""
     unknown = (key for key, _ in configuration.entries() if key not in _tables().any_key)
     return {key: warning for key in unknown if (warning := _warning_of(key)) is not None}
 

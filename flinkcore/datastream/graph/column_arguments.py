@@ -15,7 +15,7 @@ def require_key_columns(columns: tuple[Any, ...], call: str, otherwise: str = ""
     Raises
     ------
     ConfigurationError
-        If there is none, one is given twice, or one is not a name.
+        If no column is given, one is given twice, or one is not a name.
     """
     if not columns:
         raise ConfigurationError(f"{call} needs at least one column: {call}('user'){otherwise}")

@@ -54,7 +54,7 @@ def gives_elements(
     Raises
     ------
     ConfigurationError
-        If the type is not a schema, or there is none where other settings need one.
+        If the type is not a schema, or is missing where other settings need one.
     """
     if is_schema(output_type):
         return False

@@ -23,9 +23,10 @@ class LakeTable(LogData):
     Attributes
     ----------
     table : Any
-        Where it is, or the table itself, as its library gives it.
+        Location of the table, or the table as an object of its library.
     filesystem : pyarrow.fs.FileSystem, Stores or None
-        File system of the data files, or the settings of stores; None: by the table's location and the environment.
+        File system of the data files, or the settings of stores. None if the table's location and the environment
+        determine it.
     where : tuple of pyarrow.compute.Expression
         Conditions that are true of the rows; the others are not part of the log.
     """

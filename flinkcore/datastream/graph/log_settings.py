@@ -1,4 +1,4 @@
-"""How the rows of an event log become events: their times, splits and order."""
+"""Settings that make events of the rows of a log: their times, splits and order."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class LogSettings:
         events per second from ``arrival_start_ms``.
     split : str, SplitOrigin or None
         Column (integer, string, binary, bool, date) whose value names the split; ``FILE``: each file is one;
-        ``PARTITION``: each partition that the paths of all files name; None: the whole log is one.
+        ``PARTITION``: each partition that the paths of all files name. None if the whole log is one split.
     rate : float
         Events per second and split, if there is no arrival column.
     arrival_start_ms : int
         Arrival of the first event of each split, in ms since the epoch, if there is no arrival column.
     on_bad_row : "fail", "drop" or OutputTag
-        What happens to a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is
-        not a time, whose window would not fit into 64 bits of milliseconds, or whose arrival is further than 2**61 ms
-        from the epoch: an error that names it, a count per reason, or the side output with this tag.
+        Fate of a row whose timestamp, arrival or split is null, whose timestamp or arrival is text that is not a time,
+        whose window would not fit into 64 bits of milliseconds, or whose arrival is further than 2**61 ms from the
+        epoch: an error that names it, a count per reason, or the side output with this tag.
     has_positions : bool
         Whether it counts where a row lies, as in a file. If not, arrival orders the rows of a split, and ties go by
         their content; without arrival the order is the one in which they come.
@@ -47,7 +47,7 @@ class LogSettings:
     ordered_by : tuple of SortKey
         Sort keys of the rows of a split after their arrival, if they lie in no order.
     timestamp_unit, arrival_unit : {"s", "ms", "us", "ns"} or None
-        Unit of the numbers that ``timestamp`` and ``arrival`` hold. None: of integers ms, as far as these look like it.
+        Unit of the numbers that ``timestamp`` and ``arrival`` hold, or None if integers are ms, as far as they look so.
     integer_times : bool
         Whether the times of results are integers in ms, not Arrow timestamps.
     checked_units : tuple of str
@@ -110,7 +110,7 @@ class LogSettings:
         Parameters
         ----------
         order_without_arrival : str or None
-            Order of rows that have no positions, if there are no arrivals; None: rows have positions.
+            Order of rows without positions, if there are no arrivals, or None if rows have positions.
         has_paths : bool
             Whether the log is read from paths, which may name partitions.
         """

@@ -138,7 +138,7 @@ class Transformation:
 
     @property
     def refusal(self) -> str | None:
-        """Why the step cannot run, as a clause of a message; None if it can."""
+        """Return why the step cannot run, as a clause of a message, or None if it can."""
         return None
 
     @property
@@ -318,7 +318,7 @@ class OperatorTransformation(Transformation):
 
 @dataclass(eq=False, repr=False)
 class ForwardTransformation(OperatorTransformation, OneInputTransformation):
-    """Gives the rows of a stream as they come: the end of a job without an operator right before it."""
+    """Forwards the rows of a stream: the last operator of a job that would end without one."""
 
     call: ClassVar[str] = "forward"
 

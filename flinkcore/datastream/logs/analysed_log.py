@@ -1,4 +1,4 @@
-"""What a log, and a job over it, tell beyond results: lateness, other strategies, the story of a key."""
+"""Analyses of a log and of a job over it: lateness, other strategies, the story of a key."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class AnalysedLog(LogRows):
         Parameters
         ----------
         windows : WindowAssigner or iterable of these, optional
-            Tumbling, sliding or cumulative windows of event time, for which events may be late. None: those of the
+            Tumbling, sliding or cumulative windows of event time, for which events may be late. By default those of the
             job, if such windows over columns are its first operator; else events may be late for the watermark only.
         allowed_lateness : Time, Duration or iterable of these, optional
-            Counted for each of the windows. None: that of the job's windows, else 0.
+            Allowed lateness of each of the windows; by default that of the job's windows, else 0.
         bounds : Time, Duration or iterable of these, optional
-            At which late events are counted. None: at some thousand bounds from 0 up to the largest disorder, about a
-            hundredth apart.
+            Bounds at which late events are counted; by default some thousand from 0 up to the largest disorder, about
+            a hundredth apart.
 
         Returns
         -------
@@ -122,8 +122,8 @@ class AnalysedLog(LogRows):
         strategies : WatermarkStrategy or iterable of these
             Each is to take the place of the job's own.
         keys : str or sequence of str, optional
-            Columns by which results are the same result. None: the keys and bounds of the windows over columns whose
-            results this stream has.
+            Columns by which two results are the same one; by default the keys and bounds of the windows over columns
+            whose results this stream has.
 
         Returns
         -------

@@ -156,7 +156,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         Raises
         ------
         ConfigurationError
-            If there is none, or one is not an expression or has no name.
+            If no expression is given, or one is not an expression or has no name.
         """
         if unnamed:
             raise ConfigurationError(
@@ -283,7 +283,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         Raises
         ------
         ConfigurationError
-            If there is none, one is not a MapStateDescriptor, or two have the same name.
+            If no descriptor is given, one is not a MapStateDescriptor, or two have the same name.
         """
         from flinkcore.datastream.connected_streams import BroadcastStream
 
@@ -325,7 +325,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         Parameters
         ----------
         name : str
-            Of the column; none of the operator has it.
+            Name of the new column, which must differ from those of the operator.
 
         Raises
         ------
@@ -340,7 +340,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         step = self._transformation
         if not isinstance(step, OperatorTransformation):
             raise ConfigurationError(
-                f"with_emitted_at({name!r}) comes right behind an operator that gives columns, such as aggregate(...), "
+                f"with_emitted_at({name!r}) comes right after an operator that gives columns, such as aggregate(...), "
                 f"process(...) or a join, but here it follows: {step}"
             )
         if not isinstance(name, str) or not name:
@@ -387,7 +387,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         A job of several logs stops after the last event of all logs: no event of today's logs may precede it, and at
         equal arrivals events of earlier logs of the job come first. Custom watermark generators need
         `WatermarkGenerator.snapshot_state`. Checkpoints are not supported for aligned splits
-        (`with_watermark_alignment`), and for jobs in which an operator behind the first one reads a log, or the results
+        (`with_watermark_alignment`), and for jobs in which an operator after the first one reads a log, or the results
         of several operators.
 
         Parameters
@@ -503,9 +503,9 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         partition_by : str or sequence of str
             Columns by which a new table is partitioned: integers, text, dates, times, decimals or booleans.
         storage_options : mapping of str to str, optional
-            Of deltalake, for the table's log.
+            Options of deltalake, for the table's log.
         filesystem : pyarrow.fs.FileSystem, optional
-            File system of the data files; None: by the table's URI.
+            File system of the data files; by default that of the table's URI.
         restore_from, stop_with_checkpoint
             As for :meth:`execute`.
 

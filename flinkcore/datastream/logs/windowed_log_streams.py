@@ -160,8 +160,8 @@ class _WindowedLog(WindowsOfStream[KeyedLogStream], Generic[Applied, Processed])
         Raises
         ------
         ConfigurationError
-            If there is no aggregate, one is no Aggregate, or its name is taken by another output column; if there are
-            both aggregates and a function; or if the windows cannot be retracting or delta.
+            If there is no aggregate, one is not an Aggregate, or its name is that of another output column; if both
+            aggregates and a function are given; or if the windows cannot be retracting or delta.
 
         Examples
         --------
@@ -188,8 +188,8 @@ class _WindowedLog(WindowsOfStream[KeyedLogStream], Generic[Applied, Processed])
         for name, value in by_function.items():
             if value is not None:
                 raise ConfigurationError(
-                    f"aggregate({name}=...) belongs to an AggregateFunction, but there is none"
-                    f"{' beside aggregates of columns' if aggregates else ''}; no column can be named so"
+                    f"aggregate({name}=...) belongs to an AggregateFunction. Give one"
+                    f"{' instead of aggregates of columns' if aggregates else ''}; no column can be named so"
                 )
         if not aggregates:
             raise ConfigurationError("aggregate needs at least one: aggregate(n=count())")

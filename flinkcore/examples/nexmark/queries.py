@@ -152,7 +152,7 @@ def winning_bids(streams: Streams) -> LogStream:
 
 
 def q4(streams: Streams) -> LogStream:
-    """Average price for a category: of the winning bids, anew with each of them."""
+    """Return the average price of the winning bids of a category, updated with each of them."""
     each = winning_bids(streams).key_by("category").window(GlobalWindows.create()).trigger(CountTrigger.of(1))
     return each.aggregate(average=mean("price"), auctions=count())
 

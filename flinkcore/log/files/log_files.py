@@ -60,7 +60,7 @@ class LogFile:
 
     @property
     def location(self) -> str:
-        """Its path, or a URI where it is not local, also if the user gave the filesystem or one that wraps another."""
+        """Return its path, or its URI if it is not local, whichever file system, wrapped or not, the user gave."""
         return self.name if "://" in self.name else uri_in(self.filesystem, self.path)
 
     def check_unchanged(self) -> None:

@@ -18,9 +18,9 @@ class AvroFormat:
     """Avro: a record per event.
 
     The columns are those of the header's schema. A union of null and one type is a column of that type, one of several
-    types a struct with the fields member0, member1, ..., all but one null; a union of types whose values cannot be told
-    apart, such as two records, is refused. Enums and UUIDs are strings, fixed types binary, timestamps have the time
-    zone UTC, unless they are local. Values are decoded by Python, at some microseconds per event. Avro has no
+    types a struct with the fields member0, member1, ..., all but one null; a union of types whose values cannot be
+    distinguished, such as two records, is refused. Enums and UUIDs are strings, fixed types binary, timestamps have the
+    time zone UTC, unless they are local. Values are decoded by Python, at some microseconds per event. Avro has no
     checksums, but a marker after each block, which is checked.
     """
 

@@ -17,7 +17,7 @@ _PLACES: Final = re.compile(
     r"^(CSV|JSON) parse error: |^In CSV column #\d+: |\bRow #\d+: |[.]? in row \d+$|(?<=columns, got )(\d+): .*$",
     re.S,
 )
-"""Where Arrow stopped, which is known better, and the text of the row."""
+"""Parts of Arrow's messages that are left out: the row, which is known more exactly, and its text."""
 
 
 class Record(NamedTuple):

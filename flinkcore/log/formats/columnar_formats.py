@@ -80,7 +80,7 @@ class ParquetFormat:
             groups = list(pieces if pieces is not None else range(opened.metadata.num_row_groups))
             if columns.where:
                 groups = _where_true(file, groups, columns, located, found, self._int96_unit)
-            # Where the file has none of the columns, another one tells the number of rows.
+            # A file without any of the columns still has a number of rows: its narrowest column is read for that.
             names = list(dict.fromkeys(located.values())) or narrowest(plain_schema(found))
             _check_rows(opened.metadata, groups)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.

@@ -58,8 +58,8 @@ class CsvFormat:
     Types are inferred from the first block (8 MiB) of the first file and the beginnings (1 MiB) of up to 15 others that
     are spread over the log, and every file is read with them: a column of numbers in one and of text in another is
     text. A column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
-    may come later; whole numbers beyond int64 are uint64, if it holds them, and those that float64 would not tell from
-    others near them are an error, unless a type is given. Text is UTF-8; for other bytes give the type ``"binary"``. A
+    may come later; whole numbers beyond int64 are uint64, if it holds them, and those that float64 would round to
+    another number are an error, unless a type is given. Text is UTF-8; for other bytes give the type ``"binary"``. A
     file that ends within a value is an error; one without a line break at its end, which may be cut, is warned of.
 
     Parameters
@@ -336,7 +336,7 @@ class JsonFormat:
     Parameters
     ----------
     given : mapping of str to pyarrow.DataType
-        Plain types that are not inferred, also of keys that are not found where types are inferred.
+        Plain types that are not inferred. Their keys are columns even if inference does not find them.
     is_lenient : bool
         Whether a line that cannot be read is a row with `BAD_RECORD` and not an error.
     """
@@ -631,7 +631,7 @@ def _with_inferred_types(
     given : mapping
         Types that were not inferred.
     rows : pyarrow.RecordBatch or pyarrow.Table, optional
-        Rows of the first block, None if there are none.
+        Rows of the first block, or None if it is empty.
     read : callable
         Reads the first block once more, with other types of some columns.
     """
@@ -694,8 +694,8 @@ def _is_rounded(digits: str) -> bool:
 def _rounded(file: LogFile, name: str, digits: str, exact: str) -> SchemaError:
     shown = digits if len(digits) <= 60 else f"{digits[:57]}..."
     return SchemaError(
-        f"{file.name} has a number in column {name!r} that float64, the type found for it, does not tell from "
-        f"others near it: {shown}. Give the type with schema={{{name!r}: type}}: {exact} "
+        f"{file.name} has a number in column {name!r} that float64, the type found for it, would round: "
+        f"{shown}. Give the type with schema={{{name!r}: type}}: {exact} "
         "keeps every digit, as keys need it, and 'double' rounds"
     )
 
@@ -707,5 +707,5 @@ def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaE
     return SchemaError(
         f"{file.name} has a value of another type: {error}. Its columns were read as {read_as}; "
         "give the type with schema={column: type} ('binary' of text that is not UTF-8), or repair the value; a time "
-        "column may be a 'string', and on_bad_row then covers what is no time"
+        "column may be a 'string', and on_bad_row then covers values that are not times"
     )

@@ -137,7 +137,7 @@ class Chunk(ABC):
 
     @property
     def finds_bad_records(self) -> bool:
-        """Whether `_read` knows the column `BAD_RECORD`."""
+        """Return whether `_read` knows the column `BAD_RECORD`."""
         return False
 
     @abstractmethod

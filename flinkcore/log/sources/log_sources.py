@@ -30,7 +30,7 @@ from flinkcore.log.schemas.found_columns import FoundColumns
 from flinkcore.log.schemas.given_schema import GivenSchema
 from flinkcore.log.sources.chunks import Chunk, FileChunk, LogSchema, TableChunk
 
-# How many files are looked at for columns, by whether each says which it has.
+# Most files whose columns are looked at, by whether a file lists its columns.
 _MOST_LOOKED_AT = {False: 16, True: 1000}
 _LOOKING_THREADS = 16
 # Tables of many tiny chunks (appended row by row) are copied together once: a batch has a fixed cost.

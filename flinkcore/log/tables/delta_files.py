@@ -63,7 +63,7 @@ def delta_files(table: DeltaTable) -> tuple[list[LogFile], pa.Schema, StoredColu
         if urlsplit(path).scheme or path.startswith("/"):
             raise SourceError(
                 f"{table.name} has files elsewhere, as a shallow clone has, such as {path}: read it with Spark, and "
-                "give from_event_log the DataFrame, or write the table anew",
+                "give from_event_log the DataFrame, or rewrite the table",
                 file=path,
             )
         inside = f"{root.rstrip('/')}/{unquote(path)}"

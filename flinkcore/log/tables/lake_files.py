@@ -98,7 +98,7 @@ def table_at(of_table: PathOfTable, stores: Stores = ENVIRONMENT) -> LakeTable:
     Parameters
     ----------
     of_table : PathOfTable
-        How they were refused.
+        The path of the table in whose files they were found.
     stores : Stores
         File systems of the paths.
 

@@ -36,7 +36,7 @@ HELD_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class MergingEvents:
-    """How a map task merges events before it sends them; picklable.
+    """Settings by which a map task merges events before it sends them; picklable.
 
     Attributes
     ----------
@@ -71,11 +71,11 @@ class MapWay:
     first_chunk, first_split
         Chunks and splits of the log are counted from these on, so that those of all logs differ.
     waiting_chunks
-        How many chunks the log has with indices below 0, of what waits in the checkpoint.
+        Number of chunks with indices below 0: the events of the log that wait in the checkpoint.
     merging
-        How events are merged before they are sent; None: they are not.
+        Settings for merging events before they are sent, or None if they are not merged.
     waiting
-        Writes the events of splits that are paused where the job stops, a part for each chunk; None: there are none.
+        Writes the events of splits that are paused where the job stops, a part for each chunk, or None if none is.
     late_sample
         Sample of the events by which late ones are estimated, or None.
     late_counts

@@ -226,7 +226,7 @@ class ReduceTask:
     senders
         Number of chunks of the logs, and of partitions of operators before whose results come to it.
     output
-        What becomes of the results.
+        Turns results into batches for Spark.
     progress
         Where the task reports how far it is.
     restored

@@ -296,7 +296,7 @@ class SparkReplay:
         return results
 
     def _blocks_for_next(self, number: int, slots: tuple[int, ...]) -> BlocksForNext:
-        """What becomes of the results of an operator that others follow."""
+        """Return the output of an operator that others follow: blocks for these."""
         ways = []
         for following, stage in enumerate(self.plan.stages):
             first_sender = self._chunks
@@ -344,7 +344,7 @@ class SparkReplay:
         stopping: StoppingJob | None,
         late_counts: Accumulator[Counts] | None = None,
     ) -> Iterator[tuple[int, SparkLog, MapTask]]:
-        """What reads each log, and the first level of those to whose operators it is sent."""
+        """Yield, for each log that is read, the first level that takes its events, the log, and its map task."""
         windows = self.plan.partial_windows()
         merging = None
         if not isinstance(windows, str):

@@ -29,7 +29,7 @@ class OrderedResults:
     results
         In any order.
     order
-        Their rows in order; None: as they lie.
+        Their rows in order, or None if they lie in order.
     """
 
     def __init__(self, results: PlacedEvents, order: RowNumbers | None) -> None:

@@ -243,7 +243,7 @@ def import_for_tasks(build: str, modules: Iterable[str]) -> None:
     """
     if present_build() != build:
         return
-    with suppress(Exception):  # the report tells what is missing
+    with suppress(Exception):  # the report lists what is missing
         for module in modules:
             importlib.import_module(module)
         # With the first array that it makes, pyarrow imports pandas, too, where that is installed.

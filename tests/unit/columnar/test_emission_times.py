@@ -300,7 +300,7 @@ def test_a_plan_shows_the_column() -> None:
     [
         (
             lambda: keyed().with_emitted_at(),
-            r"with_emitted_at\('emitted_at'\) comes right behind an operator",
+            r"with_emitted_at\('emitted_at'\) comes right after an operator",
         ),
         (
             lambda: hopping().aggregate(n=count()).with_emitted_at(""),

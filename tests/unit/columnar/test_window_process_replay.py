@@ -321,11 +321,11 @@ class NoWindowFunction(ProcessAllWindowFunction[Any, Any, Any]):
         (lambda w: w.aggregate(5), "takes an AggregateFunction, or aggregates of columns by name"),
         (
             lambda w: w.aggregate(Count(), n=count()),
-            "belongs to an AggregateFunction, but there is none beside",
+            r"belongs to an AggregateFunction\. Give one instead",
         ),
         (
             lambda w: w.aggregate(output_type=WINDOW_OF_VALUES),
-            "belongs to an AggregateFunction, but there is none",
+            r"belongs to an AggregateFunction\. Give one; no",
         ),
         (lambda w: w.evictor(5), "evictor takes one such as"),
         (lambda w: w.trigger(5), "trigger takes one such as"),

@@ -260,7 +260,7 @@ ANY_TYPES = [
         [Decimal("12.3456")],
         pa.decimal128(7, 4),
     ),
-    (pa.decimal128(5, 2), [Decimal("123.45")], pa.int64(), [2**63 - 1], pa.decimal128(22, 2)),
+    (pa.decimal128(5, 2), [Decimal("123.45")], pa.int64(), [2**63 - 1], pa.decimal128(21, 2)),
     (pa.timestamp("s"), [5], pa.timestamp("us"), [6], pa.timestamp("us")),
     (pa.timestamp("ms", "UTC"), [5], pa.timestamp("ms", "Europe/Berlin"), [6], pa.timestamp("ms", "UTC")),
     (pa.date32(), [1], pa.timestamp("ms"), [6], pa.timestamp("ms")),

@@ -13,7 +13,8 @@ import pytest
 from pyarrow import fs
 
 from flinkcore._internal.arrow.expressions import Expression
-from flinkcore._internal.arrow.stored_columns import StoredColumns, is_widening
+from flinkcore._internal.arrow.stored_columns import StoredColumns
+from flinkcore._internal.arrow.unified_types import fits
 from flinkcore.errors import SchemaError
 from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.sources.log_sources import LogFiles
@@ -150,8 +151,8 @@ def test_every_value_of_a_narrower_type_is_read_as_what_it_is(
         column = pa.array([1, None, -1], f"int{stored.bit_width}").cast(stored)
     else:
         column = pa.array(given, stored)
-    assert is_widening(stored, wanted)
-    assert not is_widening(wanted, stored)
+    assert fits(stored, wanted, is_exact=True)
+    assert not fits(wanted, stored, is_exact=True)
     (chunk,) = LogFiles.of_table(
         [file_of(tmp_path / "a.parquet", pa.table({"x": column}))], pa.schema([("x", wanted)])
     ).chunks(1)
@@ -178,7 +179,7 @@ def test_every_value_of_a_narrower_type_is_read_as_what_it_is(
     ],
 )
 def test_no_other_type_is_a_narrower_one(stored: pa.DataType, wanted: pa.DataType) -> None:
-    assert not is_widening(stored, wanted)
+    assert not fits(stored, wanted, is_exact=True)
 
 
 def test_only_rows_that_meet_the_conditions_are_read_and_what_cannot_hold_any_is_not_opened(

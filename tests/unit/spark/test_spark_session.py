@@ -15,7 +15,8 @@ pytest.importorskip("pyspark")
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
 from flinkcore.spark.sessions import java as java_module
-from flinkcore.spark.sessions.session import SHORT_JOB_SETTINGS, short_job
+from flinkcore.spark.sessions.session import short_job
+from flinkcore.spark.sessions.spark_settings import SHORT_JOB_SETTINGS
 
 
 class RecordingBuilder:
