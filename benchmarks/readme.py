@@ -1,6 +1,7 @@
-"""Writes the section "Numbers" of the README from results of benchmarks: `python -m benchmarks.readme`.
+"""Writes the sections "Numbers" of both READMEs from results of benchmarks: `python -m benchmarks.readme`.
 
-Each figure comes from one of the files that `RUNS` names. A test says when the README and they disagree.
+The README of the project has five rows, that of the benchmarks has all of them. Each figure comes from one of the files
+that `RUNS` names. A test fails when a README and these files disagree.
 """
 
 from __future__ import annotations
@@ -64,6 +65,34 @@ TABLE = [
         "2,000 keys, a DataFrame with a computed column, summed",
         "windowed_bids_of_dataframes[flinkcore-spark-evaluated-2000]",
         [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-2000]")],
+    ),
+]
+
+# The rows of the project's README: an engine of flinkcore, how it reads, a baseline of the same run.
+SHORT_TABLE = [
+    (
+        "one process, Arrow table to Arrow table, 1 thread",
+        "windowed_bids[flinkcore-arrow-1]",
+        "DuckDB {duckdb}, plain aggregation",
+        "windowed_bids[duckdb-arrow-1]",
+    ),
+    (
+        "",
+        "windowed_bids[flinkcore-arrow-1]",
+        "Flink {flink} DataStream, Java",
+        "windowed_bids[flink-generated-1]",
+    ),
+    (
+        "Spark {pyspark} `local[2]`, Parquet to Parquet",
+        "windowed_bids[flinkcore-spark-written-2]",
+        "Spark's `groupBy`",
+        "windowed_bids[spark-written-2]",
+    ),
+    (
+        "Spark, a DataFrame with a computed column",
+        "windowed_bids_of_dataframes[flinkcore-spark-evaluated-None]",
+        "Spark's `groupBy`",
+        "windowed_bids_of_dataframes[spark-counted-None]",
     ),
 ]
 
@@ -143,8 +172,40 @@ def of_logs() -> dict[str, str]:
     return found
 
 
+def short_table() -> list[str]:
+    """Return the lines of the table of the project's README, in Markdown."""
+    versions = short_versions(results("bids"))
+    lines = ["| | seconds | against | seconds | faster by |", "|---|---:|---|---:|---:|"]
+    for what, name, against, baseline in SHORT_TABLE:
+        ours, theirs = (median_seconds(benchmark("bids", of)) for of in (name, baseline))
+        cells = [what.format(**versions), f"{ours:.3g}", against.format(**versions), f"{theirs:.3g}"]
+        lines.append(f"| {' | '.join([*cells, f'{theirs / ours:.2g}'])} |")
+    program = of_programs()
+    ratio = float(program["inactivity_there"]) / float(program["inactivity"])
+    lines.append(
+        f"| a PyFlink program, unedited: a timer per event, 1 M events | {float(program['inactivity']):.2g} "
+        f"| PyFlink, thread mode | {float(program['inactivity_there']):.2g} | {ratio:.2g} |"
+    )
+    return lines
+
+
+def short_section() -> str:
+    """Return the section of the project's README."""
+    cpu = results("bids")["machine"]["cpu"]
+    lines = [
+        "## Numbers",
+        "",
+        f"20 M bids of 674 k keys in windows of 10 s, out of order by up to 4 s, on 2 cores ({cpu}):",
+        "",
+        *short_table(),
+        "",
+        "[All figures, how they are made, and how they can mislead](benchmarks/README.md).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def section() -> str:
-    """The section as the README has it."""
+    """Return the section of the README of the benchmarks."""
     cpu = results("bids")["machine"]["cpu"]
     lines = [
         "## Numbers",
@@ -171,20 +232,23 @@ def _wrapped(text: str) -> list[str]:
 
 
 _PROSE = (
-    "Per event, a PyFlink program as it is, 1 M events, 10,000 keys, beyond its start: a timer that is set "
-    "anew {inactivity} µs (PyFlink in thread mode {inactivity_there}), an aggregate function over windows "
-    "{windows} ({windows_there}), `map`, `filter`, `key_by`, `reduce` {steps} ({steps_there}); the first over a log "
-    "{replay} µs, over Arrow batches {batches}. `lateness` reads {of_splits} M events/s from Parquet, of one "
-    "split {of_one_split} M, on Spark {on_spark} M. With 1,000 to 258,000 keys, sliding windows are "
-    "{sliding} times as fast as Flink's, sessions {sessions}. [How they mislead](benchmarks/README.md), "
-    "[results](benchmarks/results)."
+    "Time per event of an unedited PyFlink program without its start, 1 M events, 10,000 keys: resetting a timer "
+    "{inactivity} µs (PyFlink, thread mode: {inactivity_there}), an aggregate function over windows "
+    "{windows} µs ({windows_there}), `map`, `filter`, `key_by` and `reduce` {steps} µs ({steps_there}). The first one "
+    "takes {replay} µs over a log and {batches} µs over Arrow batches. `lateness` reads {of_splits} M events/s from Parquet, "
+    "{of_one_split} M of one split, and {on_spark} M on Spark. With 1,000 to 258,000 keys, sliding windows are "
+    "{sliding} times as fast as Flink's, and sessions {sessions} times. [All runs](results)."
 )
 
 
+SECTIONS = {ROOT / "README.md": short_section, ROOT / "benchmarks" / "README.md": section}
+"""What writes the section of each README."""
+
+
 def main() -> None:
-    """Write the section into the README."""
-    path = ROOT / "README.md"
-    path.write_text(with_section(path.read_text(encoding="utf-8"), section()), "utf-8")
+    """Write the sections into both READMEs."""
+    for path, text in SECTIONS.items():
+        path.write_text(with_section(path.read_text(encoding="utf-8"), text()), "utf-8")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from equipment.document_blocks import ROOT, Block, blocks_of, is_shown, needs_spark, outputs_of
 from equipment.spark_sessions import spark_session
@@ -32,23 +30,8 @@ def spark() -> Iterator[Any]:
         yield session
 
 
-def write_clicks() -> None:
-    """Write the log that README.md reads."""
-    minutes = [pa.scalar(60_000 * minute, pa.timestamp("ms")) for minute in (0, 1, 1, 9, 2)]
-    columns = {
-        "ts": minutes,
-        "kafka_time": sorted(minutes, key=lambda at: at.value),
-        "kafka_partition": [0] * 5,
-    }
-    folder = Path("s3/logs/clicks")
-    folder.mkdir(parents=True)
-    pq.write_table(pa.table({**columns, "user": list("abaab"), "price": [1.0] * 5}), folder / "1.parquet")
-
-
 def run(name: str, names: dict[str, Any]) -> None:
     """Run a page, and compare what it shows."""
-    if name == "README.md":
-        write_clicks()
     for block, output in outputs_of(TEXTS[name], name, names):
         assert is_shown(block.text, output), f"{name}:{block.line} shows\n{block.text}\nand prints\n{output}"
 

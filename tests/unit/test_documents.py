@@ -124,8 +124,10 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
     assert missing_names(page, {"Known"}) == ["UnknownClass"]
 
 
-def test_the_numbers_of_the_readme_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["README.md", "benchmarks/README.md"])
+def test_the_numbers_of_a_readme_are_those_of_the_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT)
     readme = importlib.import_module("benchmarks.readme")
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.section() in text, "write it by: python -m benchmarks.readme"
+    assert readme.SECTIONS[ROOT / name]() in (ROOT / name).read_text(encoding="utf-8"), (
+        "write it by: python -m benchmarks.readme"
+    )
