@@ -235,9 +235,9 @@ _PROSE = (
     "Time per event of an unedited PyFlink program without its start, 1 M events, 10,000 keys: resetting a timer "
     "{inactivity} µs (PyFlink, thread mode: {inactivity_there}), an aggregate function over windows "
     "{windows} µs ({windows_there}), `map`, `filter`, `key_by` and `reduce` {steps} µs ({steps_there}). The first one "
-    "takes {replay} µs over a log and {batches} µs over Arrow batches. `lateness` reads {of_splits} M events/s from Parquet, "
-    "{of_one_split} M of one split, and {on_spark} M on Spark. With 1,000 to 258,000 keys, sliding windows are "
-    "{sliding} times as fast as Flink's, and sessions {sessions} times. [All runs](results)."
+    "takes {replay} µs over a log and {batches} µs over Arrow batches. `lateness` reads {of_splits} M events/s from "
+    "Parquet, {of_one_split} M of one split, and {on_spark} M on Spark. With 1,000 to 258,000 keys, sliding windows "
+    "are {sliding} times as fast as Flink's, and sessions {sessions} times. [All runs](results)."
 )
 
 
