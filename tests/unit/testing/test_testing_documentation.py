@@ -33,7 +33,7 @@ def test_the_first_example_of_the_readme_passes() -> None:
 
 def test_the_readme_names_what_exists() -> None:
     read = re.sub(r"<!-- setup\n.*?-->", "", README, flags=re.DOTALL)
-    called = set(re.findall(r"[`. ](\w+)\(", read.split("## With pytest")[0]))
+    called = set(re.findall(r"[`. ](\w+)\(", read.split("## Pytest plugin")[0]))
     places = (
         flinkcore.testing,
         flinkcore.testing.KeyedOneInputStreamOperatorTestHarness,
