@@ -1,4 +1,4 @@
-"""Where a command runs: in this process, or on Spark."""
+"""The engine of a command: this process, or Spark."""
 
 from __future__ import annotations
 
