@@ -29,7 +29,8 @@ The other packages are private: their names and places change without notice.
 From a shell: ``flinkcore replay --help``, ``flinkcore demo``.
 """
 
-from typing import TYPE_CHECKING, Final
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from flinkcore._internal.python.lazy_names import by_name, lazy_names
 
@@ -96,4 +97,15 @@ _MODULES: Final = by_name(
     }
 )
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+
+def _refuse(name: str) -> NoReturn:
+    if (
+        find_spec(f"{__name__}.{name}") is not None
+    ):  # Python asks so before it imports a module of this package
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from flinkcore._internal.python.missing_features import refuse_aggregate  # for wrong names alone
+
+    refuse_aggregate(__name__, name)
+
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, _refuse)
