@@ -242,7 +242,7 @@ _PROSE = (
 
 
 SECTIONS = {ROOT / "README.md": short_section, ROOT / "benchmarks" / "README.md": section}
-"""What writes the section of each README."""
+"""The function that returns the section of each README."""
 
 
 def main() -> None:

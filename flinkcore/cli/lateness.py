@@ -6,20 +6,18 @@ import argparse
 import re
 from typing import Any
 
+from flinkcore.cli.engines import add_engine, environment_of
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import (
-    add_engine,
     add_log_options,
     add_watermark_options,
     check_log_options,
     duration_ms,
-    environment_of,
     events_of,
     window_assigner,
 )
 from flinkcore.cli.output_directory import check_output, write_tables
 from flinkcore.common import Duration, Time
-from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.window import GlobalWindows
 from flinkcore.errors import ConfigurationError
@@ -68,7 +66,7 @@ def add_commands(commands: Any) -> None:
     lateness.add_argument(
         "--report", metavar="FILE", help="page (HTML) with pictures of all bounds, and the text"
     )
-    add_engine(lateness, default="embedded")
+    add_engine(lateness)
     lateness.set_defaults(call=_lateness)
 
 
@@ -111,15 +109,12 @@ def _lateness(arguments: argparse.Namespace) -> None:
     bounds = _times("--bound", arguments.bound)
     if allowed_lateness and not windows:
         raise ConfigurationError("--allowed-lateness needs --window")
-    if arguments.engine == "spark":
-        # An invalid log is reported at once, not after the start of Spark.
-        kept = windows[0] if windows else GlobalWindows.create_with_end_of_stream_trigger()
-        events_of(StreamExecutionEnvironment(), arguments).window_all(kept).aggregate(
-            n=count()
-        ).execute().discard()
-    frontier = events_of(environment_of(arguments), arguments).lateness(
-        windows, allowed_lateness or None, bounds or None
+    kept = windows[0] if windows else GlobalWindows.create_with_end_of_stream_trigger()
+    environment = environment_of(
+        arguments,
+        lambda planning: events_of(planning, arguments).window_all(kept).aggregate(n=count()).execute(),
     )
+    frontier = events_of(environment, arguments).lateness(windows, allowed_lateness or None, bounds or None)
     if share is None and delay is None:
         print(frontier)
     else:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from flinkcore._internal.arrow.time_units import TIME_UNITS
-from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.cli.table_names import TABLES, table_named
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.common.split_origin import SplitOrigin
@@ -71,15 +70,15 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         f"table: its directory, {TABLES}",
     )
     parser.add_argument(
-        "--format", help="parquet, arrow, avro, csv or json; by the files' endings if not given"
+        "--format", help="parquet, arrow, avro, csv, tsv or json; by the files' endings if not given"
     )
     parser.add_argument(
         "--format-option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of CSV, such as 'delimiter=;', null_values=NA,none, newlines_in_values=true or block_bytes=67108864; "
-        "of Parquet int96_unit=ns; repeat for more",
+        help="of CSV, such as 'delimiter=;', null_values=NA,none, encoding=latin-1, newlines_in_values=true or "
+        "block_bytes=67108864; of Parquet int96_unit=ns; repeat for more",
     )
     parser.add_argument(
         "--type",
@@ -144,27 +143,6 @@ def add_watermark_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watermark-interval", default="200ms", help="of periodic watermarks, on the arrival clock"
     )
-
-
-def add_engine(parser: argparse.ArgumentParser, default: str = "spark") -> None:
-    """Add where to run."""
-    parser.add_argument("--engine", choices=["spark", "embedded"], default=default, help="where to run")
-    parser.add_argument("--master", default="local[*]", help="Spark master")
-    parser.add_argument(
-        "--parallelism", type=int, help="tasks (spark) or threads (embedded) of the keyed part"
-    )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-
-
-def environment_of(arguments: argparse.Namespace) -> StreamExecutionEnvironment:
-    """Return where to run."""
-    if arguments.engine == "embedded":
-        environment = StreamExecutionEnvironment.get_execution_environment()
-    else:
-        environment = spark_environment(arguments.master, "choose --engine embedded")
-    if arguments.parallelism is not None:
-        environment.set_parallelism(arguments.parallelism)
-    return environment
 
 
 def format_options_of(texts: list[str]) -> dict[str, Any]:

@@ -9,18 +9,17 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkcore._internal.show.tables import shown_table
+from flinkcore.cli.engines import add_engine, environment_of
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import (
     WINDOWS,
-    add_engine,
     add_log_options,
     add_watermark_options,
     check_log_options,
     duration_ms,
-    environment_of,
     events_of,
     window_assigner,
 )
@@ -28,6 +27,9 @@ from flinkcore.common import OutputTag
 from flinkcore.datastream import Aggregate, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import FUNCTIONS
 from flinkcore.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from flinkcore import JobResult
 
 LATE = OutputTag("late")
 
@@ -128,11 +130,11 @@ def add_commands(commands: Any) -> None:
         action=argparse.BooleanOptionalAction,
         help="open the page of the report in a browser; if not said, in a terminal of a desktop",
     )
-    add_engine(demo)
+    add_engine(demo, "spark if pyspark is installed")
     demo.set_defaults(call=_demo)
 
 
-def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> Any:
+def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> JobResult:
     """Return the planned job, which runs when its rows are asked for."""
     windowed = (
         events_of(environment, arguments)
@@ -145,11 +147,12 @@ def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace)
     results = windowed.aggregate(**named_aggregates(arguments.aggregate))
     if arguments.emitted_at is not None:
         results = results.with_emitted_at(arguments.emitted_at)
-    return results.execute(
+    planned: JobResult = results.execute(
         progress=False if arguments.quiet else None,
         restore_from=arguments.restore_from,
         stop_with_checkpoint=arguments.checkpoint,
     )
+    return planned
 
 
 def _replay(arguments: argparse.Namespace) -> None:
@@ -160,10 +163,8 @@ def _replay(arguments: argparse.Namespace) -> None:
 
         check_page(arguments.report)
     check_log_options(arguments)
-    if arguments.engine == "spark":
-        # An invalid job is reported at once, not after the start of Spark.
-        _job(StreamExecutionEnvironment(), arguments).discard()
-    result = _job(environment_of(arguments), arguments)
+    environment = environment_of(arguments, lambda planning: _job(planning, arguments))
+    result = _job(environment, arguments)
     if arguments.output:
         report = result.write_parquet(
             arguments.output,

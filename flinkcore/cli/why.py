@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from flinkcore.cli.engines import add_engine, environment_of
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import (
     WINDOWS,
-    add_engine,
     add_log_options,
     add_watermark_options,
     check_log_options,
     duration_ms,
-    environment_of,
     events_of,
     window_assigner,
 )
@@ -57,7 +56,7 @@ def add_commands(commands: Any) -> None:
         help="directory for events.parquet, firings.parquet and timers.parquet, besides the text",
     )
     why.add_argument("--report", metavar="FILE", help="page (HTML) with a picture of the key, and the text")
-    add_engine(why, default="embedded")
+    add_engine(why)
     why.set_defaults(call=_why)
 
 
@@ -99,10 +98,8 @@ def _why(arguments: argparse.Namespace) -> None:
         from flinkcore.analysis.page import check_page
 
         check_page(arguments.report)
-    if arguments.engine == "spark":
-        # An invalid job is reported at once, not after the start of Spark.
-        _job(StreamExecutionEnvironment(), arguments, key).execute().discard()
-    history = _job(environment_of(arguments), arguments, key).why(key, at)
+    environment = environment_of(arguments, lambda planning: _job(planning, arguments, key).execute())
+    history = _job(environment, arguments, key).why(key, at)
     if arguments.output:
         write_tables(arguments.output, events=history.events, firings=history.firings, timers=history.timers)
     print(history)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Real
-from typing import Final
+from typing import Final, NoReturn
 
+from flinkcore._internal.python.missing_features import missing_features, refuse_aggregate
 from flinkcore.errors import ConfigurationError
 
 FUNCTIONS: Final = (
@@ -58,8 +59,11 @@ class Aggregate:
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
+            instead = missing_features().aggregates.get(self.function)
             raise ConfigurationError(
                 f"no aggregate is named {self.function!r}; there is {', '.join(FUNCTIONS)}"
+                if instead is None
+                else f"no aggregate is named {self.function!r}. Take {instead}"
             )
         compares = self.function in ("min_by", "max_by")
         if self.by is not None and not compares:
@@ -240,6 +244,10 @@ def approx_percentile(column: str, percentage: float) -> Aggregate:
 def collect(column: str) -> Aggregate:
     """Return the column's values in order of arrival, as a list; they may be of any type."""
     return Aggregate("collect", column)
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse_aggregate(__name__, name)
 
 
 __all__ = [

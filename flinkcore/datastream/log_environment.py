@@ -94,7 +94,7 @@ class LogEnvironment(EnvironmentSettings):
         arrival_start_ms : int
             Arrival of the first record of each split without an arrival column, in ms since the epoch.
         format : str, optional
-            ``parquet``, ``arrow``, ``avro``, ``csv`` or ``json`` (lines); by default according to the file name.
+            ``parquet``, ``arrow``, ``avro``, ``csv``, ``tsv`` or ``json`` (lines); by default by the file name.
         format_options : mapping, optional
             Options of the format's reader.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional

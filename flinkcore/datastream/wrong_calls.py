@@ -61,7 +61,7 @@ def refuse_call(stream: Stream, name: str) -> NoReturn:
     WrongStreamError
         If another kind of stream has it; the message says how to get one.
     MissingMethodError
-        If it is a method of Spark's; the message says what to use instead.
+        If tables of Spark, Polars or pandas have it; the message says what to use instead.
     AttributeError
         If it is neither.
     """

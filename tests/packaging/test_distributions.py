@@ -195,17 +195,21 @@ print(pa.record_batch(counts.key_columns())["user"].take(key_ids).to_pylist())
     assert run(fresh / "python", "-c", code, cwd=tmp_path) == "[[1], [110], [1]]\n['b']\n"
 
 
-def test_without_extras_the_commands_name_the_one_of_spark_or_run_embedded(
+def test_without_extras_the_commands_run_embedded_or_name_the_one_of_spark(
     fresh: Path, tmp_path: Path
 ) -> None:
     done = subprocess.run(
-        [fresh / "flinkcore", "demo"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [fresh / "flinkcore", "demo", "--engine", "spark"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert re.fullmatch(
         r"flinkcore: .*pip install 'flinkcore\[spark\]', or choose --engine embedded\n", done.stderr
     )
-    assert "Hourly flights" in run(fresh / "flinkcore", "demo", "--engine", "embedded", cwd=tmp_path)
+    assert "Hourly flights" in run(fresh / "flinkcore", "demo", cwd=tmp_path)
     # An extra is added to the flinkcore that is there, which is on no index.
     (line,) = re.findall(
         r"pip install ('flinkcore\[delta\]')", (ROOT / "docs" / "index.md").read_text("utf-8")

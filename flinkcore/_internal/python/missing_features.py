@@ -1,4 +1,4 @@
-"""Features of PyFlink, and methods of Spark, that flinkcore does not have, and what to use instead.
+"""Names of PyFlink, Spark, Polars and pandas that flinkcore does not have, and what to use instead.
 
 ``missing_features.json`` has them by what to use instead; it is read when a program asks for a name that is not there.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
-from flinkcore.errors import UnsupportedOperationError
+from flinkcore.errors import ArgumentTypeError, UnsupportedOperationError
 
 Instead: TypeAlias = Mapping[str, str]
 """What to use instead, by name."""
@@ -31,8 +31,10 @@ class MissingFeatures(NamedTuple):
         Names that PyFlink's versions 1 had, and 2 has not, by module.
     former_methods : mapping of str to mapping
         Methods that PyFlink's versions 1 had, and 2 has not, by class.
-    stream_methods : mapping of str to str
-        Methods of Spark's DataFrames and grouped data that streams do not have.
+    stream_methods, result_methods : mapping of str to str
+        Methods of tables of Spark, Polars, pandas and Arrow that streams and results do not have.
+    aggregates : mapping of str to str
+        Aggregates of these and of SQL, with the call that computes the same.
     modules : mapping of str to str
         Modules of PyFlink 1 and 2, with ``flinkcore`` in place of ``pyflink``.
     """
@@ -41,6 +43,8 @@ class MissingFeatures(NamedTuple):
     former_names: Mapping[str, Instead]
     former_methods: Mapping[str, Instead]
     stream_methods: Instead
+    result_methods: Instead
+    aggregates: Instead
     modules: Instead
 
 
@@ -56,6 +60,8 @@ def missing_features() -> MissingFeatures:
         _by_place(content["former names"]),
         _by_place(content["former methods"]),
         _by_name(content["stream methods"]),
+        _by_name(content["result methods"]),
+        _by_name(content["aggregates"]),
         _by_name(content["modules"]),
     )
 
@@ -118,20 +124,73 @@ class WithFormerMethods:
             raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
 
+class WithoutItems:
+    """Rows of a job, which are not a table: length and items are refused, as no job runs for them."""
+
+    def _call_instead(self, name: str) -> str:
+        """Return what to call instead of a special method of tables."""
+        raise NotImplementedError
+
+    if not TYPE_CHECKING:  # a type checker refuses both
+
+        def __len__(self) -> NoReturn:
+            raise ArgumentTypeError(f"{type(self).__name__} has no length: {self._call_instead('__len__')}")
+
+        def __getitem__(self, item: object) -> NoReturn:
+            raise ArgumentTypeError(
+                f"{type(self).__name__} has no items: {self._call_instead('__getitem__')}"
+            )
+
+        def __bool__(self) -> bool:
+            return True  # without it, Python asks for the length
+
+
 def refuse_stream_method(stream: object, name: str) -> NoReturn:
     """Raise for a name that a stream, or the windows of one, do not have.
 
     Raises
     ------
     MissingMethodError
-        If it is one of Spark's; the message says what to use instead.
+        If tables elsewhere have it; the message says what to use instead.
+    AttributeError
+        If not.
+    """
+    missing = missing_features()
+    instead = missing.stream_methods.get(name)
+    if instead is None and name in missing.aggregates:
+        call = missing.aggregates[name]
+        instead = f"call aggregate(x={call}) on windows: window(...) after key_by('column')"
+    _refuse_method(stream, name, instead)
+
+
+def refuse_result_method(result: object, name: str) -> NoReturn:
+    """Raise for a name that the rows of an output do not have; errors as of :func:`refuse_stream_method`."""
+    _refuse_method(
+        result, name, None if name.startswith("_") else missing_features().result_methods.get(name)
+    )
+
+
+def _refuse_method(thing: object, name: str, instead: str | None) -> NoReturn:
+    kind = type(thing).__name__
+    if instead is None:
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+    raise MissingMethodError(f"{kind} has no {name}: {instead}")
+
+
+def refuse_aggregate(module: str, name: str) -> NoReturn:
+    """Raise for a name that a module with aggregates does not have.
+
+    Raises
+    ------
+    MissingNameError
+        If it is an aggregate elsewhere; the message says what to use instead.
     AttributeError
         If it is not.
     """
-    kind, instead = type(stream).__name__, missing_features().stream_methods.get(name)
+    instead = None if name.startswith("_") else missing_features().aggregates.get(name)
     if instead is None:
-        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
-    raise MissingMethodError(f"{kind} has no {name}, which Spark has: {instead}")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    raise MissingNameError(f"{module} has no {name}: take {instead}")
 
 
 def refuse_name(module: str, name: str) -> NoReturn:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 
 from flinkcore._internal.python.extras import library
+from flinkcore._internal.python.missing_features import WithoutItems, missing_features, refuse_result_method
 from flinkcore._internal.show.html import html_table
 from flinkcore._internal.show.tables import html_of_table, shown_schema, shown_table
 from flinkcore.errors import ConfigurationError, DataError
@@ -25,8 +26,16 @@ class TakenRows(Iterator[pa.RecordBatch], ABC):
         """End the job; it may have ended already."""
 
 
-class OutputRows(ABC):
+class OutputRows(WithoutItems, ABC):
     """Rows of an output of a job over columns; nothing runs before they are asked for."""
+
+    if not TYPE_CHECKING:  # a type checker knows that there is no such call
+
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_result_method(self, name)
+
+    def _call_instead(self, name: str) -> str:
+        return missing_features().result_methods[name]
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:
@@ -36,9 +45,15 @@ class OutputRows(ABC):
     def to_batches(self) -> TakenRows:
         """Return the rows as batches, as the job makes them."""
 
+    @property
     @abstractmethod
-    def _rows_schema(self) -> pa.Schema:
-        """Columns of the rows."""
+    def schema(self) -> pa.Schema:
+        """The columns of the rows with their types; nothing runs."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns; nothing runs."""
+        return list(self.schema.names)
 
     @abstractmethod
     def _kept_rows(self) -> pa.Table | None:
@@ -106,17 +121,17 @@ class OutputRows(ABC):
                 found.append(batch)
                 if sum(each.num_rows for each in found) >= rows:
                     break
-        return pa.Table.from_batches(found, self._rows_schema()).slice(0, rows)
+        return pa.Table.from_batches(found, self.schema).slice(0, rows)
 
     def __repr__(self) -> str:
         kept = self._kept_rows()
         rows = "" if kept is None else f", {kept.num_rows:,} rows"
-        return f"{type(self).__name__}{shown_schema(self._rows_schema())}{rows}"
+        return f"{type(self).__name__}{shown_schema(self.schema)}{rows}"
 
     def _repr_html_(self) -> str:
         kept = self._kept_rows()
         if kept is None:
-            columns = [(field.name, str(field.type)) for field in self._rows_schema()]
+            columns = [(field.name, str(field.type)) for field in self.schema]
             return html_table(columns, (), [False] * len(columns)) + (
                 "<small>not run yet: <code>show()</code>, <code>to_arrow()</code> or <code>to_pandas()</code> runs the "
                 "job</small>"

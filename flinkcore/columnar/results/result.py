@@ -278,7 +278,9 @@ class JobResult(OutputRows):
         self._plan.side_output_schema(output_tag)
         return SideOutput(self, output_tag)
 
-    def _rows_schema(self) -> pa.Schema:
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the results with their types; nothing runs."""
         return self._plan.result_schema()
 
     def _kept_rows(self) -> pa.Table | None:
@@ -363,8 +365,14 @@ class SideOutput(OutputRows):
         """The rows as a Spark DataFrame, as those of the results."""
         return self._result._dataframe(self._tag.tag_id)
 
-    def _rows_schema(self) -> pa.Schema:
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows with their types; nothing runs."""
         return self._result._plan.output_schemas()[self._tag.tag_id]
+
+    def discard(self) -> None:
+        """Say that nothing is to be asked for; see :meth:`JobResult.discard`."""
+        self._result.discard()
 
     def _kept_rows(self) -> pa.Table | None:
         kept = self._result._collected

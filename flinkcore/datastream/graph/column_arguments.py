@@ -20,6 +20,11 @@ def require_key_columns(columns: tuple[Any, ...], call: str, otherwise: str = ""
     if not columns:
         raise ConfigurationError(f"{call} needs at least one column: {call}('user'){otherwise}")
     for name in columns:
+        if isinstance(name, list | tuple) and name and all(isinstance(each, str) for each in name):
+            raise ArgumentTypeError(
+                f"{call} takes names of columns, not a {type(name).__name__} of them: write "
+                f"{call}({', '.join(map(repr, name))})"
+            )
         if not isinstance(name, str) or not name:
             raise ArgumentTypeError(
                 f"{call} takes names of columns{otherwise}, not {name!r}; compute a key first: "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from flinkcore._internal.python.missing_features import WithoutItems, missing_features
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.logs.log_stream import LogStream
 
 
-class LogRows(Stream):
+class LogRows(WithoutItems, Stream):
     """Rows of a job over event logs: its results, or one of its side outputs.
 
     Each of the calls that return or print rows runs the job. To get several outputs or the report of one run, take them
@@ -32,6 +33,27 @@ class LogRows(Stream):
     @abstractmethod
     def execute(self) -> JobResult | SideOutput:
         """Return the rows of the job."""
+
+    def _call_instead(self, name: str) -> str:
+        return missing_features().stream_methods[name]
+
+    @property
+    def schema(self) -> Any:
+        """The columns of the rows with their types, a ``pyarrow.Schema``; files are asked for it, and no job runs.
+
+        Raises
+        ------
+        ConfigurationError, SchemaError, SourceError
+            If the job cannot be planned, as of :meth:`execute`.
+        """
+        planned = self.execute()
+        planned.discard()
+        return planned.schema
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns; errors as of :attr:`schema`."""
+        return list(self.schema.names)
 
     def elements(self) -> DataStream:
         """Return the rows as a stream of single elements, each a ``flinkcore.common.Row``.

@@ -47,6 +47,9 @@ HAVE_CALLS = (
 )
 """What the calls are of that are named in place of Spark's."""
 
+OF_TABLES = ("stream methods", "result methods", "aggregates")
+"""Tables of names that tables of Spark, Polars, pandas or SQL have."""
+
 PAGE = (Path(__file__).parents[3] / "flinkcore" / "datastream" / "README.md").read_text()
 
 
@@ -57,8 +60,8 @@ def test_the_data_names_each_feature_once_and_says_what_to_use() -> None:
 
     source = Path(missing_module.__file__).with_suffix(".json").read_text(encoding="utf-8")
     content = json.loads(source, object_pairs_hook=once)
-    assert content.keys() == {"names", "former names", "former methods", "stream methods", "modules"}
-    tables = [content["stream methods"], content["modules"]]
+    assert content.keys() == {"names", "former names", "former methods", *OF_TABLES, "modules"}
+    tables = [*map(content.get, OF_TABLES), content["modules"]]
     for kind in ("names", "former names", "former methods"):
         tables += content[kind].values()
     for table in tables:
@@ -173,23 +176,107 @@ def test_importing_a_missing_name_of_files_says_what_to_use(name: str) -> None:
     assert FILE_NAMES[name] in PAGE
 
 
-@pytest.mark.parametrize("name", MISSING.stream_methods)
-def test_a_method_of_spark_on_a_stream_says_what_to_use(name: str) -> None:
+def calls_of(message: str) -> list[str]:
+    """Return the names of the calls in a message."""
+    return re.findall(r"\b([a-z]\w*)\(", message)
+
+
+@pytest.mark.parametrize("name", [*MISSING.stream_methods, *MISSING.aggregates])
+def test_a_method_of_tables_on_a_stream_says_what_to_use(name: str) -> None:
     stream = StreamExecutionEnvironment().from_event_log(pa.table({"k": [1], "t": [1]}), timestamp="t")
     keyed = stream.key_by("k")
     windows = TumblingEventTimeWindows.of(Time.hours(1))
     for each in (stream, keyed, keyed.window(windows), stream.window_all(windows)):
+        if name.startswith("__") or name in ("sum", "min", "max"):  # which streams of single elements have
+            continue
         kind = type(each).__name__
-        with pytest.raises(
-            UnsupportedOperationError, match=f"^{kind} has no {name}, which Spark has: ."
-        ) as error:
+        with pytest.raises(UnsupportedOperationError, match=f"^{kind} has no {name}: .") as error:
             getattr(each, name)
         assert not hasattr(each, name)
-        calls = re.findall(r"\b([a-z]\w*)\(", str(error.value))
-        assert calls
+        calls = [call for call in calls_of(str(error.value)) if call != "print"]
+        assert calls or "columns" in str(error.value)
         assert [call for call in calls if not any(hasattr(there, call) for there in HAVE_CALLS)] == []
         with pytest.raises(AttributeError, match=f"^'{kind}' object has no attribute 'nothing'"):
             getattr(each, "nothing")  # noqa: B009
+
+
+def job() -> LogStream:
+    late = OutputTag("late")
+    stream = StreamExecutionEnvironment().from_event_log(pa.table({"k": [1], "t": [1]}), timestamp="t")
+    stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    windows = stream.key_by("k").window(TumblingEventTimeWindows.of(Time.hours(1)))
+    return windows.side_output_late_data(late).aggregate(n=aggregates.count())
+
+
+@pytest.mark.parametrize("name", MISSING.result_methods)
+def test_a_method_of_tables_on_a_result_says_what_to_use(name: str) -> None:
+    result = job().execute()
+    result.discard()
+    for each in (result, result.get_side_output(OutputTag("late"))):
+        if name.startswith("__"):
+            continue
+        kind = type(each).__name__
+        with pytest.raises(UnsupportedOperationError, match=f"^{kind} has no {name}: .") as error:
+            getattr(each, name)
+        assert not hasattr(each, name)
+        # Of the result, its table, or the stream and its windows.
+        there = (result, pa.Table, LogStream, WindowedLogStream)
+        calls = [call for call in calls_of(str(error.value)) if call != "print"]
+        assert calls or "columns" in str(error.value)
+        assert [call for call in calls if not any(hasattr(one, call) for one in there)] == []
+        with pytest.raises(AttributeError, match=f"^'{kind}' object has no attribute 'nothing'"):
+            getattr(each, "nothing")  # noqa: B009
+    assert result._collected is None
+
+
+def test_streams_and_results_have_columns_and_a_schema_before_anything_runs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stream = job()
+    names = ["k", "window_start", "window_end", "n", "late_firing", "watermark"]
+    result = stream.execute()
+    assert stream.columns == result.columns == stream.schema.names == names
+    assert stream.schema == result.schema
+    late = OutputTag("late")
+    assert stream.get_side_output(late).columns == result.get_side_output(late).columns == ["k", "t"]
+    assert result.get_side_output(late).schema == stream.get_side_output(late).schema
+    assert result._collected is None
+    assert result.to_arrow().schema == stream.schema
+    del stream
+    assert caplog.records == []
+
+
+def test_length_and_items_of_streams_and_results_say_what_to_call() -> None:
+    stream = job()
+    result = stream.execute()
+    result.discard()
+    late = OutputTag("late")
+    for rows in (stream, result, stream.get_side_output(late), result.get_side_output(late)):
+        kind = type(rows).__name__
+        with pytest.raises(TypeError, match=rf"^{kind} has no length: call to_arrow\(\), which has num_rows"):
+            len(rows)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=rf"^{kind} has no items: call to_arrow\(\)"):
+            rows["k"]  # type: ignore[index]
+        with pytest.raises(TypeError, match=rf"^{kind} has no items: call to_arrow\(\)"):
+            list(rows)  # type: ignore[call-overload]
+        assert rows
+    assert result._collected is None
+
+
+@pytest.mark.parametrize("name", MISSING.aggregates)
+def test_an_aggregate_of_another_name_says_which_it_is_here(name: str) -> None:
+    call = MISSING.aggregates[name]
+    given = eval(call, vars(aggregates).copy())
+    assert isinstance(given, aggregates.Aggregate)
+    if name != "mean":
+        for module in ("flinkcore", "flinkcore.datastream.aggregates"):
+            with pytest.raises(ImportError, match=f"^{module} has no {name}: take {re.escape(call)}$"):
+                exec(f"from {module} import {name}")
+    if name not in aggregates.FUNCTIONS:
+        with pytest.raises(
+            ConfigurationError, match=f"^no aggregate is named '{name}'. Take {re.escape(call)}$"
+        ):
+            aggregates.Aggregate(name, "column")
 
 
 def test_settings_of_checkpoints_are_held_and_given_back() -> None:

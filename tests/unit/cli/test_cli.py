@@ -298,8 +298,8 @@ def test_times_that_cannot_be_milliseconds_end_a_command(
     (tmp_path / "job.py").write_text(JOB)
     log = str(log_with(tmp_path, ts=[1_700_000_000]))
     own = {
-        "lateness": [log, "--window", "tumbling:1s"],
-        "why": [log, "--window", "tumbling:1s", "--key", "k=a"],
+        "lateness": [log, "--window", "tumbling:1s", "--quiet"],
+        "why": [log, "--window", "tumbling:1s", "--key", "k=a", "--quiet"],
         "replay": [
             log,
             "--window",
@@ -537,7 +537,7 @@ def test_each_setting_that_the_command_renames_is_in_a_message_of_the_package() 
         ({"k": [None]}, [], "give --on-bad-row drop"),
         ({}, ["--split", "nope"], "--split names column 'nope'"),
         ({}, ["--timestamp", "nope"], "--timestamp names column 'nope'"),
-        ({}, ["--format", "tsv"], "format 'tsv' is unknown"),
+        ({}, ["--format", "psv"], "format 'psv' is unknown"),
     ],
 )
 def test_errors_name_the_options_of_the_command(
@@ -829,7 +829,8 @@ def test_what_is_wrong_with_a_job_is_told_before_spark_starts(
         "--aggregate": "n=count()",
     } | changed
     path = options.pop("input", str(tmp_path / "log.csv"))
-    assert main(["replay", path, *(part for option in options.items() for part in option)]) == 1
+    given = (part for option in options.items() for part in option)
+    assert main(["replay", path, *given, "--engine", "spark"]) == 1
     assert re.search(message, capsys.readouterr().err)
 
 

@@ -193,6 +193,11 @@ def test_a_function_is_no_expression_of_columns(stream: DataStream, call) -> Non
         (lambda s: s.key_by(), "key_by needs at least one column"),
         (lambda s: s.key_by("a", "a"), "key_by names columns twice: a"),
         (lambda s: s.key_by(lambda row: row, "a"), "key_by takes names of columns, or one function"),
+        (
+            lambda s: s.key_by(["a", "b"]),
+            r"key_by takes names of columns, not a list of them: write key_by\('a', 'b'\)$",
+        ),
+        (lambda s: s.key_by(("a",)), r"not a tuple of them: write key_by\('a'\)$"),
         (lambda s: s.key_by(pc.field("a")), r"with_columns\(key=expression\), then key_by\('key'\)"),
         (lambda s: s.assign_timestamps_and_watermarks("ts"), "takes a strategy such as WatermarkStrategy"),
         (lambda s: s.key_by("a").window(10), "window takes an assigner such as TumblingEventTimeWindows"),

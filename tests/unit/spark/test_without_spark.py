@@ -30,8 +30,8 @@ def output(code: str, *arguments: str, folder: Path) -> tuple[int, list[str]]:
 @pytest.mark.parametrize(
     ("command", "otherwise"),
     [
-        (("demo",), "choose --engine embedded"),
-        (("replay", *LOG, *COUNTS), "choose --engine embedded"),
+        (("demo", "--engine", "spark"), "choose --engine embedded"),
+        (("replay", *LOG, *COUNTS, "--master", "local[2]"), "choose --engine embedded"),
         (
             ("why", *LOG, "--key", "user=a", "--window", "tumbling:1s", "--engine", "spark"),
             "choose --engine embedded",
@@ -44,11 +44,27 @@ def test_a_command_names_what_to_install_and_what_to_do_without(
     command: tuple[str, ...], otherwise: str, tmp_path: Path
 ) -> None:
     status, lines = output(COMMAND, *command, folder=tmp_path)
-    assert lines == [
+    assert lines[-1:] == [
         "flinkcore: flinkcore runs on Spark with pyspark, which is not installed. "
         f"Install it: pip install 'flinkcore[spark]', or {otherwise}"
     ]
     assert status != 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("demo",),
+        ("replay", *LOG, *COUNTS),
+        ("why", *LOG, "--key", "user=a", "--window", "tumbling:1s"),
+        ("lateness", *LOG),
+    ],
+    ids=lambda command: str(command[0]),
+)
+def test_a_command_runs_in_its_own_process_and_says_why(command: tuple[str, ...], tmp_path: Path) -> None:
+    status, lines = output(COMMAND, *command, folder=tmp_path)
+    assert status == 0
+    assert lines[0] == "flinkcore: the job runs in this process: pyspark is not installed"
 
 
 def test_a_program_on_spark_names_what_to_install(tmp_path: Path) -> None:
