@@ -106,7 +106,7 @@ class LifecycleError(FlinkcoreError, RuntimeError):
 
 
 class JobCancelledError(FlinkcoreError, RuntimeError):
-    """There is no result: the job was cancelled."""
+    """A result that does not exist, because the job was cancelled."""
 
 
 class TimerError(FlinkcoreError, RuntimeError):

@@ -209,7 +209,7 @@ def compare(
     rel_tol: float = 1e-9,
     abs_tol: float = 0.0,
 ) -> Comparison:
-    """Compare what a live job has written with what its replay gives, and explain each difference.
+    """Compare the rows that a live job has written with those of its replay, and explain each difference.
 
     For DataFrames there is :func:`flinkcore.spark.compare`.
 

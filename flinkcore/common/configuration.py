@@ -86,33 +86,33 @@ class Configuration:
         return as_text(self._values[key]) if key in self._values else default_value
 
     def set_string(self, key: str, value: str) -> Configuration:
-        """Set a text, and return this configuration; ConfigurationError if it is none."""
+        """Set a text, and return this configuration; ConfigurationError if it is not a text."""
         if not isinstance(value, str):
             raise ArgumentTypeError(f"the setting {key} takes a text here, not {value!r}")
         return self._set(key, value)
 
     def get_integer(self, key: str, default_value: Any) -> Any:
-        """Return a value as a whole number, or the default; ConfigurationError if it is none."""
+        """Return a value as a whole number, or the default; ConfigurationError if it is not a whole number."""
         return self._as(_INTEGER, key, default_value)
 
     def set_integer(self, key: str, value: int) -> Configuration:
-        """Set a whole number, and return this configuration; ConfigurationError if it is none."""
+        """Set a whole number, and return this configuration; ConfigurationError if it is not a whole number."""
         return self._set(key, value, _INTEGER)
 
     def get_boolean(self, key: str, default_value: Any) -> Any:
-        """Return a value as a bool, or the default; ConfigurationError if it is none."""
+        """Return a value as a bool, or the default; ConfigurationError if it is not a bool."""
         return self._as(BOOLEAN, key, default_value)
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
-        """Set a bool, and return this configuration; ConfigurationError if it is none."""
+        """Set a bool, and return this configuration; ConfigurationError if it is not a bool."""
         return self._set(key, value, BOOLEAN)
 
     def get_float(self, key: str, default_value: Any) -> Any:
-        """Return a value as a floating point number, or the default; ConfigurationError if it is none."""
+        """Return a value as a floating point number, or the default; ConfigurationError if it is not a number."""
         return self._as(DOUBLE, key, None if default_value is None else float(default_value))
 
     def set_float(self, key: str, value: float) -> Configuration:
-        """Set a floating point number, and return this configuration; ConfigurationError if it is none."""
+        """Set a floating point number, and return this configuration; ConfigurationError if it is not a number."""
         return self._set(key, value, DOUBLE)
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:

@@ -226,7 +226,7 @@ class ExecutionConfig(WithFormerMethods):
         return self._configuration.get(settings.WATERMARK_ALIGNMENT_BUFFER_SIZE)
 
     def get_latency_tracking_interval(self) -> int:
-        """Return the interval at which sources emit latency markers, in ms; 0 or less: they emit none."""
+        """Return the interval at which sources emit latency markers, in ms; 0 or less if they emit none."""
         return self._configuration.get(settings.LATENCY_INTERVAL).to_millis()
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
@@ -273,7 +273,7 @@ class ExecutionConfig(WithFormerMethods):
         return self
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
-        """Set that unused references of functions are removed, which has no meaning here."""
+        """Set that unused references of functions are removed, which has no effect here."""
         self._configuration.set(settings.CLOSURE_CLEANER_LEVEL, "RECURSIVE")
         return self
 
@@ -291,7 +291,7 @@ class ExecutionConfig(WithFormerMethods):
         return self._configuration.get(settings.TASK_CANCELLATION_INTERVAL).to_millis()
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Set the interval between attempts to cancel a task, in ms, which has no meaning here."""
+        """Set the interval between attempts to cancel a task, in ms, which has no effect here."""
         return self._set(settings.TASK_CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_timeout(self) -> int:
@@ -299,7 +299,7 @@ class ExecutionConfig(WithFormerMethods):
         return self._configuration.get(settings.TASK_CANCELLATION_TIMEOUT).to_millis()
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Set the time after which a task that is not cancelled ends its process, in ms: without a meaning here."""
+        """Set the time after which a task that is not cancelled ends its process, in ms, which has no effect here."""
         return self._set(settings.TASK_CANCELLATION_TIMEOUT, timeout)
 
     def enable_force_kryo(self) -> ExecutionConfig:
@@ -363,7 +363,7 @@ class ExecutionConfig(WithFormerMethods):
         return self._configuration.get(settings.AUTO_GENERATE_UIDS)
 
     def require_uid(self, uid: str | None, operator: str) -> None:
-        """Raise a ConfigurationError if an operator has no uid, and must have one."""
+        """Raise a ConfigurationError if an operator lacks the uid that the settings require."""
         if uid is None and not self.has_auto_generated_uids_enabled():
             raise ConfigurationError(
                 f"{operator} has no uid, and {settings.AUTO_GENERATE_UIDS.name} is false. Call uid(...) of its stream"

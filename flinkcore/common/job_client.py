@@ -59,7 +59,7 @@ class JobClient:
         return self._job.job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Return what has become of the job."""
+        """Return the status of the job."""
         return CompletableFuture.completed(self._job.status)
 
     def cancel(self) -> CompletableFuture[None]:

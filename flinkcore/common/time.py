@@ -199,7 +199,7 @@ def interval_ms(interval: Time | Duration, setting: str) -> int:
 
 
 def interval_or_ms(interval: int | Time | Duration, setting: str) -> int:
-    """Return the length of an interval in milliseconds, which a bare number is; ConfigurationError if it is none."""
+    """Return the length of an interval in milliseconds; a bare number is one. ConfigurationError for anything else."""
     if isinstance(interval, int):
         return _milliseconds(interval, setting)
     if not isinstance(interval, Time | Duration):

@@ -264,7 +264,7 @@ class WatermarkStrategy:
         max_allowed_watermark_drift: Duration | Time,
         update_interval: Duration | Time | None = None,
     ) -> WatermarkStrategy:
-        """Return this strategy with watermark alignment: reading pauses where it is too far ahead of others.
+        """Return this strategy with watermark alignment: splits that are too far ahead of others pause.
 
         Parameters
         ----------

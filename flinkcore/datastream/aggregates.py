@@ -215,7 +215,7 @@ def count_distinct(column: str) -> Aggregate:
 
 
 def approx_count_distinct(column: str) -> Aggregate:
-    """Return about how many different values a column has (int64).
+    """Return the approximate number of different values of a column (int64).
 
     Up to 512 it counts them, then it is a HyperLogLog of 4 KiB per key and window, with a standard error of 1.6 %. The
     result depends on the set of values alone: it is the same in whatever order they come, and however windows merge.
@@ -224,12 +224,13 @@ def approx_count_distinct(column: str) -> Aggregate:
 
 
 def approx_percentile(column: str, percentage: float) -> Aggregate:
-    """Return about the value that a part of a numeric column's values does not exceed (float64); null without values.
+    """Return approximately a percentile of a numeric column (float64); null without values.
 
-    Values are cast to float64. Up to 1,024 different ones, the result is the least that is not below so many, as in
-    SQL's `percentile_disc`; with more it is that to 0.4 %, never farther from zero than it, in 4 KiB per key, window
-    and power of two that values reach. The least and the greatest value are always exact. The result depends on the
-    values alone: it is the same in whatever order they come, and however windows merge. NaN counts as the greatest.
+    Values are cast to float64. With up to 1,024 different values the result is exact, as SQL's `percentile_disc`: the
+    least value at or below which at least the given share of the values lies. With more, the result is at most 0.4 %
+    nearer to zero, and takes 4 KiB per key, window and power of two that values reach. The least and the greatest value
+    are always exact. The result does not depend on the order of the values, nor on how windows merge. NaN counts as the
+    greatest value.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class AsyncDataStream:
         capacity: int = DEFAULT_CAPACITY,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Return the results as they come, of calls that may be tried again.
+        """Return the results of calls as they come; failed calls may be retried.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class AsyncDataStream:
         capacity: int = DEFAULT_CAPACITY,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Return the results in the order of the elements, of calls that may be tried again.
+        """Return the results of calls in the order of the elements; failed calls may be retried.
 
         Parameters and errors as of :meth:`unordered_wait_with_retry`.
         """

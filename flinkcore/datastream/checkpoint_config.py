@@ -19,7 +19,7 @@ from flinkcore.errors import ArgumentTypeError
 
 
 class CheckpointConfig(WithFormerMethods):
-    """Settings of periodic checkpoints, in ms where they are times; they are held and given back without an effect.
+    """Settings of periodic checkpoints, in ms where they are times; getters return them, but they have no effect.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class CheckpointConfig(WithFormerMethods):
         return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else 2**31 - 1)
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """Return what becomes of checkpoints when a job is cancelled."""
+        """Return whether checkpoints are kept when a job is cancelled."""
         return ExternalizedCheckpointRetention[self._configuration.get(settings.CHECKPOINT_RETENTION)]
 
     def set_externalized_checkpoint_retention(
@@ -144,11 +144,11 @@ class CheckpointConfig(WithFormerMethods):
         return self.enable_unaligned_checkpoints(False)
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Return whether checkpoints are unaligned also where custom partitioners forbid it."""
+        """Return whether checkpoints are unaligned even if custom partitioners forbid it."""
         return self._configuration.get(settings.FORCE_UNALIGNED_CHECKPOINTS)
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
-        """Set whether checkpoints are unaligned also where custom partitioners forbid it."""
+        """Set whether checkpoints are unaligned even if custom partitioners forbid it."""
         return self._set(settings.FORCE_UNALIGNED_CHECKPOINTS, force_unaligned_checkpoints)
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
@@ -168,7 +168,7 @@ class CheckpointConfig(WithFormerMethods):
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
-        """Return where checkpoints are to be stored; None if nothing was set."""
+        """Return the storage of checkpoints, or None if none was set."""
         configured = self._configuration.get(settings.CHECKPOINT_STORAGE)
         directory = self._configuration.get(settings.CHECKPOINTS_DIRECTORY)
         if configured == "jobmanager":
@@ -178,7 +178,7 @@ class CheckpointConfig(WithFormerMethods):
         return self._storage
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
-        """Set where checkpoints are to be stored."""
+        """Set the storage of checkpoints."""
         self._configuration.remove_config(settings.CHECKPOINT_STORAGE.name)
         self._configuration.remove_config(settings.CHECKPOINTS_DIRECTORY.name)
         self._storage = storage

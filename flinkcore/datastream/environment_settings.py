@@ -341,7 +341,7 @@ class EnvironmentSettings(JobDependencies, WithFormerMethods):
         return self._checkpoint_config.is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Return whether checkpoints are unaligned also where custom partitioners forbid it."""
+        """Return whether checkpoints are unaligned even if custom partitioners forbid it."""
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     def register_slot_sharing_group(self: S, slot_sharing_group: SlotSharingGroup) -> S:

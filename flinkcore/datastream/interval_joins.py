@@ -61,7 +61,7 @@ class JoinInTime(Generic[Keyed, Bounded]):
 
 
 class JoinWithinBounds(Generic[Keyed]):
-    """An interval join without its function yet."""
+    """An interval join that lacks its function."""
 
     def __init__(self, left: Keyed, right: Keyed, lower_bound_ms: int, upper_bound_ms: int) -> None:
         self._left = left
@@ -116,7 +116,7 @@ class IntervalJoin(JoinInTime[KeyedStream, "IntervalJoined"]):
 
 
 class IntervalJoined(JoinWithinBounds[KeyedStream]):
-    """An interval join without its function yet.
+    """An interval join that lacks its function.
 
     Notes
     -----

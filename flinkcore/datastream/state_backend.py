@@ -59,7 +59,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads = 4
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Set the folders of RocksDB's files; none: the default."""
+        """Set the folders of RocksDB's files; without arguments the default ones."""
         self._paths = [path_in_file_system(path) for path in paths] or None
 
     def get_db_storage_paths(self) -> list[str] | None:

@@ -324,7 +324,7 @@ class StreamExecutionEnvironment(LogEnvironment):
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> JobClient:
-        """Let what :meth:`execute` runs run in the background.
+        """Start in the background what :meth:`execute` runs.
 
         Parameters
         ----------

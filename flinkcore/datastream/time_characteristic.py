@@ -22,5 +22,5 @@ class TimeCharacteristic(Enum):
 
     @property
     def auto_watermark_interval_ms(self) -> int:
-        """The auto-watermark interval of this characteristic, in ms; 0: no periodic watermarks."""
+        """Return the auto-watermark interval of this characteristic, in ms; 0 without periodic watermarks."""
         return 0 if self is TimeCharacteristic.ProcessingTime else 200

@@ -89,7 +89,7 @@ class BackgroundRun:
 
     @property
     def status(self) -> JobStatus:
-        """Return what has become of the job."""
+        """Return the status of the job."""
         return self._thread.status
 
     def stop_with_savepoint(self, path: str | PathLike[str], drains: bool = False) -> CompletableFuture[str]:

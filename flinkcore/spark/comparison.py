@@ -102,7 +102,7 @@ def compare(
     rel_tol: float = 1e-9,
     abs_tol: float = 0.0,
 ) -> SparkComparison:
-    """Compare what a live job has written with what its replay gives, on Spark.
+    """Compare the rows that a live job has written with those of its replay, on Spark.
 
     As :func:`flinkcore.analysis.compare`, but over DataFrames: both are shuffled by the keys and compared in tasks. The
     replay runs once. The sink is read once, and its keys once more if `upserts` has to be found out. The differences

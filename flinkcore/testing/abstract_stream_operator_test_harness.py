@@ -127,7 +127,7 @@ class CollectedOutput(Output, Generic[OUT]):
 
 @dataclass(frozen=True)
 class StreamOperatorParameters:
-    """The surroundings of an operator, from which an operator factory takes what its operator needs.
+    """Context from which an operator factory takes what its operator needs.
 
     Parameters
     ----------
@@ -164,12 +164,12 @@ class StreamOperatorParameters:
 
     @property
     def key_selector(self) -> KeySelector:
-        """From an element of the first keyed input to its key."""
+        """Selector of the key of an element of the first keyed input."""
         return self._key_selector(0)
 
     @property
     def key_selector2(self) -> KeySelector:
-        """From an element of the second input to its key."""
+        """Selector of the key of an element of the second input."""
         return self._key_selector(1)
 
     def _key_selector(self, index: int) -> KeySelector:
@@ -225,7 +225,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
     # ---- life ----
 
     def open(self) -> None:
-        """Open what it runs; close it after an error.
+        """Open the operator or reader; close it after an error.
 
         Raises
         ------
@@ -255,7 +255,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
         """Close what was opened, perhaps only in part; finish it before, unless there was an error."""
 
     def close(self) -> None:
-        """Finish and close what it runs; the output is kept. Closing twice is not an error.
+        """Finish and close the operator or reader; the output is kept. Closing twice is not an error.
 
         No timer fires. It is closed even if finishing it fails.
         """
@@ -341,7 +341,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
         return [record.value for record in self.extract_output_stream_records()]
 
     def get_side_output(self, output_tag: OutputTag) -> list[StreamRecord[Any]]:
-        """Return the records of a side output, which may be none; the harness's own list, which grows."""
+        """Return the records of a side output: the harness's own list, which may be empty and grows."""
         return self._output.side(output_tag)
 
     # ---- calls ----

@@ -58,7 +58,7 @@ Outcome = dict[str, Rows] | Exception
 
 @dataclass(frozen=True)
 class Race:
-    """A history in which the results of a job are others, or in which it fails.
+    """A history in which a job has different results, or fails.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Race:
 
 @dataclass(frozen=True, eq=False)
 class Races(Sequence[Race]):
-    """The races of a job, and what it was replayed in to find them.
+    """The races of a job, and the histories in which it was replayed to find them.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ def find_races(
     histories: Collection[str] | None = None,
     interval_ms: int = 200,
 ) -> Races:
-    """Replay a job under other legal histories of its log, and return those in which its results are others.
+    """Replay a job under other legal histories of its log, and return those that change its results.
 
     Parameters
     ----------

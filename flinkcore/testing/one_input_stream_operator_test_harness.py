@@ -113,7 +113,7 @@ class OneInputStreamOperatorTestHarness(AbstractStreamOperatorTestHarness[OUT], 
         self._call("process_watermark", self._process_watermark, checked_watermark(watermark))
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
-        """Process that the input turns idle, or active again; errors as of `process_watermark`."""
+        """Process a status of the input: idle, or active again; errors as of `process_watermark`."""
         self._call(
             "process_watermark_status", self._operator.process_watermark_status, checked_status(status)
         )

@@ -127,11 +127,11 @@ class TwoInputStreamOperatorTestHarness(AbstractTwoInputTestHarness[OUT], Generi
         self._process_watermark("process_watermark2", self._operator.process_watermark2, watermark)
 
     def process_watermark_status1(self, status: WatermarkStatus) -> None:
-        """Process that the first input turns idle, so that it does not hold the watermark back, or active again."""
+        """Process a status of the first input: idle, so that it holds no watermark back, or active again."""
         self._process_status("process_watermark_status1", self._operator.process_watermark_status1, status)
 
     def process_watermark_status2(self, status: WatermarkStatus) -> None:
-        """Process that the second input turns idle, so that it does not hold the watermark back, or active again."""
+        """Process a status of the second input: idle, so that it holds no watermark back, or active again."""
         self._process_status("process_watermark_status2", self._operator.process_watermark_status2, status)
 
 
@@ -200,11 +200,11 @@ class BroadcastOperatorTestHarness(AbstractTwoInputTestHarness[OUT], Generic[IN1
         self._process_watermark("process_broadcast_watermark", self._operator.process_watermark2, watermark)
 
     def process_watermark_status(self, status: WatermarkStatus) -> None:
-        """Process that the stream that is not broadcast turns idle, or active again."""
+        """Process a status of the stream that is not broadcast: idle, or active again."""
         self._process_status("process_watermark_status", self._operator.process_watermark_status1, status)
 
     def process_broadcast_watermark_status(self, status: WatermarkStatus) -> None:
-        """Process that the broadcast stream turns idle, so that it holds no watermark back, or active again."""
+        """Process a status of the broadcast stream: idle, so that it holds no watermark back, or active again."""
         self._process_status(
             "process_broadcast_watermark_status", self._operator.process_watermark_status2, status
         )

@@ -191,7 +191,7 @@ class ReplayReport:
 
     @property
     def by_operator(self) -> list[ReplayReport]:
-        """This report, which is also that of the first operator, and those of the later ones."""
+        """Return one report per operator, in order; the first is this report."""
         return [self, *self.later_operators]
 
     def _add_log(self, number: int | None, log: TimedLog, time_plane: TimePlane) -> None:
@@ -376,7 +376,7 @@ class ReplayReport:
         return self.__dict__ | {"_source": None}
 
     def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
-        """Write the report as a page with charts, which is one file and needs no network.
+        """Write the report as a page with charts: one file that needs no network.
 
         Times and keys of the logs are read once more for it; results by time are taken from those that the result
         keeps (`to_arrow`) or has written (`write_parquet`).

@@ -88,7 +88,7 @@ def _tell_that_nothing_ran() -> None:
 
 
 class JobResult(OutputRows):
-    """Results and side outputs of a job over columns, in whichever form is asked for; nothing runs before.
+    """Results and side outputs of a job over columns, which runs when a form of them is asked for.
 
     If nothing ever is, that is logged once this has gone, or the program ends.
 
@@ -109,12 +109,12 @@ class JobResult(OutputRows):
         self._untaken = finalize(self, _tell_that_nothing_ran)
 
     def discard(self) -> None:
-        """Say that nothing is to be asked for, as the job was only to be checked."""
+        """Declare that the results are not needed, as the job was only to be checked."""
         self._untaken.detach()
 
     @property
     def report(self) -> ReplayReport:
-        """The counts of the last run that came to its end; without one, the job runs."""
+        """Return the counts of the last complete run; without one, run the job."""
         self._untaken.detach()
         if self._report is None:
             self._run_for_report()
@@ -190,7 +190,7 @@ class JobResult(OutputRows):
         storage_options: Mapping[str, str] | None = None,
         filesystem: Any = None,
     ) -> ReplayReport:
-        """Write the results into a Delta table, by one commit; whatever fails before, the table has none of them.
+        """Write the results into a Delta table, in one commit: if anything fails before, the table has none of them.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class JobResult(OutputRows):
         return self._last_report()
 
     def write_iceberg(self, table: Any, mode: str = "append") -> ReplayReport:
-        """Write the results into an Iceberg table, by one commit; whatever fails before, the table has none of them.
+        """Write the results into an Iceberg table, in one commit: if anything fails before, the table has none of them.
 
         Parameters
         ----------

@@ -94,7 +94,7 @@ class ListTypeInfo(SequenceTypeInfo):
 
 
 class PrimitiveArrayTypeInfo(SequenceTypeInfo):
-    """Arrays without nulls; of bytes, ``bytes``.
+    """Arrays of primitive values without nulls; an array of bytes is a ``bytes``.
 
     Notes
     -----
@@ -115,7 +115,7 @@ class BasicArrayTypeInfo(SequenceTypeInfo):
 
 
 class ObjectArrayTypeInfo(SequenceTypeInfo):
-    """Arrays of anything else.
+    """Arrays of values of any other type.
 
     Notes
     -----

@@ -35,7 +35,7 @@ class TypeInformation(WithoutJava, ABC):
         """Return whether a value, which is not None, can be of this type; fields and elements are not checked."""
 
     def conversion(self) -> Conversion | None:
-        """Return the conversion of values to this type; None if all values are of it as they are.
+        """Return the conversion of values to this type, or None if values need no conversion.
 
         For a value that is not of the type, it raises a DataError that names the field or item. None stays None.
         """
@@ -74,7 +74,7 @@ class TypeInformation(WithoutJava, ABC):
         return self.text(value)
 
     def collected_type(self) -> TypeInformation:
-        """Return the type whose conversion makes of a value what the program collects; itself if that is the value."""
+        """Return the type that converts a value for the program that collects it; by default this type."""
         return self
 
     @abstractmethod

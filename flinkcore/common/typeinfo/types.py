@@ -143,7 +143,7 @@ class Types:
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation) -> ObjectArrayTypeInfo:
-        """Return the type of arrays of anything else."""
+        """Return the type of arrays of values of any other type."""
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod

@@ -217,7 +217,7 @@ class _DateTimeTypeInfo(TypeInformation):
 
 
 class DateTypeInfo(_DateTimeTypeInfo):
-    """Days: ``datetime.date``; of a ``datetime.datetime`` its day.
+    """Days as ``datetime.date``; a ``datetime.datetime`` becomes its day.
 
     Notes
     -----
@@ -239,7 +239,7 @@ class DateTypeInfo(_DateTimeTypeInfo):
 
 
 class TimeTypeInfo(_DateTimeTypeInfo):
-    """Times of day: ``datetime.time``, truncated to the second, as in Java's ``Time``; those of a zone become UTC's.
+    """Times of day as ``datetime.time``, truncated to the second like Java's ``Time``; a time with a zone becomes UTC.
 
     Notes
     -----

@@ -57,7 +57,7 @@ SplitT = TypeVar("SplitT", bound=SourceSplit)
 
 @dataclass(frozen=True)
 class SourceReaderContext:
-    """The surroundings of a reader.
+    """Context of a reader.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class DeliveryGuarantee(Enum):
 
 
 class InputStatus(Enum):
-    """What to expect of the next poll.
+    """Expectation of the next poll of a reader.
 
     Notes
     -----
@@ -144,7 +144,7 @@ class InputStatus(Enum):
 
 
 class SourceReader(ABC, Generic[T, SplitT]):
-    """Reads splits and emits their records, at each poll some.
+    """Reads splits and emits some of their records at each poll.
 
     Notes
     -----
@@ -354,7 +354,7 @@ class Sink(ABC):
         """Remove the committables of a job that was cancelled after its writers had prepared them."""
 
     def clean_up(self, run_id: str) -> None:  # noqa: B027
-        """Remove what writers have left that will not be committed: those of tasks that were killed, or done twice.
+        """Remove leftovers that will not be committed, of writers whose tasks were killed or repeated.
 
         Called after a run on Spark, when all is committed, or when it has failed.
 

@@ -326,7 +326,7 @@ class AvroRowSerializationSchema(SerializationSchema):
         self._conversion = _RowValues(self._schema).type_info.conversion()
 
     def serialize(self, element: Any) -> bytes:
-        """Return the message of a row; raise DataError if it is none of the schema."""
+        """Return the message of a row; raise DataError if it does not fit the schema."""
         record = _in_utc(generic_record(self._conversion(element)))
         stream = BytesIO()
         library = avro_library()

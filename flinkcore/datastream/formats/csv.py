@@ -104,7 +104,7 @@ class CsvSchema:
         ]
 
     def size(self) -> int:
-        """Return how many columns there are."""
+        """Return the number of columns."""
         return len(self.columns)
 
     def __len__(self) -> int:
@@ -180,7 +180,7 @@ class CsvSchemaBuilder:
         separator: str | None = _ARRAY_SEPARATOR,
         element_type: DataType | TypeInformation | None = None,
     ) -> CsvSchemaBuilder:
-        """Add a column of lists, of texts by default; None or an empty separator: that of the schema."""
+        """Add a column of lists, of texts by default; without a separator that of the schema."""
         element = element_type or DataTypes.STRING()
         if isinstance(element, TypeInformation):
             return self._column(name, "ARRAY", Types.LIST(element), separator or "")
@@ -259,7 +259,7 @@ class CsvSchemaBuilder:
         return self._with(use_header=use)
 
     def size(self) -> int:
-        """Return how many columns there are."""
+        """Return the number of columns."""
         return self._schema.size()
 
     def __len__(self) -> int:

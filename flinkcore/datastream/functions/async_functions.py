@@ -56,11 +56,11 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Return which calls are to be tried again."""
+        """Return the predicate that decides which calls are retried."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Return the strategy that tries nothing again."""
+        """Return the strategy without retries."""
         return NO_RETRY_STRATEGY
 
     @staticmethod
@@ -123,7 +123,7 @@ class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
 
 
 class NoRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
-    """Tries nothing again."""
+    """Never retries."""
 
     def can_retry(self, current_attempts: int) -> bool:
         return False
@@ -162,7 +162,7 @@ class _LimitedRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
 
 
 class FixedDelayRetryStrategy(_LimitedRetryStrategy[OUT], Generic[OUT]):
-    """Tries again after the same time, so many times.
+    """Retries up to a number of times, each after the same delay.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class FixedDelayRetryStrategy(_LimitedRetryStrategy[OUT], Generic[OUT]):
 
 
 class ExponentialBackoffDelayRetryStrategy(_LimitedRetryStrategy[OUT], Generic[OUT]):
-    """Tries again after a time that grows from attempt to attempt, so many times.
+    """Retries up to a number of times, after a delay that grows from attempt to attempt.
 
     Parameters
     ----------

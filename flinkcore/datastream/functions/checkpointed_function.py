@@ -92,8 +92,8 @@ class CheckpointedFunction(ABC):
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Bring the states up to date: they go into the checkpoint. The function has emitted all that it has."""
+        """Update the states, which then go into the checkpoint, to all that the function has emitted so far."""
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Ask for the states; called before `open`, whether the job is restored or not."""
+        """Get the states from the store of the context; called before `open`, in each run of the job."""

@@ -9,7 +9,7 @@ from flinkcore.datastream.functions.function import Function, Results
 
 
 class MapFunction(Function):
-    """Makes one element of each.
+    """Makes one element from each element.
 
     Notes
     -----
@@ -22,7 +22,7 @@ class MapFunction(Function):
 
 
 class FlatMapFunction(Function):
-    """Makes any number of elements of each.
+    """Makes any number of elements from each element.
 
     Notes
     -----
@@ -48,7 +48,7 @@ class FilterFunction(Function):
 
 
 class CoMapFunction(Function):
-    """Makes at most one element of each element of two streams; a result of None is dropped.
+    """Makes at most one element from each element of two streams; a result of None is dropped.
 
     Notes
     -----
@@ -65,7 +65,7 @@ class CoMapFunction(Function):
 
 
 class CoFlatMapFunction(Function):
-    """Makes any number of elements of each element of two streams.
+    """Makes any number of elements from each element of two streams.
 
     Notes
     -----

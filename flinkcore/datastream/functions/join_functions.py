@@ -19,7 +19,7 @@ OUT = TypeVar("OUT")
 
 
 class TaggedUnion(Generic[T1, T2]):
-    """An element of either of two streams, in one window of both; what triggers and evictors of a join are given.
+    """An element of either of two streams in a window of both, as triggers and evictors of a join receive it.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class ProcessJoinFunction(Function, Generic[IN1, IN2]):
 
 
 class JoinFunction(Function, Generic[IN1, IN2, OUT]):
-    """Makes one element of every pair of elements of two streams.
+    """Makes one element from every pair of elements of two streams.
 
     Notes
     -----
@@ -130,7 +130,7 @@ class JoinFunction(Function, Generic[IN1, IN2, OUT]):
 
 
 class FlatJoinFunction(Function, Generic[IN1, IN2]):
-    """Makes any number of elements of every pair of elements of two streams.
+    """Makes any number of elements from every pair of elements of two streams.
 
     Notes
     -----

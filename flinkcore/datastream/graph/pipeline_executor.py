@@ -187,7 +187,7 @@ class ReplayResult(OutputStream, Protocol):
         """Let the workers write the rows into an Iceberg table, and return the report."""
 
     def discard(self) -> None:
-        """Say that nothing is to be asked for, as the job was only to be checked."""
+        """Declare that the results are not needed, as the job was only to be checked."""
 
     def get_side_output(self, output_tag: OutputTag) -> OutputStream:
         """Return the rows of a side output of the job."""
@@ -206,11 +206,11 @@ class LatenessFigures(Protocol):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Return what looks wrong of the times, and would make the figures those of another log."""
+        """Return doubts about the times: what looks wrong, and would make the figures wrong."""
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Name of the table of a lake that the log is, with its version or snapshot; empty if it is none."""
+        """Return name and version or snapshot of the lake's table that the log is; empty if it is not a table."""
 
     def to_arrow(self) -> Any:
         """Return the figures at some 300 bounds as a ``pyarrow.Table``."""
@@ -227,7 +227,7 @@ class LatenessFigures(Protocol):
         window: WindowAssigner[Any, Any] | None = None,
         allowed_lateness: Duration | Time | None = None,
     ) -> Duration:
-        """Return the least bound under which at most a share of the events is lost."""
+        """Return the least bound under which at most the given share of the events is lost."""
 
     def bound_that_delays(
         self,
@@ -235,10 +235,10 @@ class LatenessFigures(Protocol):
         window: WindowAssigner[Any, Any] | None = None,
         at_most_share: float = 0.99,
     ) -> Duration:
-        """Return the greatest bound under which results wait no longer than a delay."""
+        """Return the greatest bound under which results wait no longer than the given delay."""
 
     def sentence(self, share: float = 0.001) -> str:
-        """Return in words which bound loses a share of the events, what it delays, and what the own one does."""
+        """Return in words which bound loses a share of the events, its delay, and the figures of the own bound."""
 
     def shown_splits(self, rows: int = 20) -> str:
         """Return the first rows of `by_split` for people."""
@@ -284,13 +284,13 @@ class KeyStory(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """Return what is not known, and why."""
+        """Return what is unknown about the key, and why."""
 
     def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:
-        """Write it as a page with a picture, which is one file and needs no network."""
+        """Write the story as a page with a picture: one file that needs no network."""
 
     def at(self, window: Any) -> KeyStory:
-        """Return the part that is about some windows: those that a time falls into, or one by its start and end."""
+        """Return the part of the story about the windows that a time falls into, or about one by its start and end."""
 
 
 class PipelineExecutor(Protocol):

@@ -30,7 +30,7 @@ class IntervalLogJoin(JoinInTime[KeyedLogStream, "IntervalLogJoined"]):
 
 
 class IntervalLogJoined(JoinWithinBounds[KeyedLogStream]):
-    """An interval join of logs without its function yet; each call returns a new object."""
+    """An interval join of logs that lacks its function; each call returns a new object."""
 
     @overload
     def process(

