@@ -237,6 +237,7 @@ def embedded_result(
     if directory.folder is not None:
         parallelism = 1  # other threads would run ahead while the program is in its own directory
     job = JobCheckpoints.of(plan, checkpoints)
+    plan = job.plan
     return EmbeddedResult(
         plan,
         lambda choice: EmbeddedReplay(plan, parallelism, choice, job, directory),
