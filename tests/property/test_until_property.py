@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import scripted_logs
 from jobs.element_steps import STEPS
-from jobs.resumed_jobs import ONE_LOG, TWO_LOGS, Logs, entries_of, tables_of
+from jobs.resumed_jobs import ONE_LOG, TWO_LOGS, EvenTimestamps, Logs, entries_of, tables_of
 from jobs.scripted_logs import ROWS
 
 from flinkcore.common import Duration, WatermarkStrategy
@@ -94,7 +94,9 @@ def test_runs_that_are_cut_give_the_rows_and_the_counts_of_one_run_over_all(
     parallelism: int,
 ) -> None:
     logs = 2 if job in TWO_LOGS else 1
-    strategy = scripted_logs.strategy_of(None if bound == "generator" else bound, idleness)
+    strategy = scripted_logs.strategy_of(0 if bound == "generator" else bound, idleness)
+    if bound == "generator":
+        strategy = WatermarkStrategy.for_generator(EvenTimestamps)
     found: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
     counts: Counter[str] = Counter()
 
