@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final
@@ -103,6 +105,19 @@ class JobCheckpoints:
             for log, cut in zip(plan.logs, cuts, strict=True)
         )
         return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint, waiting, stores)
+
+    @property
+    def run_name(self) -> str | None:
+        """Return a name that only a repetition of this run has; None without a checkpoint to stop with.
+
+        A repetition stops with a checkpoint in the same directory, begins at the same cut, and is cut alike.
+        """
+        if self.stop_path is None:
+            return None
+        place = self.stores.locate(self.stop_path).name
+        begins = [[cut.until_ms, cut.last_arrival_ms] for cut in self.cuts]
+        run = [place, begins, [log.log.until_ms for log in self.plan.logs]]
+        return sha256(json.dumps(run).encode()).hexdigest()[:16]
 
     @property
     def stops(self) -> bool:

@@ -240,6 +240,7 @@ def embedded_result(
     plan = job.plan
     return EmbeddedResult(
         plan,
+        job,
         lambda choice: EmbeddedReplay(plan, parallelism, choice, job, directory),
         progress,
         None if planned is None else partial(planned, plan, parallelism, job),
