@@ -366,8 +366,8 @@ class ParquetOutput:
 
     def finish(self, old: Sequence[str] = ()) -> None:
         """Remove everything that is still staged, and what was replaced."""
-        self.place.filesystem.delete_dir(f"{self.place.path}/{STAGING}")
         self._remove_empty_folders(old)
+        self.place.filesystem.delete_dir(f"{self.place.path}/{STAGING}")
 
     def _remove_empty_folders(self, files: Iterable[str]) -> None:
         """Remove directories of partitions in which these files were the only ones."""

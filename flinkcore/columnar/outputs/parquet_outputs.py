@@ -193,7 +193,7 @@ class ParquetOutputs:
             with owner.beating([output.staging for output in prepared.values()]):
                 names = run()
             for tag_id, output in self.directories.items():
-                output.publish(names[tag_id], old[tag_id])
+                output.publish(names.get(tag_id, ()), old[tag_id])
             commit()
         except BaseException:
             for tag_id, output in prepared.items():
