@@ -170,9 +170,12 @@ def _check_attributes(kind: TableKind, n_rows: int, content: Any, where: str) ->
             raise DataError(f"{where} have the ends {ends}, and the table has {n_rows} rows")
     elif kind is TableKind.TIME_PLANE:
         times = ("watermark_ms", "input_watermark_ms", "operator_watermark_ms")
-        cut = JsonObject(content, where, ("last_arrival_ms", "opened_ms", *times), ("later_operators_ms",))
+        optional = ("later_operators_ms", "until_ms")
+        cut = JsonObject(content, where, ("last_arrival_ms", "opened_ms", *times), optional)
         for name in times:
             cut.integer(name)
+        if "until_ms" in content:
+            cut.integer("until_ms")
         if "later_operators_ms" in content:
             _check_later_operators(cut.items("later_operators_ms"), f"later_operators_ms of {where}")
         if (cut.integer_or_none("last_arrival_ms") is None) != (cut.integer_or_none("opened_ms") is None):

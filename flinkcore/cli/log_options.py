@@ -135,7 +135,13 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_watermark_options(parser: argparse.ArgumentParser) -> None:
-    """Add the watermark strategy."""
+    """Add the watermark strategy, and the arrival up to which events are taken."""
+    parser.add_argument(
+        "--until",
+        metavar="TIME",
+        help="take events that arrive before this time (ISO 8601, UTC without an offset, or an integer in the unit of "
+        "arrivals); later ones wait for the next run",
+    )
     parser.add_argument(
         "--out-of-orderness", default="0s", help="the watermark trails the largest timestamp by this and 1 ms"
     )
@@ -270,5 +276,5 @@ def events_of(environment: StreamExecutionEnvironment, arguments: argparse.Names
     )
     if arguments.idleness:
         strategy = strategy.with_idleness(Duration.of_millis(duration_ms(arguments.idleness)))
-    events = environment.from_event_log(arguments.input, **log_of(arguments))
+    events = environment.from_event_log(arguments.input, until=arguments.until, **log_of(arguments))
     return events.assign_timestamps_and_watermarks(strategy)

@@ -105,9 +105,18 @@ def add_commands(commands: Any) -> None:
         "--late-output", metavar="DIR", help="directory for events too late for all their windows"
     )
     replay.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace Parquet files in these directories, once all of the new ones are complete",
+        "--mode",
+        choices=["error", "append", "overwrite"],
+        default="error",
+        help="what if these directories have Parquet files: error; append adds to them, and replaces what the same run "
+        "with the same --checkpoint added before; overwrite replaces them once all of the new ones are complete",
+    )
+    replay.add_argument(
+        "--partition-by",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="column by whose values the files of --output are in directories COLUMN=VALUE; repeat for more",
     )
     replay.add_argument(
         "--restore-from",
@@ -158,6 +167,8 @@ def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace)
 def _replay(arguments: argparse.Namespace) -> None:
     if arguments.late_output and not arguments.output:
         raise ConfigurationError("--late-output needs --output")
+    if arguments.partition_by and not arguments.output:
+        raise ConfigurationError("--partition-by needs --output")
     if arguments.report:
         from flinkcore.analysis.page import check_page
 
@@ -169,7 +180,8 @@ def _replay(arguments: argparse.Namespace) -> None:
         report = result.write_parquet(
             arguments.output,
             {LATE: arguments.late_output} if arguments.late_output else {},
-            "overwrite" if arguments.overwrite else "error",
+            arguments.mode,
+            arguments.partition_by,
         )
         print(report)
         print(f"results: {arguments.output}")

@@ -15,6 +15,7 @@ from flinkcore._internal.arrow.sort_keys import Position, sort_keys
 from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore._internal.io.locations import absolute_location
 from flinkcore._internal.python.extras import library
+from flinkcore._internal.values.instants import instant_ms
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.datastream.environment_settings import EnvironmentSettings
@@ -53,6 +54,7 @@ class LogEnvironment(EnvironmentSettings):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
+        until: datetime | str | int | None = None,
     ) -> LogStream:
         """Return the stream of events of a log.
 
@@ -127,6 +129,13 @@ class LogEnvironment(EnvironmentSettings):
         integer_times : bool
             Whether ``window_start``, ``window_end`` and other event times of results are integers in milliseconds since
             the epoch, and not timestamps.
+        until : datetime, str or int, optional
+            A time of arrival at which the log is cut: events that arrive before it are taken, and later ones wait for
+            the next run. A checkpoint with which the job stops remembers it, and a run from there begins with what
+            arrives at or after it, over any files that hold that. A datetime or ISO 8601 text without an offset is UTC,
+            as timestamps in columns are; an integer is in `arrival_unit`, by default ms. It needs `arrival`, which must
+            not go back over the cut within a split: with `position` it never does. A row whose arrival cannot be read
+            goes with the row before it in its file; without positions, each run rejects it.
 
         Raises
         ------
@@ -151,6 +160,7 @@ class LogEnvironment(EnvironmentSettings):
             timestamp_unit=timestamp_unit,
             arrival_unit=arrival_unit,
             integer_times=integer_times,
+            until_ms=None if until is None else instant_ms(until, "until=", arrival_unit),
         )
         data = path_or_table if is_table else _data(path_or_table)
         if filesystem is None and isinstance(data, str | list):
@@ -174,6 +184,7 @@ class LogEnvironment(EnvironmentSettings):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
+        until: datetime | str | int | None = None,
     ) -> LogStream:
         """Return the stream of events of a Delta table, through the library `deltalake` (``flinkcore[delta]``).
 
@@ -190,7 +201,7 @@ class LogEnvironment(EnvironmentSettings):
             Path or URI; or a table, at the version that it has loaded.
         timestamp, arrival, split, rate, arrival_start_ms, on_bad_row, position
             As of :meth:`from_event_log`. With neither `arrival` nor `position`, the order is that of the table's files.
-        timestamp_unit, arrival_unit, integer_times
+        timestamp_unit, arrival_unit, integer_times, until
             As of :meth:`from_event_log`.
         version : int, str or datetime, optional
             Number of the version, or the time as of which the table is read (ISO 8601, UTC without an offset); with a
@@ -235,6 +246,7 @@ class LogEnvironment(EnvironmentSettings):
             timestamp_unit=timestamp_unit,
             arrival_unit=arrival_unit,
             integer_times=integer_times,
+            until=until,
         )
 
     def from_iceberg(
@@ -253,6 +265,7 @@ class LogEnvironment(EnvironmentSettings):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
+        until: datetime | str | int | None = None,
     ) -> LogStream:
         """Return the stream of events of an Iceberg table, through the library `pyiceberg` (``flinkcore[iceberg]``).
 
@@ -266,7 +279,7 @@ class LogEnvironment(EnvironmentSettings):
             or ``version-hint.text`` determine it.
         timestamp, arrival, split, rate, arrival_start_ms, filesystem, on_bad_row, position
             As of :meth:`from_delta`.
-        timestamp_unit, arrival_unit, integer_times
+        timestamp_unit, arrival_unit, integer_times, until
             As of :meth:`from_event_log`.
         snapshot : int, str or datetime, optional
             Id of a snapshot, name of a branch or tag, or the time (UTC without a zone) as of which the table is read;
@@ -304,6 +317,7 @@ class LogEnvironment(EnvironmentSettings):
             timestamp_unit=timestamp_unit,
             arrival_unit=arrival_unit,
             integer_times=integer_times,
+            until=until,
         )
 
     def _from_lake_table(

@@ -22,6 +22,7 @@ from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.columnar.checkpoint.job_checkpoint import refuse_different_cuts
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
 from flinkcore.columnar.plans.job_description import describe_log, refuse_changes
 from flinkcore.columnar.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
@@ -37,8 +38,10 @@ from flinkcore.datastream.graph.element_transformations import (
     SourceTransformation,
 )
 from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, ElementJob
 from flinkcore.datastream.graph.transformations import (
+    EventLogSource,
     PartitionTransformation,
     TimestampsAndWatermarksTransformation,
     Transformation,
@@ -196,7 +199,7 @@ class TaskCheckpoints:
                     f"a source has an element with the arrival {dated(origin.next_arrival_ms, ' ms')}, but the "
                     f"checkpoint was taken after the arrival {dated(last[0], ' ms')} of another one: what comes before "
                     "that is done, and is not done again. Let all sources of a run end together: logs at one arrival, "
-                    "collections after as many elements"
+                    "which until= of from_event_log gives, collections after as many elements"
                 )
 
     def write(
@@ -295,6 +298,7 @@ class ElementCheckpoints:
         self._time_characteristic = job.time_characteristic
         nodes = [node for vertex in vertices for node in vertex.nodes]
         refuse_what_has_none(nodes, configuration)
+        refuse_different_cuts([log for node in nodes for log in _logs_of(node)], settings)
         self._uids = {node: _uid_of(node, number) for number, node in enumerate(nodes, start=1)}
         self._max_parallelism = _max_parallelism(nodes, configuration)
         self._job = _described(self._uids, configuration, job.time_characteristic)
@@ -757,6 +761,14 @@ def _keys_of(partition: Any) -> str:
     if isinstance(partition, KeyedTransformation):
         return f" by {partition.key_type!r}"
     return f" by {', '.join(partition.key_columns)}" if isinstance(partition, PartitionTransformation) else ""
+
+
+def _logs_of(node: StreamNode) -> list[LogSettings]:
+    if node.collects or not is_of_log(node.transformation):
+        return []
+    source = next(node.transformation.in_order())
+    assert isinstance(source, EventLogSource)
+    return [source.log]
 
 
 def _settings_of(step: Transformation, configuration: ExecutionConfig) -> dict[str, str]:

@@ -74,10 +74,8 @@ class LocalExecutor:
         from flinkcore.columnar.planned_job import EmbeddedPlannedJob
         from flinkcore.columnar.plans.job_plan import make_plan
 
-        plan = make_plan(graph, configuration)
-        return EmbeddedPlannedJob(
-            plan, default_parallelism(configuration), JobCheckpoints.of(plan, checkpoints)
-        )
+        job = JobCheckpoints.of(make_plan(graph, configuration), checkpoints)
+        return EmbeddedPlannedJob(job.plan, default_parallelism(configuration), job)
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
         """Return how paths split logs, and which versions of tables are read; else a job runs as its steps say."""

@@ -14,6 +14,7 @@ from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.log.sources.chunks import Chunk
@@ -35,6 +36,8 @@ class EventLog(LogSettings):
         Where the rows are; :meth:`of` builds it from paths or data.
     timestamp : str
         Column with the source timestamp: a plan computes that of an expression before.
+    since_ms : int or None
+        Arrival in ms since the epoch before which an earlier run has taken all events, as its checkpoint says.
     position : str, optional
         Hidden column of the positions that `chunks` gives to rows that sort keys order; `has_positions` is then False.
     **settings
@@ -48,6 +51,7 @@ class EventLog(LogSettings):
 
     source: LogFiles | TableSource
     timestamp: str
+    since_ms: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,6 +158,11 @@ class EventLog(LogSettings):
     def table_name(self) -> str | None:
         """Name of the table of a lake that it is, with the version or snapshot that is read; None if it is none."""
         return self.source.table_name
+
+    @property
+    def cut(self) -> ArrivalCut | None:
+        """Return the arrivals that a run takes, or None if it takes all."""
+        return ArrivalCut.of(self.since_ms, self.until_ms, not self.by_arrival)
 
     @property
     def row_order(self) -> RowOrder:

@@ -31,6 +31,7 @@ from flinkcore._native.event_log import MAX_ARRIVAL_MS
 from flinkcore.common.execution_config import BATCH_ROWS
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.log.arrival_cut import ChunkCutter, CutRows
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.formats.bad_records import BAD_RECORD
 from flinkcore.log.order.content_order import content_numbers
@@ -89,19 +90,25 @@ class _Place(NamedTuple):
 
     chunk: Chunk
     first_row: int
+    taken: npt.NDArray[np.uint32] | None = None
+    """Numbers of the rows after the first one; None: they follow each other."""
 
     def row_name(self, row: int) -> str:
-        return self.chunk.row_name(self.first_row + row)
+        return self.chunk.row_name(self._number(row))
 
     def of(self, row: int) -> dict[str, Any]:
         """Return the attributes of an error about a row."""
-        return self.chunk.place(self.first_row + row)
+        return self.chunk.place(self._number(row))
+
+    def _number(self, row: int) -> int:
+        return self.first_row + (row if self.taken is None else int(self.taken[row]))
 
     def records(
         self, rows: npt.NDArray[np.integer[Any]], line: pa.Array | None = None, text: pa.Array | None = None
     ) -> pa.StructArray:
         """Return `RECORD_TYPE` of some rows; null if they are not of a file."""
         n_rows, first = len(rows), self.chunk.first_record
+        rows = rows if self.taken is None else self.taken[rows]
         if self.chunk.path is None:
             return pa.nulls(n_rows, RECORD_TYPE)
         numbers = (
@@ -208,6 +215,8 @@ class TimedBatch:
     filtered : int
         Rows that the ``before`` operations took out.
     rejected : RejectedRows
+    by_cut : CutRows or None
+        All rows of the batch where the log has a cut; those outside it count nowhere else.
     """
 
     batch: pa.RecordBatch
@@ -220,6 +229,7 @@ class TimedBatch:
     rows_read: int
     filtered: int
     rejected: RejectedRows
+    by_cut: CutRows | None = None
 
 
 class EventReader:
@@ -279,6 +289,7 @@ class EventReader:
         self._arrival_name, _ = shown_column(self._arrival or "", self._arrival_ops)
         self._split = log.split
         self._position = log.position
+        self._cut = log.cut
         self._timestamp_unit, self._arrival_unit = log.timestamp_unit, log.arrival_unit
         self._on_bad_row = log.on_bad_row
         lowest, highest = timestamp_range
@@ -367,15 +378,42 @@ class EventReader:
         """
         return (timed for (timed,) in read_together([self], chunk, warnings))
 
-    def _batch(self, chunk: Chunk, counter: SplitCounter, first_row: int, read: pa.RecordBatch) -> TimedBatch:
+    def _batch(
+        self,
+        chunk: Chunk,
+        counter: SplitCounter,
+        first_row: int,
+        read: pa.RecordBatch,
+        by_cut: CutRows | None,
+    ) -> TimedBatch:
         """The next batch of a chunk, which may have more columns than this reader takes."""
+        taken = None if by_cut is None else by_cut.taken
+        if taken is not None:
+            read = read.take(pa.array(taken))
         bad_records = read.column(BAD_RECORD) if self._finds_bad_records else None
         if bad_records is not None and bad_records.null_count == len(bad_records):
             bad_records = None
         if read.schema.names != self._read:
             read = read.select(self._read)
         splits = self._number(chunk, counter, read)
-        return self._timed(chunk, first_row, self._plain(read), splits, bad_records)
+        return self._timed(_Place(chunk, first_row, taken), self._plain(read), splits, bad_records, by_cut)
+
+    def _cutter(self, chunk: Chunk) -> ChunkCutter | None:
+        """Return the cutter of a chunk's batches, or None if all rows are taken."""
+        return None if self._cut is None else ChunkCutter(self._cut, chunk)
+
+    def _rows_by_cut(
+        self, cutter: ChunkCutter, chunk: Chunk, first_row: int, read: pa.RecordBatch
+    ) -> CutRows:
+        assert self._arrival is not None
+        arrivals = apply_ops(self._arrival_ops, read)[0].column(self._arrival)
+        arrivals_ms, unreadable = to_milliseconds(arrivals, self._arrival_unit)
+        is_known = (
+            ~_mask(arrivals.is_null()) if unreadable is None else ~(_mask(arrivals.is_null()) | unreadable)
+        )
+        return cutter.rows(
+            first_row, arrivals_ms, is_known, lambda: self._number(chunk, SplitCounter(), read)
+        )
 
     def _waiting(self, chunk: Chunk, waiting: WaitingBatch) -> TimedBatch:
         """Return a batch of events that were read before a checkpoint, and waited in it."""
@@ -437,12 +475,13 @@ class EventReader:
 
     def _timed(
         self,
-        chunk: Chunk,
-        first_row: int,
+        place: _Place,
         read: pa.RecordBatch,
         splits: SplitRows,
         bad_records: pa.StructArray | None,
+        by_cut: CutRows | None,
     ) -> TimedBatch:
+        chunk = place.chunk
         sound = None if bad_records is None else np.flatnonzero(_mask(bad_records.is_null()))
         batch, kept = apply_ops(self._before, read if sound is None else read.take(pa.array(sound)))
         if sound is not None:
@@ -488,7 +527,6 @@ class EventReader:
             faults.append(Fault("null split", self._split, nulls, is_lacking=lacks))
         batch = batch.select(self._columns)
         filtered = (read.num_rows if sound is None else len(sound)) - batch.num_rows
-        place = _Place(chunk, first_row)
         rejected = RejectedRows({}, None)
         if bad_records is not None:
             rejected = self._rejected_records(place, read, bad_records)
@@ -509,6 +547,7 @@ class EventReader:
             rows_read=read.num_rows,
             filtered=filtered,
             rejected=rejected,
+            by_cut=by_cut,
         )
 
     def _reject(
@@ -589,10 +628,12 @@ def read_together(
     if readers[0]._finds_bad_records:
         columns.append(BAD_RECORD)
     counters = [SplitCounter() for _ in readers]
+    cutter = readers[0]._cutter(chunk)
     first_row = 0
     for read in chunk.read(columns, batch_rows, readers[0]._encoded, warnings):
+        by_cut = None if cutter is None else readers[0]._rows_by_cut(cutter, chunk, first_row, read)
         yield tuple(
-            reader._batch(chunk, counter, first_row, read)
+            reader._batch(chunk, counter, first_row, read, by_cut)
             for reader, counter in zip(readers, counters, strict=True)
         )
         first_row += read.num_rows

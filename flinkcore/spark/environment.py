@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
@@ -87,6 +88,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
+        until: datetime | str | int | None = None,
     ) -> LogStream:
         """Return the stream of events of a log, which may be a Spark DataFrame.
 
@@ -108,7 +110,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         ----------
         path_or_table, timestamp, arrival, split, rate, arrival_start_ms, format, format_options, schema, filesystem
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
-        on_bad_row, timestamp_unit, arrival_unit, integer_times
+        on_bad_row, timestamp_unit, arrival_unit, integer_times, until
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
         position : str, (str, "descending"), pyspark.sql.Column or sequence of these, optional
             As of :meth:`StreamExecutionEnvironment.from_event_log`; of a DataFrame also columns of Spark, such as
@@ -161,6 +163,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             timestamp_unit=timestamp_unit,
             arrival_unit=arrival_unit,
             integer_times=integer_times,
+            until=until,
         )
 
 
@@ -276,6 +279,7 @@ class SparkExecutor:
         SentFiles.of(self._spark).task_modules |= TASK_MODULES
         configuration.require_arrival_clock("a job on Spark", _NO_COMMON_CLOCK)
         job = JobCheckpoints.of(plan, checkpoints)
+        plan = job.plan
         parallelism = configuration.get_parallelism()
         if parallelism == ExecutionConfig.PARALLELISM_DEFAULT:
             parallelism = self._default_parallelism()

@@ -14,6 +14,8 @@ from flinkcore._native.event_log import add_to_checksum, arrivals_by_rate, rows_
 from flinkcore._native.time_summary import TimeSummary
 from flinkcore._native.watermark_generator import WatermarkGenerator
 from flinkcore.errors import ConfigurationError
+from flinkcore.log.arrival_cut import CutRows
+from flinkcore.time_plane.cut_counts import CutCounts
 from flinkcore.time_plane.unordered_times import UnorderedSummary
 
 
@@ -34,6 +36,8 @@ class TimedEvents(Protocol):
     def split_rows(self) -> Int64s: ...
     @property
     def rows_read(self) -> int: ...
+    @property
+    def by_cut(self) -> CutRows | None: ...
 
 
 @dataclass(frozen=True)
@@ -299,12 +303,14 @@ class ChunkTimes:
     records : numpy.ndarray of int64, shape (2 * n_records,)
         As of `TimeSummary.finish`.
     rows_read : int
-        All rows of the chunk, rejected and filtered ones too.
+        All rows of the chunk that are taken, rejected and filtered ones too.
     floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
         "rows": rows read by the end of a batch; "arrival_ms": the earliest arrival in it, the running maximum
         of the chunk taken. Not for batches without events.
     warnings : list of str
         Warnings about the chunk's file.
+    cut : dict of str to numpy.ndarray of int64, shape (n_splits,)
+        Rows on both sides of a cut, as of `CutCounts`; empty without one.
     checksum : numpy.ndarray of uint64, shape (2,)
         Checksum of the events, as `TimesChecksum` makes it; zeros if there is no event.
     """
@@ -318,12 +324,13 @@ class ChunkTimes:
     floors: dict[str, Int64s]
     rows_read: int
     warnings: list[str] = field(default_factory=list)
+    cut: dict[str, Int64s] = field(default_factory=dict)
     checksum: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, np.uint64))
 
     def without_records(self) -> "ChunkTimes":
         """Return a copy without records, which keeps no memory that holds them."""
         own = {name: getattr(self, name).copy() for name in ("rows", "bases", "checksum")}
-        for part in ("times", "floors"):
+        for part in ("times", "floors", "cut"):
             own[part] = {name: column.copy() for name, column in getattr(self, part).items()}
         return replace(self, records=np.empty(0, np.int64), **own)
 
@@ -337,7 +344,7 @@ class ChunkTimes:
             "warnings": self.warnings,
             "checksum": self.checksum,
         }
-        for part in ("times", "floors"):
+        for part in ("times", "floors", "cut"):
             columns |= {f"{part}.{name}": column for name, column in getattr(self, part).items()}
         return write_columns("ChunkTimes", {"index": self.index, "rows_read": self.rows_read}, columns)
 
@@ -349,7 +356,7 @@ class ChunkTimes:
         rows, bases, records, checksum = (
             columns.pop(name).to_numpy() for name in ("rows", "bases", "records", "checksum")
         )
-        parts: dict[str, dict[str, Int64s]] = {"times": {}, "floors": {}}
+        parts: dict[str, dict[str, Int64s]] = {"times": {}, "floors": {}, "cut": {}}
         for name, column in columns.items():
             part, _, member = name.partition(".")
             parts[part][member] = column.to_numpy()
@@ -430,12 +437,15 @@ class ChunkTimesBuilder:
         self._rows_read = 0
         self._floors: list[tuple[int, int]] = []
         self._done = _RecordedUpTo(restored_arrival_ms)
+        self._cut = CutCounts()
         self._checksum = TimesChecksum(is_checked)
         self._columns = TimeColumns()
 
     def add(self, batch: TimedEvents) -> TimesBySplit:
         """Take in the chunk's next batch, and return its times, which last until there is another one."""
         _count_rows(self._rows, batch)
+        if batch.by_cut is not None:
+            self._cut.add(batch.by_cut)
         self._rows_read += batch.rows_read
         if self._values is None or batch.split_values != self._values:
             self._values = list(batch.split_values)
@@ -452,7 +462,7 @@ class ChunkTimesBuilder:
 
     def finish(self) -> ChunkTimes:
         """Return the summary; no batch can be taken in afterwards."""
-        _numbers(list(self._rows), self._numbers)
+        _numbers([*self._rows, *self._cut.split_values], self._numbers)
         self._summary.reserve(len(self._numbers))
         floor_rows, floor_arrivals = np.array(self._floors, np.int64).reshape(-1, 2).T
         times, records = self._summary.finish()
@@ -466,5 +476,6 @@ class ChunkTimesBuilder:
             {"rows": floor_rows, "arrival_ms": floor_arrivals},
             self._rows_read,
             self._warnings,
+            self._cut.of(list(self._numbers)),
             self._checksum.sums,
         )

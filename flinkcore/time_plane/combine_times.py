@@ -13,7 +13,9 @@ from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import DataError, SchemaError
+from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
+from flinkcore.time_plane.cut_counts import LogCutCounts
 from flinkcore.time_plane.paused_spans import NOT_READ, PausedSpans, summary_interval_ms
 from flinkcore.time_plane.record_store import RecordStore
 from flinkcore.time_plane.time_cut import TimeCut
@@ -63,6 +65,7 @@ def combine(
     replay_range: tuple[int, int] | None = None,
     limits: MergeLimits = DEFAULT_LIMITS,
     cut: TimeCut | None = None,
+    taken: ArrivalCut | None = None,
     stops: bool = False,
 ) -> TimePlane:
     """Return the time plane of a log.
@@ -95,6 +98,8 @@ def combine(
     limits : MergeLimits
     cut : TimeCut or None
         Cut at which the log resumes from a checkpoint, whose splits are splits of this log, or None for its start.
+    taken : ArrivalCut or None
+        The arrivals that the chunks were read for, or None if all.
     stops : bool
         True: what the end of the log would emit is left to a log that is resumed from the time plane's own cut.
 
@@ -119,13 +124,14 @@ def combine(
         values = _in_split_order(numbers)
         places = np.empty(len(values), np.int32)
         places[[numbers[value] for value in values]] = np.arange(len(values))
-        log = _LogTimes(values, before, by_arrival)
+        log = _LogTimes(values, before, by_arrival, taken)
         starts = [
             log.add_waiting(chunk.times, places[chunk.splits])
             if chunk.times.index < 0
             else log.add(chunk.times, places[chunk.splits], check_bases=rate is not None)
             for chunk in ordered
         ]
+        log.cut_counts.check_taken_before(before.column("rows", values), before.column("taken_ms", values))
         before.check_goes_on(values, log.least_arrival_ms, log.events)
         merge = None
         if replay_range is None and (log.events.any() or before.last_arrival_ms is not None):
@@ -174,6 +180,8 @@ def combine(
         replay_range=replay_range,
         warnings=_first(text for chunk in ordered for text in chunk.times.warnings),
         holders=Holders.unknown() if merge is None else Holders(*merge.holders()),
+        rows_before_cut=int(log.cut_counts.columns["before"].sum()),
+        rows_after_cut=int(log.cut_counts.columns["after"].sum()),
     )
 
 
@@ -244,11 +252,14 @@ def _in_split_order(values: Iterable[Any]) -> list[Any]:
 class _LogTimes:
     """The columns of SplitTimes, as they are after the chunks so far; and the cut from which the log is resumed."""
 
-    def __init__(self, values: list[Any], before: TimeCut, by_arrival: bool) -> None:
+    def __init__(
+        self, values: list[Any], before: TimeCut, by_arrival: bool, taken: ArrivalCut | None
+    ) -> None:
         splits = len(values)
         self._by_arrival = by_arrival
         self._values = values
         self._before = before
+        self.cut_counts = LogCutCounts(taken, values)
         self._rows_before = before.column("rows", values)
         self._arrival_before_ms = before.column("last_arrival_ms", values)
         self.recorded_arrival_ms = before.column("recorded_arrival_ms", values)
@@ -272,6 +283,7 @@ class _LogTimes:
                 "times with the bases that position_bases gives"
             )
         self.rows[splits] += chunk.rows
+        self.cut_counts.add(chunk.cut, splits)
         live = chunk.times["events"] > 0
         of_chunk = {name: column[live] for name, column in chunk.times.items()}
         at = splits[live]
@@ -327,14 +339,17 @@ class _LogTimes:
             "last_arrival_ms": np.maximum(self._arrival_before_ms, self.last_arrival_ms),
             "recorded_arrival_ms": self.recorded_arrival_ms,
         }
+        until_ms = self.cut_counts.until_ms
+        taken_ms = np.maximum(before.column("taken_ms", values), self.cut_counts.columns["taken_ms"])
+        columns["taken_ms"] = np.maximum(taken_ms, self.recorded_arrival_ms)
         if merge is None or replay_range is None:
-            return TimeCut(None, None, MIN_TIMESTAMP, values, before.columns_of(values) | columns)
+            all_columns = before.columns_of(values) | columns
+            return TimeCut(None, None, MIN_TIMESTAMP, values, all_columns, until_ms=until_ms)
         if not values:
-            values, columns = [None], TimeCut.of_no_split()
-            columns = {name: columns[name] for name in ("rows", "last_arrival_ms", "recorded_arrival_ms")}
+            values, columns = [None], {name: TimeCut.of_no_split()[name] for name in columns}
         state = split_merge_state(merge)
         opened_ms, watermark_ms = state.pop("opened_ms"), state.pop("output_ms")
-        return TimeCut(replay_range[1], opened_ms, watermark_ms, values, state | columns)
+        return TimeCut(replay_range[1], opened_ms, watermark_ms, values, state | columns, until_ms=until_ms)
 
 
 class _TimesBySplit(NamedTuple):

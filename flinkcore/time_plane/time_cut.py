@@ -58,8 +58,10 @@ _NEW_ALIGNED_SPLIT: Final = {
     "earlier_sample_ms": MIN_TIMESTAMP,
 }
 """Further columns of a table, unless no split differs from these values."""
+_NEW_CUT_SPLIT: Final = {"taken_ms": MIN_TIMESTAMP}
+"""Further columns of a table, if its log was cut at a time of arrival."""
 
-_NEW: Final = _NEW_SPLIT | _NEW_ALIGNED_SPLIT
+_NEW: Final = _NEW_SPLIT | _NEW_ALIGNED_SPLIT | _NEW_CUT_SPLIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,8 @@ class TimeCut:
         The values of the split column, in split order.
     columns : dict of str to numpy.ndarray of int64, shape (n_splits,)
         `rows`, those of the split so far; `last_arrival_ms`, their running maximum, -2**63 without events;
-        `recorded_arrival_ms`, that of the last event; and the columns of `flinkcore._native.timeline`.
+        `recorded_arrival_ms`, that of the last event; `taken_ms`, the greatest arrival of its rows, also filtered ones,
+        if the log is cut at a time of arrival; and the columns of `flinkcore._native.timeline`.
     generators : list or None
         States of the splits' generators, by `WatermarkGenerator.snapshot_state`, or None for those of the columns.
     input_watermark_ms, operator_watermark_ms : int
@@ -87,6 +90,8 @@ class TimeCut:
     later_operators_ms : tuple of tuple of int
         Where later operators do not take all of what one operator gives, and nothing else: the watermark of each of
         them, and those of its inputs.
+    until_ms : int or None
+        Time of arrival before which all events were taken, and none from then on; None: the log was taken to its end.
     beside_last : int
         Whether the last event is in this log (0), or in one that comes later (-1) or earlier (1) in the job.
     """
@@ -100,6 +105,7 @@ class TimeCut:
     input_watermark_ms: int = MIN_TIMESTAMP
     operator_watermark_ms: int = MIN_TIMESTAMP
     later_operators_ms: tuple[tuple[int, ...], ...] = ()
+    until_ms: int | None = None
     beside_last: int = 0
 
     @classmethod
@@ -176,8 +182,9 @@ class TimeCut:
             raise DataError(
                 f"{of_split} has an event with the arrival {dated(arrival, ' ms')}, but the checkpoint was taken after "
                 f"the arrival {dated(self.last_arrival_ms, ' ms')}{of_last}: what comes before that is done, and is "
-                "not done again. Start from an earlier checkpoint, or cut all splits at one arrival (by rate: at one "
-                "position); events that arrive together are in order of their splits",
+                "not done again. Where files end at different times, give the run before until=, a time of arrival "
+                "that all of them reach, and this run goes on from there; by rate, cut all splits at one position. "
+                "Events that arrive together are in order of their splits",
                 split=value,
             )
 
@@ -201,7 +208,7 @@ class TimeCut:
         if self.generators is not None:
             table.add_values("generator", self.generators)
         is_aligned = any((self.columns[name] != new).any() for name, new in _NEW_ALIGNED_SPLIT.items())
-        for name in _NEW if is_aligned else _NEW_SPLIT:
+        for name in _names(is_aligned, self.until_ms is not None):
             table.add_numbers(name, self.columns[name], pa.int64())
         return table.table(
             {
@@ -211,6 +218,7 @@ class TimeCut:
                 "input_watermark_ms": self.input_watermark_ms,
                 "operator_watermark_ms": self.operator_watermark_ms,
                 **({"later_operators_ms": self.later_operators_ms} if self.later_operators_ms else {}),
+                **({} if self.until_ms is None else {"until_ms": self.until_ms}),
             }
         )
 
@@ -224,9 +232,10 @@ class TimeCut:
             If the table is of another kind, or one of its values contradicts another.
         """
         has_generators = "generator" in table.shapes
-        names = _NEW if "paused" in table.batch.schema.names else _NEW_SPLIT
+        until_ms = table.attributes.get("until_ms")
+        names = _names("paused" in table.batch.schema.names, until_ms is not None)
         table.check_columns("split", *(["generator"] if has_generators else []), *names)
-        columns = {name: np.full(table.batch.num_rows, new) for name, new in _NEW_ALIGNED_SPLIT.items()}
+        columns = {name: np.full(table.batch.num_rows, new) for name, new in _NEW.items()}
         cut = cls(
             table.attributes["last_arrival_ms"],
             table.attributes["opened_ms"],
@@ -237,6 +246,7 @@ class TimeCut:
             table.attributes["input_watermark_ms"],
             table.attributes["operator_watermark_ms"],
             tuple(map(tuple, table.attributes.get("later_operators_ms", ()))),
+            until_ms,
         )
         cut._check()
         return cut
@@ -256,6 +266,10 @@ class TimeCut:
             "after the last arrival of its split",
         )
         self._refuse("rows", had_events & (columns["rows"] == 0), "none, though it had events")
+        if self.until_ms is not None:
+            taken = columns["taken_ms"]
+            self._refuse("taken_ms", taken >= self.until_ms, "not before the cut")
+            self._refuse("taken_ms", had_events & (taken < recorded), "before the last arrival of its split")
         self._refuse("sample_ms", columns["sample_ms"] > columns["watermark_ms"], "above its watermark")
         earlier = columns["earlier_sample_ms"]
         self._refuse("earlier_sample_ms", earlier > columns["sample_ms"], "above the sample after it")
@@ -299,6 +313,12 @@ class TimeCut:
                 f"{name} of the split {self.split_values[row]!r} in a checkpoint, row {row}, is "
                 f"{self.columns[name][row]}: {what}"
             )
+
+
+def _names(is_aligned: bool, has_until: bool) -> list[str]:
+    """Return the names of the columns of a table."""
+    aligned = _NEW_ALIGNED_SPLIT if is_aligned else {}
+    return [*_NEW_SPLIT, *aligned, *(_NEW_CUT_SPLIT if has_until else {})]
 
 
 def cuts_of_one_replay(cuts: Sequence[TimeCut]) -> tuple[TimeCut, ...]:

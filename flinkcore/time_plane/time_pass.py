@@ -152,6 +152,7 @@ class TimePass:
             by_arrival=self.timed.log.by_arrival,
             alignment=self.timed.strategy.alignment_parameters,
             cut=self.cut,
+            taken=self.timed.log.cut,
             stops=self.stops,
             replay_range=replay_range,
         )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import ColumnOp, column_behind, output_schema
+from flinkcore._internal.show.times import dated
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.event_reader import EventReader
+from flinkcore.time_plane.time_cut import TimeCut
+
+T = TypeVar("T", bound="TimedLog")
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,23 @@ class TimedLog:
     def is_by_element(self) -> bool:
         """Return whether the strategy has a generator of its own, which is called event by event."""
         return self.strategy.generator_supplier is not None
+
+    def resumed_from(self: T, cut: TimeCut) -> T:
+        """Return the log as it is read from a checkpoint: without what the run before took, if that was cut.
+
+        Raises
+        ------
+        ConfigurationError
+            If the log is to be cut before that.
+        """
+        if cut.until_ms is None:
+            return self
+        if self.log.until_ms is not None and self.log.until_ms < cut.until_ms:
+            raise ConfigurationError(
+                f"until= is {dated(self.log.until_ms, ' ms')}, and the checkpoint has all that arrived before "
+                f"{dated(cut.until_ms, ' ms')}. Give a later time, or start from an earlier checkpoint"
+            )
+        return replace(self, log=replace(self.log, since_ms=cut.until_ms))
 
     def reader(self, columns: Sequence[str] | Literal["all"] | None, is_placed: bool = True) -> EventReader:
         """Return the reader of the log: both passes reject the same rows.

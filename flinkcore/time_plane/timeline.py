@@ -402,6 +402,8 @@ class TimePlane:
         Warnings about the log's files, which do not depend on it either.
     holders : Holders
         Which split holds the watermark; nor do they.
+    rows_before_cut, rows_after_cut : int
+        Rows of a log that is cut at times of arrival: those that an earlier run took, and those that wait for the next.
     """
 
     timeline: Timeline
@@ -417,6 +419,8 @@ class TimePlane:
     cut: TimeCut | None = None
     warnings: tuple[str, ...] = ()
     holders: Holders = field(default_factory=Holders.unknown)
+    rows_before_cut: int = 0
+    rows_after_cut: int = 0
 
     def __repr__(self) -> str:
         return f"TimePlane({self.events:,} events, {len(self.split_values):,} splits, {self.timeline!r})"
@@ -453,6 +457,11 @@ class TimePlane:
             statuses=Statuses.none(),
             holders=Holders.unknown(),
         )
+
+    def has_no_rows(self, chunk_index: int) -> bool:
+        """Return whether the first pass has taken no row of a chunk."""
+        at = int(np.searchsorted(self.starts.chunks, chunk_index))
+        return not self.starts.rows_read[at]
 
     def check_chunk(self, clock: ChunkClock, chunk: Chunk, rows_read: int) -> None:
         """Assert that the data plane has read what the time plane has read of a chunk.

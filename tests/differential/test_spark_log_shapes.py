@@ -146,7 +146,7 @@ def by_command(path: Path, settings: Mapping[str, Any], aggregate: Aggregate) ->
     ]
     output, said = path.parent / "results", io.StringIO()
     arguments = ["replay", str(path), *options, "--key", "user", "--window", "tumbling:30s", "--quiet"]
-    arguments += ["--out-of-orderness", "1s", "--output", str(output), "--overwrite"]
+    arguments += ["--out-of-orderness", "1s", "--output", str(output), "--mode", "overwrite"]
     arguments += ["--parallelism", "1", "--aggregate", f"result={called(aggregate)}"]
     with redirect_stderr(said), redirect_stdout(io.StringIO()):
         status = main(arguments)

@@ -44,6 +44,7 @@ class Batch:
     positions: np.ndarray
     split_rows: np.ndarray
     rows_read: int
+    by_cut: None = None
 
 
 @dataclass

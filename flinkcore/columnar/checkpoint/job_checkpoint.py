@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final
@@ -12,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
+from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.checkpoint.pending_checkpoint import PendingPart
@@ -23,6 +26,7 @@ from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.stages.stage import RestoredOperator
 from flinkcore.common.generators.supplied_generators import supplied_generator
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.waiting_rows import PausedSplits, WaitingRows, waiting_table
@@ -41,6 +45,7 @@ class JobCheckpoints:
     Parameters
     ----------
     plan : JobPlan
+        The job, which reads its logs from the cut of the checkpoint on.
     restored : Checkpoint or None
     cuts : tuple of TimeCut
         Cuts of the checkpoint, by log; empty if the job begins with its logs.
@@ -75,6 +80,7 @@ class JobCheckpoints:
         stores = stores_of(settings.stores)
         for log in plan.logs:
             _refuse_what_is_not_carried(log)
+        refuse_different_cuts([log.log for log in plan.logs], settings)
         if settings.restore_from is None:
             return cls(plan, stop_path=settings.stop_with_checkpoint, stores=stores)
         checkpoint = Checkpoint.open(settings.restore_from, stores)
@@ -92,11 +98,26 @@ class JobCheckpoints:
             tables = [checkpoint.time_plane(log.watermarks_uid) for log in plan.logs]
             cuts = cuts_of_one_replay([TimeCut.of_table(table) for table in tables])
             _refuse_other_watermarks(checkpoint, plan, cuts)
+        logs = [log.resumed_from(cut) for log, cut in zip(plan.logs, cuts, strict=True)]
+        plan = replace(plan, logs=tuple(logs))
         waiting = tuple(
             WaitingRows.of(checkpoint.storage, checkpoint.waiting_rows(log.watermarks_uid), _paused(log, cut))
             for log, cut in zip(plan.logs, cuts, strict=True)
         )
         return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint, waiting, stores)
+
+    @property
+    def run_name(self) -> str | None:
+        """Return a name that only a repetition of this run has; None without a checkpoint to stop with.
+
+        A repetition stops with a checkpoint in the same directory, begins at the same cut, and is cut alike.
+        """
+        if self.stop_path is None:
+            return None
+        place = self.stores.locate(self.stop_path).name
+        begins = [[cut.until_ms, cut.last_arrival_ms] for cut in self.cuts]
+        run = [place, begins, [log.log.until_ms for log in self.plan.logs]]
+        return sha256(json.dumps(run).encode()).hexdigest()[:16]
 
     @property
     def stops(self) -> bool:
@@ -357,6 +378,17 @@ def _paused(log: LogPlan, cut: TimeCut) -> PausedSplits:
     until = np.where(columns["paused"] != 0, columns["last_arrival_ms"], MIN_TIMESTAMP)
     rows = np.full_like(until, -1) if log.log.by_arrival else columns["rows"]
     return PausedSplits(cut.split_values, columns["paused_since_ms"], until, rows)
+
+
+def refuse_different_cuts(logs: Sequence[LogSettings], settings: CheckpointSettings) -> None:
+    """Raise a ConfigurationError if a job stops with a checkpoint, and its logs are not cut at one time of arrival."""
+    cuts = {log.until_ms for log in logs}
+    if settings.stop_with_checkpoint is not None and len(cuts) > 1:
+        shown = ", ".join("none" if ms is None else dated(ms, " ms") for ms in (log.until_ms for log in logs))
+        raise ConfigurationError(
+            "the logs of a job that stops with a checkpoint are cut at one time of arrival, and here until= is "
+            f"{shown}: give all of them the same"
+        )
 
 
 def _refuse_what_is_not_carried(plan: LogPlan) -> None:

@@ -237,8 +237,10 @@ def embedded_result(
     if directory.folder is not None:
         parallelism = 1  # other threads would run ahead while the program is in its own directory
     job = JobCheckpoints.of(plan, checkpoints)
+    plan = job.plan
     return EmbeddedResult(
         plan,
+        job,
         lambda choice: EmbeddedReplay(plan, parallelism, choice, job, directory),
         progress,
         None if planned is None else partial(planned, plan, parallelism, job),

@@ -200,6 +200,8 @@ def read_on_all_ways(readers: Sequence[ChunkReader], chunk: Chunk) -> Iterator[t
     tuple of ReadEvents
         Events of a batch on each way; errors as of `ChunkReader.read`.
     """
+    if readers[0]._plan.log.cut is not None and readers[0]._time_plane.has_no_rows(chunk.index):
+        return  # all of it is outside the cut
     clocks = [reader._time_plane.enter(chunk.index) for reader in readers]
     rows_read = 0
     for batches in read_together([reader._reader for reader in readers], chunk):

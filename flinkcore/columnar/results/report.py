@@ -14,12 +14,14 @@ from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._internal.show.durations import shown_share
 from flinkcore._internal.show.html import html_lines, html_table
 from flinkcore._internal.show.times import format_timestamp
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.results.late_events import OnChunks, late_warnings
 from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.errors import ConfigurationError, InternalError, LateEventsWarning
+from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.time_plane.paused_spans import PausedSpans
 from flinkcore.time_plane.time_warnings import time_warnings
 from flinkcore.time_plane.timed_log import TimedLog
@@ -66,6 +68,9 @@ class ReplayReport:
     waiting
         Events of splits that alignment has paused where the job stops: they are in the checkpoint, and the next run
         reads them again.
+    before_cut, after_cut
+        Rows that were not taken, and are in no other count, because the log is cut at a time of arrival (`until=`):
+        those that the run before took, and those that wait for the next.
     passed_on
         Events that went straight to a later operator, in a job in which not only the first one takes logs.
     repeated
@@ -123,6 +128,8 @@ class ReplayReport:
     in_no_window: int = 0
     processed: int = 0
     waiting: int = 0
+    before_cut: int = 0
+    after_cut: int = 0
     passed_on: int = 0
     repeated: int = 0
     on_time_firings: int = 0
@@ -153,6 +160,7 @@ class ReplayReport:
     _gives_firings: bool = field(default=True, repr=False, compare=False)
     _logs: list[tuple[SplitTimes, PausedSpans]] = field(default_factory=list, repr=False, compare=False)
     _source: ReportSource | None = field(default=None, repr=False, compare=False)
+    _cut: ArrivalCut | None = field(default=None, repr=False, compare=False)
     _waits_for_end: str = field(default="", repr=False, compare=False)
 
     @classmethod
@@ -205,6 +213,10 @@ class ReplayReport:
         self._logs.append((splits, time_plane.paused))
         if log.log.arrival is None or log.log.by_arrival:
             self.orders.append(f"{'' if number is None else f' of log {number}'}: {log.log.order}")
+        self.before_cut += time_plane.rows_before_cut
+        self.after_cut += time_plane.rows_after_cut
+        if log.log.cut is not None:
+            self._cut = log.log.cut
         with_events = splits.events > 0
         if with_events.any():
             least, greatest = splits.min_timestamp_ms[with_events], splits.max_timestamp_ms[with_events]
@@ -349,7 +361,19 @@ class ReplayReport:
         warnings = [f"warning: {warning}" for warning in self.warnings]
         tables = [f"read as {table}" for table in self.tables]
         orders = [f"order of the events{order}" for order in self.orders]
-        return [*warnings, head, *tables, *self.log_facts, *orders]
+        return [*warnings, head, *tables, *self.log_facts, *orders, *self._cut_lines()]
+
+    def _cut_lines(self) -> list[str]:
+        lines = []
+        if self._cut is not None and self._cut.since_ms != MIN_TIMESTAMP:
+            cut = format_timestamp(self._cut.since_ms)
+            lines.append(
+                f"resumed at the arrival {cut}: {_counted(self.before_cut, 'row')} before it not taken again"
+            )
+        if self._cut is not None and self._cut.until_ms != MAX_TIMESTAMP:
+            cut = format_timestamp(self._cut.until_ms)
+            lines.append(f"cut at the arrival {cut}: {_counted(self.after_cut, 'row')} left for the next run")
+        return lines
 
     def _time_lines(self) -> list[str]:
         lines = []

@@ -15,8 +15,10 @@ from weakref import finalize, ref
 import pyarrow as pa
 
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
+from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
 from flinkcore.columnar.outputs.output_rows import OutputRows, TakenRows
-from flinkcore.columnar.outputs.parquet_outputs import ParquetOutput, ParquetOutputs
+from flinkcore.columnar.outputs.parquet_directory import ParquetOutput
+from flinkcore.columnar.outputs.parquet_outputs import ParquetOutputs
 from flinkcore.columnar.outputs.result_files import PartNames, ResultFiles, TaskFiles
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.results.progress import while_rows_are_taken
@@ -96,12 +98,15 @@ class JobResult(OutputRows):
     ----------
     plan
         The job.
+    checkpoints
+        The one that it is restored from, and the one with which it stops.
     planned
         Function that plans it once more, for the pictures of its report, or None if it has none.
     """
 
-    def __init__(self, plan: JobPlan, planned: Callable[[], Any] | None) -> None:
+    def __init__(self, plan: JobPlan, checkpoints: JobCheckpoints, planned: Callable[[], Any] | None) -> None:
         self._plan = plan
+        self._checkpoints = checkpoints
         self._planned = planned
         self._written: ParquetOutput | None = None
         self._collected: dict[str | None, pa.Table] | None = None
@@ -147,6 +152,7 @@ class JobResult(OutputRows):
         path: str | PathLike[str],
         side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
         mode: str = "error",
+        partition_by: str | Sequence[str] = (),
     ) -> ReplayReport:
         """Write the results as a directory of Parquet files, in bounded memory; all files appear at the end, or none.
 
@@ -159,8 +165,14 @@ class JobResult(OutputRows):
         side_outputs
             A directory for each side output that is wanted.
         mode
-            "error": the directories are new or empty. "overwrite": Parquet files in them are replaced, once all of the
-            new ones are complete; whatever fails before, the old ones stay.
+            "error": the directories are new or empty. "overwrite": all Parquet files in them are replaced, of all
+            partitions, once all of the new ones are complete; whatever fails before, the old ones stay. "append": files
+            are added. A run that stops with a checkpoint replaces what the same run added before: one that stopped in
+            the same directory, began where this one begins, and had the same `until`. Any other run adds its rows,
+            whether it is repeated or not.
+        partition_by
+            Columns of integers, text, dates or booleans, by whose values the files of the results are in directories
+            ``name=value``, as Spark writes them. Side outputs are not partitioned.
 
         Returns
         -------
@@ -173,10 +185,13 @@ class JobResult(OutputRows):
             If a directory has what is not to be replaced, such as the log of the job, or is within that of another
             output, or a tag is unknown.
         SchemaError
-            If Parquet has no type for a column.
+            If Parquet has no type for a column, or rows to which others are added have other columns.
+        DataError
+            If a text has no directory: an empty one, or the name that stands for null.
         """
         self._untaken.detach()
-        outputs = ParquetOutputs.of(self._plan, path, side_outputs, mode, self._stores)
+        run = self._checkpoints.run_name
+        outputs = ParquetOutputs.of(self._plan, path, side_outputs, mode, self._stores, partition_by, run)
         outputs.require_apart_from(self._read_files())
         self._write(outputs)
         self._written = outputs.directories[None]
@@ -389,11 +404,12 @@ class EmbeddedResult(JobResult):
     def __init__(
         self,
         plan: JobPlan,
+        checkpoints: JobCheckpoints,
         start: Callable[[ProgressChoice], Replay],
         progress: ProgressChoice = "off",
         planned: Callable[[], Any] | None = None,
     ) -> None:
-        super().__init__(plan, planned)
+        super().__init__(plan, checkpoints, planned)
         self._start = start
         self._progress = progress
 

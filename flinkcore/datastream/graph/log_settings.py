@@ -9,6 +9,7 @@ from typing import Any, Literal
 from flinkcore._internal.arrow.expressions import Expression, is_expression
 from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore._internal.arrow.time_units import TimeUnit, check_time_unit
+from flinkcore._internal.show.times import format_timestamp
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
@@ -50,6 +51,8 @@ class LogSettings:
         Unit of the numbers that ``timestamp`` and ``arrival`` hold, or None if integers are ms, as far as they look so.
     integer_times : bool
         Whether the times of results are integers in ms, not Arrow timestamps.
+    until_ms : int or None
+        Arrival in ms since the epoch before which events are taken; what arrives then or later waits for another run.
     checked_units : tuple of str
         Settings for whose columns it is an error if integers without a unit cannot be milliseconds.
 
@@ -71,6 +74,7 @@ class LogSettings:
     timestamp_unit: TimeUnit | None = None
     arrival_unit: TimeUnit | None = None
     integer_times: bool = False
+    until_ms: int | None = None
     checked_units: tuple[str, ...] = ("timestamp", "arrival")
 
     def __post_init__(self) -> None:
@@ -101,6 +105,11 @@ class LogSettings:
             raise ConfigurationError(
                 f"arrival_unit={self.arrival_unit!r} needs arrival=, the column whose numbers have this unit"
             )
+        if self.until_ms is not None and self.arrival is None:
+            raise ConfigurationError(
+                "until= is a time of arrival, and this log has no arrival column: name it with arrival=. Without one, "
+                "the number of a row in its split gives its arrival, and a run ends with the rows that it is given"
+            )
         if not isinstance(self.integer_times, bool):
             raise ArgumentTypeError(f"integer_times must be True or False, not {self.integer_times!r}")
 
@@ -129,7 +138,8 @@ class LogSettings:
         elif self.split is PARTITION:
             split = "one split, or one for each partition in its paths" if has_paths else "one split"
         timestamp = _in_unit(self.timestamp, self.timestamp_unit)
-        return f"timestamp {timestamp}, arrival {_in_unit(arrival, self.arrival_unit)}, {split}{order}"
+        until = "" if self.until_ms is None else f", what arrives before {format_timestamp(self.until_ms)}"
+        return f"timestamp {timestamp}, arrival {_in_unit(arrival, self.arrival_unit)}, {split}{order}{until}"
 
 
 def _in_unit(column: object, unit: TimeUnit | None) -> str:

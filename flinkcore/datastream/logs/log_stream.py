@@ -432,6 +432,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         path: str | PathLike[str],
         side_outputs: Mapping[OutputTag, str | PathLike[str]] | None = None,
         mode: str = "error",
+        partition_by: str | Sequence[str] = (),
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
@@ -449,10 +450,13 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
             Directory for the rows of this stream.
         side_outputs : mapping of OutputTag to path, optional
             Directories for side outputs of the job.
-        mode : {"error", "overwrite"}
-            "error": the directories are new, or empty. "overwrite": Parquet files in them are replaced: they stay until
-            all of the new ones are complete, in ``_temporary`` where these are moved into place, and are put back if
-            that fails.
+        mode : {"error", "overwrite", "append"}
+            "error": the directories are new, or empty. "overwrite": Parquet files in them are replaced, of all
+            partitions: they stay until all of the new ones are complete, in ``_temporary`` where these are moved into
+            place, and are put back if that fails. "append": files are added, and a run with a checkpoint to stop with
+            replaces those of its repetition: see :meth:`flinkcore.JobResult.write_parquet`.
+        partition_by : str or sequence of str
+            Columns by whose values the files of this stream's rows are in directories ``name=value``.
         restore_from, stop_with_checkpoint
             As for :meth:`execute`.
 
@@ -473,7 +477,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         result = self._with_side_outputs(side_outputs).execute(
             restore_from=restore_from, stop_with_checkpoint=stop_with_checkpoint
         )
-        return result.write_parquet(path, side_outputs, mode)
+        return result.write_parquet(path, side_outputs, mode, partition_by)
 
     def write_delta(
         self,

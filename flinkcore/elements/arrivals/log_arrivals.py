@@ -97,6 +97,7 @@ class LogReading:
             As for a replay of the log.
         """
         plan, after, strategy = cls._planned(step, configuration, log)
+        plan = plan if cut is None else plan.resumed_from(cut)
         timed = replace(plan, strategy=WatermarkStrategy.no_watermarks())
         cuts = [] if cut is None else [cut]
         (time_plane,) = time_planes_of([timed], [timed.log.chunks(1)], 1, cuts=cuts, stops=stops)

@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from itertools import takewhile
 from typing import Any
 from urllib.parse import unquote
 
@@ -160,7 +161,9 @@ def discover_files(
 
     A directory ``name=value`` gives a column to the files in it if it lies below the given path, or from the first
     wildcard of a glob on: ``logs/date=*`` has a column ``date``, ``logs/date=2001-01-01`` has none, whatever the
-    directories above are called. As in Spark, the column takes the place of one that the files have themselves.
+    directories above are called. Several paths give the columns that their common parent gives, if all files have the
+    same: ``logs/date=2001-01-01`` and ``logs/date=2001-01-02`` have a column ``date``. As in Spark, the column takes
+    the place of one that the files have themselves.
 
     Parameters
     ----------
@@ -191,6 +194,7 @@ def discover_files(
         raise ConfigurationError("an event log needs at least one path, got an empty sequence")
     locate = stores.locating()
     found: dict[str, LogFile] = {}
+    bases: set[str] = set()
     tables: dict[str, TableDirectory] = {}
     search = TableSearch()
     used: Any = None
@@ -212,6 +216,7 @@ def discover_files(
         )
         for table in listed.tables:
             tables[table.path] = table
+        bases.add(listed.base.rstrip("/"))
         for real, info in listed.files.items():
             partition = _partition(below_base(info.path, listed.base))
             file = LogFile(
@@ -233,7 +238,26 @@ def discover_files(
             f"{how_to_read(table)}, the rest as another log, and unite both streams with union()",
             file=table.path,
         )
-    return tuple(found.values())
+    return _partitioned_alike(tuple(found.values()), bases)
+
+
+def _partitioned_alike(files: tuple[LogFile, ...], bases: Collection[str]) -> tuple[LogFile, ...]:
+    """Return files of several directories with the columns that their common parent gives, if they are the same."""
+    if len(bases) < 2:
+        return files
+    common = "/".join(_common_beginning([base.split("/") for base in bases]))
+    partitions = [_partition(below_base(file.path, common)) for file in files]
+    names = {tuple(name for name, _ in partition) for partition in partitions}
+    if len(names) != 1 or any(len(set(each)) < len(each) for each in names):
+        return files
+    return tuple(
+        replace(file, partition=partition) for file, partition in zip(files, partitions, strict=True)
+    )
+
+
+def _common_beginning(names: Sequence[Sequence[str]]) -> list[str]:
+    together = zip(*names, strict=False)
+    return [first for first, *_ in takewhile(lambda each: len(set(each)) == 1, together)]
 
 
 def partition_fields(files: Sequence[LogFile]) -> list[pa.Field]:

@@ -44,7 +44,7 @@ class SparkResult(JobResult):
     """
 
     def __init__(self, replay: SparkReplay) -> None:
-        super().__init__(replay.plan, replay.again())
+        super().__init__(replay.plan, replay.checkpoints, replay.again())
         self._replay = replay
 
     @property

@@ -410,10 +410,11 @@ def test_older_results_are_replaced_if_the_command_says_so(
     again = log_with(tmp_path, k=["new"])
     assert replayed(again, "--output", output) == 1
     assert (
-        "give another directory, or --overwrite, which replaces its Parquet files" in capsys.readouterr().err
+        "give another directory, or --mode overwrite, which replaces its Parquet files"
+        in capsys.readouterr().err
     )
     assert pa.parquet.read_table(output).column("k").to_pylist() == ["old"]
-    assert replayed(again, "--output", output, "--overwrite") == 0
+    assert replayed(again, "--output", output, "--mode", "overwrite") == 0
     assert pa.parquet.read_table(output).column("k").to_pylist() == ["new"]
 
 

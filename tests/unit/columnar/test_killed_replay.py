@@ -18,7 +18,8 @@ KILLED_AT_EVERY_STEP = """
     from flinkcore.common import Time, WatermarkStrategy
     from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
     from flinkcore.datastream.aggregates import count
-    from flinkcore.columnar.outputs.parquet_outputs import ParquetOutput
+    from flinkcore.columnar.outputs.parquet_directory import ParquetOutput
+    from flinkcore.columnar.outputs.parquet_parts import ParquetPart
     from flinkcore.checkpoint import Checkpoint, CheckpointDirectory
 
     pa.set_cpu_count(1)
@@ -49,7 +50,8 @@ KILLED_AT_EVERY_STEP = """
             return call
         for owner, names in (
             (CheckpointDirectory, ("create_folder", "open_output", "move", "delete_folder", "delete_file")),
-            (ParquetOutput, ("prepare", "open_part", "publish", "finish")),
+            (ParquetOutput, ("prepare", "publish", "finish")),
+            (ParquetPart, ("__init__", "close")),
         ):
             for name in names:
                 setattr(owner, name, killing(getattr(owner, name)))

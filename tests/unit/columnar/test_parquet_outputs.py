@@ -20,7 +20,8 @@ from equipment.full_disks import most_bytes_of_a_file
 from pyarrow import fs
 
 from flinkcore.columnar.outputs import staging_owner
-from flinkcore.columnar.outputs.parquet_outputs import ParquetOutput, ParquetOutputs
+from flinkcore.columnar.outputs.parquet_directory import ParquetOutput
+from flinkcore.columnar.outputs.parquet_outputs import ParquetOutputs
 from flinkcore.columnar.outputs.staging_owner import StagingOwner
 from flinkcore.common import OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
@@ -65,7 +66,7 @@ def written(path: Path, batch: pa.RecordBatch, repeating: tuple[str, ...] = ()) 
     outputs = ParquetOutputs({None: ParquetOutput.at(path, repeating)})
 
     def run() -> dict[str | None, list[str]]:
-        with outputs.open_parts(0) as parts:
+        with outputs.for_tasks.open_parts(0) as parts:
             parts.write(None, [batch])
         return {None: parts.names[None]}
 
@@ -165,7 +166,7 @@ def two_outputs(folder: Path) -> ParquetOutputs:
 
 def parts_of(outputs: ParquetOutputs) -> dict[str | None, list[str]]:
     batch = pa.record_batch({"a": [1]})
-    with outputs.open_parts(0) as parts:
+    with outputs.for_tasks.open_parts(0) as parts:
         for tag_id in (None, "late", "unwanted"):
             parts.write(tag_id, [batch])
     return parts.names
@@ -474,7 +475,7 @@ def test_a_disk_that_is_full_is_an_error_that_names_the_directory_and_leaves_not
     outputs = two_outputs(tmp_path)
 
     def run() -> dict[str | None, list[str]]:
-        with most_bytes_of_a_file(room), outputs.open_parts(0) as parts:
+        with most_bytes_of_a_file(room), outputs.for_tasks.open_parts(0) as parts:
             parts.write("late", [batch, batch])
             parts.write(None, [pa.record_batch({"a": [1]})])
         raise AssertionError
@@ -492,7 +493,7 @@ def test_a_disk_that_is_full_is_an_error_that_names_the_directory_and_leaves_not
 def test_a_directory_in_which_no_file_can_be_made_is_not_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flinkcore.columnar.outputs.parquet_outputs._NEW", "missing/file")
+    monkeypatch.setattr("flinkcore.columnar.outputs.parquet_directory._NEW", "missing/file")
     with pytest.raises(SourceError, match=f"results cannot be written to {tmp_path}/out: "):
         ParquetOutput.at(tmp_path / "out").prepare(StagingOwner.of_this_process())
     assert content(tmp_path) == []

@@ -616,7 +616,9 @@ def test_results_count_when_the_checkpoint_does(
     with monkeypatch.context() as patched:
         patched.setattr(PendingCheckpoint, "commit", killed)
         patched.setattr(PendingCheckpoint, "__exit__", lambda *_: None)
-        patched.setattr("flinkcore.columnar.outputs.parquet_outputs.ParquetOutput.withdraw", lambda *_: None)
+        patched.setattr(
+            "flinkcore.columnar.outputs.parquet_directory.ParquetOutput.withdraw", lambda *_: None
+        )
         with pytest.raises(Killed):
             run(tmp_path / "results")
     after = Checkpoint.open(checkpoint).manifest

@@ -10,6 +10,8 @@ import pytest
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import FILE, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.graph.log_settings import LogSettings
+from flinkcore.log.event_log import EventLog
 from flinkcore.log.files.path_partitions import partitions_of
 
 
@@ -96,6 +98,32 @@ def test_a_list_of_directories_is_split_alike(by_directory: Path) -> None:
     result = _job(directories).execute()
     assert _rows(result) == _rows(_job(by_directory).execute())
     assert set(result.report.split_watermarks) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("paths", "columns"),
+    [
+        (["clicks/day=1", "clicks/day=2/"], {"day": [1, 2], "hour": [3, 4]}),
+        (["clicks/day=1/*", "clicks/day=2"], {"day": [1, 2], "hour": [3, 4]}),
+        (["clicks/day=1/hour=3/a.json", "clicks/day=2/hour=4/a.json"], {"day": [1, 2], "hour": [3, 4]}),
+        (["clicks", "clicks/day=2"], {"day": [1, 2], "hour": [3, 4]}),
+        (["clicks/day=1"], {"hour": [3]}),
+        (["clicks/day=1/hour=3", "others"], {}),
+    ],
+)
+def test_several_directories_give_the_columns_of_their_common_parent(
+    tmp_path: Path, paths: list[str], columns: dict[str, list[int]]
+) -> None:
+    for name in ("clicks/day=1/hour=3/a.json", "clicks/day=2/hour=4/a.json", "others/a.json"):
+        _write(tmp_path, name, range(1))
+    log = EventLog.of([f"{tmp_path}/{path}" for path in paths], LogSettings(timestamp="at"))
+    assert log.schema.names == ["at", "user", *columns]
+    rows = [
+        row for chunk in log.chunks(1) for batch in chunk.read(list(columns), 10) for row in batch.to_pylist()
+    ]
+    assert not columns or rows == [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ]
 
 
 def test_files_of_kafka_connect_are_split_by_partition_and_not_by_file(tmp_path: Path) -> None:
