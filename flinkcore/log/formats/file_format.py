@@ -44,6 +44,8 @@ class ColumnsToRead:
         Names and types of a table's columns in its files; None if these are the log's.
     where : tuple of pyarrow.compute.Expression
         Conditions over the columns: pieces of whose rows none can meet all of them may be left out.
+    in_part : mapping of str to pyarrow.StructType
+        Columns of which only the fields of these types are wanted: others may be left out.
     """
 
     schema: pa.Schema
@@ -55,6 +57,7 @@ class ColumnsToRead:
     given: frozenset[str] = frozenset()
     stored: StoredColumns | None = None
     where: tuple[Expression, ...] = ()
+    in_part: Mapping[str, pa.StructType] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
