@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.nested_fields import unknown_name, with_field_columns
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._internal.show.html import html_lines
 from flinkcore.analysis.point_in_time import WITHDRAWN
@@ -122,8 +123,10 @@ class ResultComparison:
             check_names(schema.names, f"rows {side}")
             missing = [name for name in (*key_names, *compared) if name not in schema.names]
             if missing:
+                similar = unknown_name(schema, missing[0])
                 raise ConfigurationError(
                     f"the rows {side} have no column {missing[0]!r}; they have {', '.join(schema.names)}"
+                    f"{'.' if similar else ''}{similar}"
                 )
         taken = [name for name in key_names if name.lower() in _OWN]  # Spark takes no notice of case
         if taken:
@@ -250,7 +253,9 @@ def compare(
     --------
     >>> compare(sink, replay, keys=["user", "window_start"])  # doctest: +SKIP
     """
-    sink, replay = as_table(expected, "expected"), as_table(found, "found")
+    named = [*names_of(keys, "keys"), *(() if columns is None else names_of(columns, "columns"))]
+    sink = with_field_columns(as_table(expected, "expected"), named)
+    replay = with_field_columns(as_table(found, "found"), named)
     if upserts is None:
         key_names = [name for name in names_of(keys, "keys") if name in sink.column_names]
         upserts = names_each_row(sink, key_names) if key_names else True

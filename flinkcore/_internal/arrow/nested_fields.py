@@ -97,6 +97,23 @@ def field_values(column: pa.Array, path: Iterable[str]) -> pa.Array:
     return column
 
 
+def with_field_columns(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Return a table of plain types with those of the names that mean nested fields as further columns."""
+    for name in _dotted(names):
+        found = nested_field(table.schema, name)
+        if found is not None:
+            pieces = [
+                plain_column(field_values(piece, found.path), found.type)
+                for piece in table.column(found.column).chunks
+            ]
+            table = table.append_column(name, pa.chunked_array(pieces, found.type))
+    return table
+
+
+def _dotted(names: Iterable[object]) -> list[str]:
+    return list(dict.fromkeys(name for name in names if isinstance(name, str) and "." in name))
+
+
 def struct_of_paths(kind: pa.StructType, paths: Iterable[tuple[str, ...]]) -> pa.StructType:
     """Return a struct type with the fields alone to which paths lead, in its order."""
     within: dict[str, list[tuple[str, ...]]] = {}
@@ -166,7 +183,7 @@ def _similar(schema: Fields, name: str) -> str | None:
     """Ask for the fields of the last name, or else the names that look like it."""
     from difflib import get_close_matches
 
-    names = _all_names(schema)
+    names = [each for each in _all_names(schema) if not name.startswith(f"{each}.")]
     last = name.rpartition(".")[2]
     same = [each for each in names if each != name and each.rpartition(".")[2] == last]
     near = same or get_close_matches(name, names, 3, 0.8)

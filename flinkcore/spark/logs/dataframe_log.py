@@ -203,6 +203,16 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def with_field_columns(dataframe: Any, names: Iterable[str]) -> Any:
+    """Return a DataFrame with those of the names that mean nested fields as further columns."""
+    dotted = [name for name in dict.fromkeys(names) if "." in name and name not in dataframe.columns]
+    if not dotted:
+        return dataframe
+    schema = log_schema(dataframe)
+    found = [name for name in dotted if nested_field(schema, name) is not None]
+    return dataframe.select("*", *(_column(schema, name) for name in found)) if found else dataframe
+
+
 def _column(schema: pa.Schema, name: str) -> Any:
     """Return a column, or a nested field as a column of its dotted name."""
     found = nested_field(schema, name)
