@@ -149,7 +149,11 @@ class ResultComparison:
             if name in found.names and name not in compared
         ]
         left_out = _left_out(expected.names, found.names, (*key_names, *compared))
-        unseen = [name for name, why in left_out if why == ONLY_IN_SINK]
+        unseen = [
+            name
+            for name, why in left_out
+            if why == ONLY_IN_SINK and not any(key.startswith(f"{name}.") for key in key_names)
+        ]
         if columns is None and unseen:
             warn_user(
                 f"the replay has no column {', '.join(map(repr, unseen))}, so what the sink has there is not compared: "
