@@ -71,7 +71,7 @@ def _cuts(name: str) -> Iterator[tuple[str, str]]:
 
 
 def named_field(schema: pa.Schema, name: str) -> pa.Field:
-    """Return a column, or a field by its dotted name, as a column of that name; raise KeyError if there is none."""
+    """Return a column, or a field by its dotted name, as a column of that name; raise KeyError for an unknown name."""
     found = nested_field(schema, name)
     return schema.field(name) if found is None else pa.field(name, found.type)
 
@@ -148,7 +148,7 @@ def paths_read(name: str, wanted: pa.DataType, stored: pa.DataType) -> list[str]
     is_whole = len(shared) == len(there) and all(
         part == [f"{name}.{field.name}"] for part, field in zip(parts, shared, strict=True)
     )
-    # Any field tells where the struct is null.
+    # A struct without any wanted field is read for its number of rows.
     return [name] if is_whole or not shared else [path for part in parts for path in part]
 
 

@@ -53,7 +53,7 @@ class NestedColumns:
         self._hidden = set(self.fields)
         """Columns that fields have been given, and that the rows of the end have only if they are named there."""
         self._outdated: set[str] = set()
-        """Those of them whose struct has been computed anew."""
+        """Hidden columns whose struct a later step has replaced."""
 
     def add(self, ops: Iterable[ColumnOp]) -> None:
         """Add ops, each after the columns that it names."""
