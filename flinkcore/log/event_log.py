@@ -264,7 +264,7 @@ class EventLog(LogSettings):
         return (
             isinstance(source, LogFiles)
             and not source.format.has_schema
-            and column_of(source.schema, column) not in source.given.types
+            and not {column, column_of(source.schema, column)}.intersection(source.given.types)
         )
 
     def _doubt_of_header(self, column: str) -> str:

@@ -1,6 +1,6 @@
 """Fields of struct columns by dotted names, such as ``payload.after.user_id``; a column of that very name wins."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -112,6 +112,24 @@ def with_field_columns(table: pa.Table, names: Iterable[str]) -> pa.Table:
 
 def _dotted(names: Iterable[object]) -> list[str]:
     return list(dict.fromkeys(name for name in names if isinstance(name, str) and "." in name))
+
+
+def with_field_type(kind: pa.StructType, path: Sequence[str], given: pa.DataType) -> pa.StructType:
+    """Return a struct type in which the field at a path has another type; fields that it lacks come last.
+
+    Raises
+    ------
+    ValueError
+        If a field on the path is not a struct.
+    """
+    name, *below = path
+    types = {field.name: field.type for field in kind}
+    if below:
+        within = types.get(name, pa.struct([]))
+        if not pa.types.is_struct(within):
+            raise ValueError(f"{name!r} is {within} and not a struct")
+        given = with_field_type(within, below, given)
+    return pa.struct(list((types | {name: given}).items()))
 
 
 def struct_of_paths(kind: pa.StructType, paths: Iterable[tuple[str, ...]]) -> pa.StructType:

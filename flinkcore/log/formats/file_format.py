@@ -66,6 +66,11 @@ class ColumnsToRead:
         return names
 
     @property
+    def wanted(self) -> pa.Schema:
+        """Names, and types with the fields that are wanted alone."""
+        return pa.schema([each.with_type(self.in_part.get(each.name, each.type)) for each in self.schema])
+
+    @property
     def types(self) -> dict[str, pa.DataType]:
         """Plain types by name."""
         return {field.name: field.type for field in self.schema}

@@ -13,6 +13,7 @@ from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted
 from flinkcore._internal.arrow.nested_fields import (
     NestedField,
+    column_of,
     field_values,
     nested_field,
     struct_of_paths,
@@ -47,7 +48,7 @@ class LogSchema:
     origins : mapping of str to str
         Column name to the file that gave its type.
     given : GivenSchema
-        The columns whose types the user has given.
+        The columns and fields whose types the user has given.
     changes : tuple of str
         Differences between the files that have been looked at, a sentence each.
     converted : frozenset of str
@@ -65,6 +66,11 @@ class LogSchema:
     converted: frozenset[str] = frozenset()
     stored: StoredColumns | None = None
     of_conditions: pa.Schema = field(default_factory=lambda: pa.schema([]))
+
+    @property
+    def given_columns(self) -> frozenset[str]:
+        """The columns of which the user has given the type, or that of a field."""
+        return frozenset(column_of(self.schema, name) for name in self.given.types)
 
     @property
     def read(self) -> pa.Schema:
@@ -275,7 +281,7 @@ class FileChunk(Chunk):
             batch_rows=batch_rows,
             warnings=[] if warnings is None else warnings,
             known=log_schema.schema if reports_others else None,
-            given=frozenset(log_schema.given.types),
+            given=log_schema.given_columns,
             stored=log_schema.stored,
             where=self.where,
             in_part=columns_in_part,
@@ -302,9 +308,7 @@ class FileChunk(Chunk):
         self, names: Sequence[str], to_read: ColumnsToRead, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         partition = dict(self.file.partition)
-        schema = pa.schema(
-            [each.with_type(to_read.in_part.get(each.name, each.type)) for each in self.log_schema.read]
-        )
+        schema = pa.schema({each.name: each for each in (*self.log_schema.read, *to_read.wanted)}.values())
         if BAD_RECORD in names:
             schema = schema.append(pa.field(BAD_RECORD, BAD_RECORD_TYPE))
         batches = self.format.batches(self.file, self.pieces, to_read)
