@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.nested_fields import unknown_name, with_field_columns
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._internal.show.html import html_lines
 from flinkcore.analysis.point_in_time import WITHDRAWN
@@ -122,8 +123,10 @@ class ResultComparison:
             check_names(schema.names, f"rows {side}")
             missing = [name for name in (*key_names, *compared) if name not in schema.names]
             if missing:
+                similar = unknown_name(schema, missing[0])
                 raise ConfigurationError(
                     f"the rows {side} have no column {missing[0]!r}; they have {', '.join(schema.names)}"
+                    f"{'.' if similar else ''}{similar}"
                 )
         taken = [name for name in key_names if name.lower() in _OWN]  # Spark takes no notice of case
         if taken:
@@ -146,7 +149,11 @@ class ResultComparison:
             if name in found.names and name not in compared
         ]
         left_out = _left_out(expected.names, found.names, (*key_names, *compared))
-        unseen = [name for name, why in left_out if why == ONLY_IN_SINK]
+        unseen = [
+            name
+            for name, why in left_out
+            if why == ONLY_IN_SINK and not any(key.startswith(f"{name}.") for key in key_names)
+        ]
         if columns is None and unseen:
             warn_user(
                 f"the replay has no column {', '.join(map(repr, unseen))}, so what the sink has there is not compared: "
@@ -250,7 +257,9 @@ def compare(
     --------
     >>> compare(sink, replay, keys=["user", "window_start"])  # doctest: +SKIP
     """
-    sink, replay = as_table(expected, "expected"), as_table(found, "found")
+    named = [*names_of(keys, "keys"), *(() if columns is None else names_of(columns, "columns"))]
+    sink = with_field_columns(as_table(expected, "expected"), named)
+    replay = with_field_columns(as_table(found, "found"), named)
     if upserts is None:
         key_names = [name for name in names_of(keys, "keys") if name in sink.column_names]
         upserts = names_each_row(sink, key_names) if key_names else True

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.milliseconds import nanoseconds_within, no_time, to_milliseconds
+from flinkcore._internal.arrow.nested_fields import with_field_columns
 from flinkcore.analysis.result_tables import (
     NO_KEY,
     as_table,
@@ -225,7 +226,13 @@ def as_of(
     Feast's ``get_historical_features`` joins by the time of an event and its ``ttl``; this joins by the time at which
     a value became known.
     """
-    asked, known = as_table(questions, "questions"), as_table(features, "features")
+    answer = as_table(questions, "questions")
+    asked = with_field_columns(answer, [at, *names_of(keys, "keys")])
+    of_known = [*names_of(keys, "keys"), emitted_at, *([] if latest_by is None else [latest_by])]
+    known = with_field_columns(
+        as_table(features, "features"),
+        [*of_known, *(() if columns is None else names_of(columns, "columns"))],
+    )
     join = PointInTimeJoin.of(
         asked.column_names,
         known.column_names,
@@ -245,7 +252,6 @@ def as_of(
         join.keys,
     )
     rows = pa.array(*_served_rows(asked, known, join, *ids))
-    answer = asked
     for name, served_as in join.served:
         answer = answer.append_column(
             known.schema.field(name).with_name(served_as).with_nullable(True), known.column(name).take(rows)

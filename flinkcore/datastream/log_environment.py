@@ -101,7 +101,8 @@ class LogEnvironment(EnvironmentSettings):
             Options of the format's reader.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
             Types of columns of files. A schema, also as a DDL string such as ``"user STRING, price DECIMAL(10, 2)"``,
-            has all columns that are read. A mapping such as ``{"zip": "string"}`` has the types of some columns alone.
+            has all columns that are read. A mapping such as ``{"zip": "string"}`` has the types of some columns
+            alone, or of nested fields by their dotted names.
             By default the columns of all files, by name, with types that hold the values of all of them. A column that
             a file lacks is null there; the report lists the differences.
         filesystem : pyarrow.fs.FileSystem, optional
@@ -144,7 +145,9 @@ class LogEnvironment(EnvironmentSettings):
 
         Notes
         -----
-        A job reports the version or snapshot of a table that it has read: ``result.report.tables``.
+        A job reports the version or snapshot of a table that it has read: ``result.report.tables``. Wherever a
+        setting or step names a column, a dotted name such as ``payload.after.user_id`` names a field of a struct
+        column, unless there is a column of that very name. Results have columns of the dotted names.
         """
         is_table = isinstance(path_or_table, LogData)
         settings = LogSettings(

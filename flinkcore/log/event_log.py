@@ -3,11 +3,14 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ops import expression_columns
+from flinkcore._internal.arrow.expressions import is_expression
+from flinkcore._internal.arrow.nested_fields import column_of, nested_field, unknown_name, with_nested_fields
 from flinkcore._internal.io.stores import stores_of
 from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.graph.arrow_data import ArrowData
@@ -38,6 +41,8 @@ class EventLog(LogSettings):
         Column with the source timestamp: a plan computes that of an expression before.
     since_ms : int or None
         Arrival in ms since the epoch before which an earlier run has taken all events, as its checkpoint says.
+    fields : tuple of str
+        Nested fields that the log gives as columns, by their dotted names.
     position : str, optional
         Hidden column of the positions that `chunks` gives to rows that sort keys order; `has_positions` is then False.
     **settings
@@ -52,6 +57,7 @@ class EventLog(LogSettings):
     source: LogFiles | TableSource
     timestamp: str
     since_ms: int | None = None
+    fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,6 +144,7 @@ class EventLog(LogSettings):
                 "position": POSITION if ordered_by else settings.position,
             }
         )
+        log = log.with_fields(log.settings_columns)
         for setting, column in (("arrival", log.arrival), ("split", split)):
             if isinstance(column, str):
                 log.require(column, f"{setting}=")
@@ -151,8 +158,25 @@ class EventLog(LogSettings):
 
         With plain types: dictionaries, views, large, run-end-encoded and extension columns count as their values.
         """
-        schema = self.source.schema
+        schema = self._source_schema
         return schema.append(pa.field(POSITION, pa.int64())) if self.ordered_by else schema
+
+    @property
+    def _source_schema(self) -> pa.Schema:
+        return with_nested_fields(self.source.schema, self.fields) if self.fields else self.source.schema
+
+    @property
+    def settings_columns(self) -> frozenset[str]:
+        """The columns that arrivals, splits and positions are read from."""
+        read = expression_columns(self.arrival) if is_expression(self.arrival) else frozenset()
+        named = [self.arrival, self.split, *(key.column for key in self.ordered_by)]
+        return (read or frozenset()).union(name for name in named if isinstance(name, str))
+
+    def with_fields(self, names: Iterable[str]) -> "EventLog":
+        """Return the log with those of the names that mean nested fields as further columns."""
+        schema = self.source.schema
+        found = [name for name in names if name not in self.fields and nested_field(schema, name) is not None]
+        return replace(self, fields=(*self.fields, *sorted(found))) if found else self
 
     @property
     def table_name(self) -> str | None:
@@ -230,15 +254,16 @@ class EventLog(LogSettings):
         if self.on_bad_row == "fail" or not isinstance(self.source, LogFiles):
             return []
         converted = self.source.log_schema.converted if self.source.format.has_schema else None
-        return [name for name in columns() if converted is None or name in converted]
+        schema = self.source.schema
+        return [name for name in columns() if converted is None or column_of(schema, name) in converted]
 
     def require(self, column: str, wanted_by: str) -> pa.DataType:
         """Return a column's plain type, or raise a SchemaError that says who wants it and what there is."""
-        schema = self.schema
+        schema = with_nested_fields(self.schema, [column])
         if column not in schema.names:
             raise SchemaError(
                 f"{wanted_by} names column {column!r}, which the log does not have: "
-                f"{', '.join(self.source.schema.names) or 'it has none'}{self._doubt_of_header()}"
+                f"{', '.join(self.source.schema.names) or 'it has none'}{self._doubt_of_header(column)}"
             )
         return schema.field(column).type
 
@@ -246,13 +271,16 @@ class EventLog(LogSettings):
         """Return whether a column comes from text files, and only its text says of which type it is."""
         source = self.source
         return (
-            isinstance(source, LogFiles) and not source.format.has_schema and column not in source.given.types
+            isinstance(source, LogFiles)
+            and not source.format.has_schema
+            and not {column, column_of(source.schema, column)}.intersection(source.given.types)
         )
 
-    def _doubt_of_header(self) -> str:
-        """Return what may be wrong with the first line of a CSV file, to go on with."""
+    def _doubt_of_header(self, column: str) -> str:
+        """Return what is like a name that is unknown, or may be wrong with the first line of a CSV file."""
         if not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
-            return ""
+            similar = unknown_name(self.source.schema, column)
+            return f".{similar}" if similar else ""
         names = self.source.schema.names
         marks = [mark for mark in _DELIMITERS if len(names) == 1 and mark in names[0]]
         if marks:

@@ -16,7 +16,7 @@ from flinkcore.analysis.comparison import EXAMPLES, MOST_PAIRS, Comparison, Resu
 from flinkcore.analysis.result_tables import names_of
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.columnar.spark_types import SparkSchema
-from flinkcore.spark.logs.dataframe_log import log_schema, quoted
+from flinkcore.spark.logs.dataframe_log import log_schema, quoted, with_field_columns
 from flinkcore.spark.negative_zeros import negative_zeros
 from flinkcore.spark.result_dataframes import dataframe_of, utc_timestamp
 from flinkcore.spark.shipping.task_errors import task_errors_raised
@@ -131,10 +131,12 @@ def compare(
     SourceError
         If Spark cannot read a file.
     """
-    sink, replay = _with_alike_times(
-        dataframe_of(expected, "expected", for_user=False), dataframe_of(found, "found", for_user=False)
-    )
     key_names = names_of(keys, "keys")
+    named = [*key_names, *(() if columns is None else names_of(columns, "columns"))]
+    sink, replay = _with_alike_times(
+        with_field_columns(dataframe_of(expected, "expected", for_user=False), named),
+        with_field_columns(dataframe_of(found, "found", for_user=False), named),
+    )
     comparison = ResultComparison.of(
         log_schema(sink),
         log_schema(replay),

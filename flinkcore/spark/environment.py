@@ -9,8 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
+import pyarrow as pa
+
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import empty_table
+from flinkcore._internal.arrow.nested_fields import column_of, unknown_name
 from flinkcore._internal.arrow.sort_keys import Position, SortKey, sort_keys
 from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
@@ -146,7 +149,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             elif split is PARTITION:
                 split = data.partition_column()
             if position is not None:
-                data, position = data.with_order(_columns_of(position, data.dataframe.columns)), None
+                data, position = data.with_order(_columns_of(position, data.schema)), None
         return super().from_event_log(
             data,
             timestamp=timestamp,
@@ -167,7 +170,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         )
 
 
-def _columns_of(position: Any, available: Sequence[str]) -> list[Any]:
+def _columns_of(position: Any, schema: pa.Schema) -> list[Any]:
     """Columns of Spark as they are, and sort keys of those that are named."""
     given = position if isinstance(position, list | tuple) else [position]
     columns: list[Any] = []
@@ -176,9 +179,11 @@ def _columns_of(position: Any, available: Sequence[str]) -> list[Any]:
     else:
         columns += sort_keys(given)
     for column in columns:
-        if isinstance(column, SortKey) and column.column not in available:
+        if isinstance(column, SortKey) and column_of(schema, column.column) not in schema.names:
+            similar = unknown_name(schema, column.column)
             raise ConfigurationError(
-                f"position= names {column.column!r}, which is not a column of the DataFrame: {', '.join(available)}"
+                f"position= names {column.column!r}, which is not a column of the DataFrame: "
+                f"{', '.join(schema.names)}{'.' if similar else ''}{similar}"
             )
     return columns
 

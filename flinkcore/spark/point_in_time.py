@@ -13,9 +13,10 @@ from pyspark.sql import functions as f
 
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
 from flinkcore.analysis.point_in_time import WITHDRAWN, PointInTimeJoin
+from flinkcore.analysis.result_tables import names_of
 from flinkcore.common import Duration, Time
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.spark.logs.dataframe_log import log_schema, quoted
+from flinkcore.spark.logs.dataframe_log import log_schema, quoted, with_field_columns
 from flinkcore.spark.negative_zeros import negative_zeros
 from flinkcore.spark.result_dataframes import dataframe_of
 
@@ -64,7 +65,14 @@ def as_of(
         If the keys of both sides are values of different kinds (a text and a number, a timestamp with a zone and one
         without), a time is not a time, or `latest_by` has nested values.
     """
-    asked, known = dataframe_of(questions, "questions"), dataframe_of(features, "features")
+    asked = dataframe_of(questions, "questions")
+    of_answer, key_names = asked.columns, names_of(keys, "keys")
+    asked = with_field_columns(asked, [*key_names, at])
+    of_known = [*key_names, emitted_at, *([] if latest_by is None else [latest_by])]
+    known = with_field_columns(
+        dataframe_of(features, "features"),
+        [*of_known, *(() if columns is None else names_of(columns, "columns"))],
+    )
     join = PointInTimeJoin.of(
         asked.columns,
         known.columns,
@@ -116,7 +124,7 @@ def as_of(
             *_time(asked, join.at),
             f.lit(2 if join.allow_exact_matches else 0).alias("side"),
             f.lit(0).cast("long").alias("number"),
-            f.struct(*(f.col(quoted(name)) for name in asked.columns)).alias("question"),
+            f.struct(*(f.col(quoted(name)) for name in of_answer)).alias("question"),
         ),
         allowMissingColumns=True,
     )
@@ -127,7 +135,7 @@ def as_of(
         serves.append(_is_fresh(join.max_age_ms))
     answer = f.when(reduce(and_, serves), f.col("last.served"))
     return answered.select("question", answer.alias("served")).select(
-        *(f.col(f"question.{quoted(name)}") for name in asked.columns),
+        *(f.col(f"question.{quoted(name)}") for name in of_answer),
         *(f.col(f"served.{quoted(served_as)}") for _, served_as in join.served),
     )
 

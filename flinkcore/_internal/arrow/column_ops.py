@@ -22,6 +22,7 @@ from pyarrow import ipc
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import empty_batch
+from flinkcore._internal.arrow.nested_fields import unknown_name
 from flinkcore._internal.arrow.plain_columns import decoded_type, has_no_arrays, plain_column
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
@@ -449,7 +450,11 @@ def _union(parts: Iterable[Columns]) -> Columns:
 def _require(names: Iterable[str], schema: pa.Schema, what: str) -> None:
     missing = [name for name in names if not schema.get_all_field_indices(name)]
     if missing:
-        raise SchemaError(f"{what}: there is no column {', '.join(sorted(missing))}; {_describe(schema)}")
+        similar = "".join(dict.fromkeys(unknown_name(schema, name) for name in sorted(missing)))
+        raise SchemaError(
+            f"{what}: there is no column {', '.join(sorted(missing))}; {_describe(schema)}"
+            f"{'.' if similar else ''}{similar}"
+        )
     doubtful = [name for name in names if len(schema.get_all_field_indices(name)) > 1]
     if doubtful:
         raise SchemaError(

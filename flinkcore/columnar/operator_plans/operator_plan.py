@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX, Columns
+from flinkcore._internal.arrow.nested_fields import unknown_name
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
@@ -243,4 +244,7 @@ def require_column(column: str, schema: pa.Schema, what: str) -> None:
     """
     if column not in schema.names:
         known = ", ".join(name for name in schema.names if not name.startswith(HIDDEN_PREFIX))
-        raise SchemaError(f"{what}: there is no column {column!r}; columns: {known or 'none'}")
+        similar = unknown_name(schema, column)
+        raise SchemaError(
+            f"{what}: there is no column {column!r}; columns: {known or 'none'}{'.' if similar else ''}{similar}"
+        )

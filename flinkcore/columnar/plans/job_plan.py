@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import ColumnOp, Decode, Select, expression_columns, output_schema
 from flinkcore._internal.arrow.expressions import Expression
-from flinkcore._internal.arrow.plain_columns import decoded_type
+from flinkcore._internal.arrow.plain_columns import decoded_type, plain_schema
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.columnar.operator_plans.kinds import operator_of
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
@@ -20,6 +20,7 @@ from flinkcore.columnar.plans.batch_mode import refuse_in_batch_mode
 from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
 from flinkcore.columnar.plans.keys import check_keys, require_alike_keys
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log, visible
+from flinkcore.columnar.plans.nested_columns import NestedColumns, with_nested_columns
 from flinkcore.columnar.plans.stage_plan import StageInput, StagePlan, StageResults
 from flinkcore.columnar.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
 from flinkcore.common.execution_config import ExecutionConfig
@@ -243,7 +244,7 @@ def _followed_by(plan: StagePlan, behind: Sequence[ColumnStep]) -> StagePlan:
     """An operator with the steps that are done with its results."""
     if not behind:
         return plan
-    ops = tuple(map(column_op, behind))
+    ops = with_nested_columns([column_op(each) for each in behind], plain_schema(plan.result_schema()))
     followed = replace(plan, after=_over_results(ops, plan))
     given = followed.output_schema()  # refuses steps that do not fit
     if _hides_withdrawn_rows(plan.operator, behind, given.names):
@@ -349,6 +350,7 @@ class _JobPlanner:
     ) -> tuple[StageInput, list[tuple[Transformation, ...]]]:
         """An input of an operator; and the steps that its results of other operators take."""
         keys = step.key_columns if isinstance(step, PartitionTransformation) else ()
+        named = (operator.columns or frozenset()).union(keys)
         branches: list[_Branch] = []
         results: dict[int, StageResults] = {}
         between = []
@@ -360,7 +362,7 @@ class _JobPlanner:
                 plan = plan_of_log(root, steps, keys, operator, self._configuration, known)
                 ways.append(len(self.logs))
                 schema = plan.data_schema()
-                whole = _whole_schema(plan, steps) if len(roots) > 1 else schema
+                whole = _whole_schema(plan, steps, named) if len(roots) > 1 else schema
                 branches.append(_Branch(len(self.logs), True, schema, whole))
                 self.logs.append(plan)
                 named_by = step_with_uid(root, steps)
@@ -370,8 +372,10 @@ class _JobPlanner:
             for each in steps:
                 _refuse_watermarks_behind_an_operator(each)
             stage = self.stage(root)
-            ops = _over_results(tuple(column_op(each) for each in steps), self.stages[stage])
-            schema = output_schema(ops, self.stages[stage].result_schema())
+            given = self.stages[stage].result_schema()
+            ops = with_nested_columns([column_op(each) for each in steps], plain_schema(given), named)
+            ops = _over_results(ops, self.stages[stage])
+            schema = output_schema(ops, given)
             results[len(branches)] = StageResults(stage, ops)
             branches.append(_Branch(stage, False, schema, schema))
             between.append(steps)
@@ -482,9 +486,12 @@ def _united(branches: Sequence[_Branch]) -> tuple[str, ...] | None:
     return tuple(name for name in whole[0].names if all(name in names for names in given))
 
 
-def _whole_schema(plan: LogPlan, steps: tuple[Transformation, ...]) -> pa.Schema:
+def _whole_schema(plan: LogPlan, steps: tuple[Transformation, ...], named: frozenset[str]) -> pa.Schema:
     ops = [column_op(step) for step in steps if not isinstance(step, TimestampsAndWatermarksTransformation)]
-    return visible(output_schema(ops, plan.log.schema))
+    columns = NestedColumns(plan.log.schema, plan.log)
+    columns.add(ops)
+    columns.end(named)
+    return visible(output_schema(columns.ops, plan.log.schema))
 
 
 def _shown(schema: pa.Schema) -> str:

@@ -27,6 +27,7 @@ from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, requir
 from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
 from flinkcore.columnar.plans.keys import check_keys
+from flinkcore.columnar.plans.nested_columns import NestedColumns
 from flinkcore.columnar.plans.uids import step_with_uid, watermarks_uids
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
@@ -198,13 +199,15 @@ def plan_of_log(
             format_options=source.format_options,
             schema=source.schema,
         )
+    shows_rows = isinstance(log.on_bad_row, OutputTag) or bool(operator.side_outputs)
+    read = None if shows_rows else operator.columns
+    log, before, after = _with_nested_columns(log, before, after, keys, operator, shows_rows)
     rejected = log.on_bad_row if isinstance(log.on_bad_row, OutputTag) else None
     if rejected is not None and rejected in operator.side_outputs:
         also = "late" if rejected in operator.late_tags else "the function's"
         raise ConfigurationError(
             f"side output {rejected.tag_id!r} is named for both {also} and rejected rows: take two names"
         )
-    shows_rows = rejected is not None or bool(operator.side_outputs)
     plan = LogPlan(
         log=log,
         before=before,
@@ -214,13 +217,36 @@ def plan_of_log(
         batch_rows=configuration._batch_rows,
         after=after,
         keys=keys,
-        read=None if shows_rows else operator.columns,
+        read=read,
         max_parallelism=configuration.get_max_parallelism(),
         watermarks_uid=watermarks_uids([step_with_uid(source, before_key)])[0],
         lacks_strategy=lacks_strategy,
     )
     _check_columns(plan, operator)
     return plan.narrowed()
+
+
+def _with_nested_columns(
+    log: EventLog,
+    before: tuple[ColumnOp, ...],
+    after: tuple[ColumnOp, ...],
+    keys: tuple[str, ...],
+    operator: OperatorPlan,
+    shows_rows: bool,
+) -> tuple[EventLog, tuple[ColumnOp, ...], tuple[ColumnOp, ...]]:
+    """Return the log and the ops with columns for the nested fields that the job names."""
+    columns = NestedColumns(log.schema, log)
+    columns.add(before)
+    columns.use([log.timestamp])
+    n_before = len(columns.ops)
+    columns.add(after)
+    named = (operator.columns or frozenset()).union(keys)
+    if shows_rows or operator.columns is None:
+        columns.end(named)
+    else:
+        columns.use(named)
+    ops = tuple(columns.ops)
+    return log.with_fields(columns.fields), ops[:n_before], ops[n_before:]
 
 
 def _is_strategy(step: Transformation) -> TypeGuard[TimestampsAndWatermarksTransformation]:

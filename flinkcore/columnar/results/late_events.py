@@ -190,7 +190,7 @@ def _order_of_rows(plan: LogPlan) -> str | None:
     if log.arrival is not None or log.position is not None:
         return None
     name, is_computed = shown_column(log.timestamp, plan.before)
-    orders = not is_computed and name in log.source.schema.names
+    orders = not is_computed and name in log.schema.names
     position = f"position={name!r} (--position {name})" if orders else "position= (--position)"
     several = isinstance(log.source, LogFiles) and len(log.source.files) > 1 and log.has_positions
     by_file = (

@@ -13,7 +13,14 @@ from pyarrow import fs, ipc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.column_ops import expression_columns
-from flinkcore._internal.arrow.plain_columns import fields_of, narrowest, plain_schema, with_fields
+from flinkcore._internal.arrow.nested_fields import paths_read
+from flinkcore._internal.arrow.plain_columns import (
+    fields_of,
+    narrowest,
+    plain_schema,
+    plain_type,
+    with_fields,
+)
 from flinkcore._internal.arrow.sound_columns import check_layout, check_values
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.log.files.log_files import LogFile
@@ -81,13 +88,14 @@ class ParquetFormat:
             if columns.where:
                 groups = _where_true(file, groups, columns, located, found, self._int96_unit)
             # A file without any of the columns still has a number of rows: its narrowest column is read for that.
-            names = list(dict.fromkeys(located.values())) or narrowest(plain_schema(found))
+            in_file = list(dict.fromkeys(located.values())) or narrowest(plain_schema(found))
+            names = _names_to_read(columns, located, found, in_file)
             _check_rows(opened.metadata, groups)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
             flat = _flat_leaves(opened.metadata, names)
             # In a table, timestamps in 96 bits are read as Spark reads them.
-            int96 = [] if in_table else _int96_leaves(opened.metadata, found.names, names)
+            int96 = [] if in_table else _int96_leaves(opened.metadata, found.names, in_file, names)
             in_units = [
                 closing.enter_context(self._open(file, int96_unit=unit, metadata=opened.metadata))
                 for unit in (("us", "ns") if int96 else ())
@@ -171,8 +179,29 @@ class ParquetFormat:
         )
 
 
-def _int96_leaves(metadata: Any, columns: Collection[str], names: Collection[str]) -> list[str]:
-    """Leaves of named columns that have timestamps in 96 bits, unless Spark has written them: in microseconds."""
+def _names_to_read(
+    columns: ColumnsToRead, located: Mapping[str, str], found: pa.Schema, in_file: Sequence[str]
+) -> list[str]:
+    """Names of columns in a file that are read, and dotted ones of fields where these alone are wanted."""
+    in_part = {located[name]: kind for name, kind in columns.in_part.items() if name in located}
+    return [
+        path
+        for name in in_file
+        for path in (
+            paths_read(name, in_part[name], plain_type(found.field(name).type)) if name in in_part else [name]
+        )
+    ]
+
+
+def _is_in(path: str, names: Iterable[str]) -> bool:
+    """Return whether a leaf is, or lies in, something of these names."""
+    return any(f"{path}.".startswith(f"{name}.") for name in names)
+
+
+def _int96_leaves(
+    metadata: Any, columns: Collection[str], in_file: Collection[str], names: Collection[str]
+) -> list[str]:
+    """Leaves that are read and have timestamps in 96 bits, unless Spark has written them: in microseconds."""
     of_spark = any(key.startswith(b"org.apache.spark.") for key in metadata.metadata or ())
     if of_spark and metadata.created_by.startswith("parquet-mr"):
         return []
@@ -181,7 +210,7 @@ def _int96_leaves(metadata: Any, columns: Collection[str], names: Collection[str
     return [
         path
         for path in paths
-        if max((name for name in columns if f"{path}.".startswith(f"{name}.")), key=len) in names
+        if _is_in(path, names) and max((name for name in columns if _is_in(path, [name])), key=len) in in_file
     ]
 
 
@@ -302,8 +331,7 @@ def _flat_leaves(metadata: Any, names: Collection[str]) -> list[int]:
     return [
         leaf
         for leaf, column in enumerate(map(metadata.schema.column, range(metadata.num_columns)))
-        if column.max_repetition_level == 0
-        and any(column.path == name or column.path.startswith(f"{name}.") for name in names)
+        if column.max_repetition_level == 0 and _is_in(column.path, names)
     ]
 
 

@@ -44,6 +44,8 @@ class ColumnsToRead:
         Names and types of a table's columns in its files; None if these are the log's.
     where : tuple of pyarrow.compute.Expression
         Conditions over the columns: pieces of whose rows none can meet all of them may be left out.
+    in_part : mapping of str to pyarrow.StructType
+        Columns of which only the fields of these types are wanted: others may be left out.
     """
 
     schema: pa.Schema
@@ -55,12 +57,18 @@ class ColumnsToRead:
     given: frozenset[str] = frozenset()
     stored: StoredColumns | None = None
     where: tuple[Expression, ...] = ()
+    in_part: Mapping[str, pa.StructType] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
         names: list[str] = self.schema.names
         return names
+
+    @property
+    def wanted(self) -> pa.Schema:
+        """Names, and types with the fields that are wanted alone."""
+        return pa.schema([each.with_type(self.in_part.get(each.name, each.type)) for each in self.schema])
 
     @property
     def types(self) -> dict[str, pa.DataType]:

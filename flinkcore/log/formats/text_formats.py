@@ -16,6 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from flinkcore._internal.arrow.column_values import any_type
+from flinkcore._internal.arrow.nested_fields import nested_field, with_field_type
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore._internal.arrow.sound_columns import check_values
 from flinkcore._internal.arrow.unified_types import unified_schema
@@ -348,7 +349,8 @@ class JsonFormat:
     Parameters
     ----------
     given : mapping of str to pyarrow.DataType
-        Plain types that are not inferred. Their keys are columns even if inference does not find them.
+        Plain types that are not inferred. Their keys are columns even if inference does not find them. A dotted name is
+        that of a field, unless lines have a key of this very name.
     is_lenient : bool
         Whether a line that cannot be read is a row with `BAD_RECORD` and not an error.
     """
@@ -383,8 +385,7 @@ class JsonFormat:
             except pa.ArrowInvalid as error:
                 if self._is_lenient:
                     return self._schema_of_sound_lines(block)
-                given = pa.schema(list(self._given.items()))
-                raise self._fault(file, offset, block, given, "infer", error) from error
+                raise self._fault(file, offset, block, self._explicit(block), "infer", error) from error
             last = _last_lines(file, offset + len(block))
             if last and not last.isspace():
                 with suppress(pa.ArrowInvalid):  # an error where it is read
@@ -392,15 +393,14 @@ class JsonFormat:
             return schema
 
     def _schema_of_sound_lines(self, block: bytes) -> pa.Schema:
-        given = pa.schema(list(self._given.items()))
-        schema = given
+        schema = given = self._explicit(block)
         for part in examined(records_of(block, 1), partial(_parse, schema=given, unexpected="infer")):
             if isinstance(part, SoundRecords):
                 schema = unified_schema(schema, self._inferred(part.text))
         return schema
 
     def _inferred(self, block: bytes) -> pa.Schema:
-        found = _parse(block, pa.schema(list(self._given.items())), "infer")
+        found = _parse(block, self._explicit(block), "infer")
         schema = _with_inferred_types(
             plain_schema(found.schema),
             self._given,
@@ -408,7 +408,23 @@ class JsonFormat:
             lambda types: _parse(block, pa.schema(list(types.items())), "ignore"),
         )
         # To a struct that is given, Arrow adds the fields that it finds.
-        return pa.schema([field.with_type(self._given.get(field.name, field.type)) for field in schema])
+        columns = {field.name: self._given.get(field.name, field.type) for field in schema}
+        for name, kind in self._given.items():
+            nested = nested_field(schema, name)
+            if nested is not None:
+                columns[nested.column] = with_field_type(columns[nested.column], nested.path, kind)
+        return pa.schema(list(columns.items()))
+
+    def _explicit(self, block: bytes) -> pa.Schema:
+        """Return the given types as a schema of columns: dotted names mean fields, unless lines have such a key."""
+        columns = pa.struct([])
+        for name, kind in sorted(self._given.items()):
+            is_key = "." in name and re.search(re.escape(json.dumps(name).encode()) + rb"\s*:", block)
+            try:
+                columns = with_field_type(columns, [name] if is_key else name.split("."), kind)
+            except ValueError:  # of a column that is given, too, and not as a struct
+                columns = with_field_type(columns, [name], kind)
+        return pa.schema(list(columns))
 
     def pieces(self, file: LogFile) -> list[int | None]:
         return [None]
@@ -418,6 +434,7 @@ class JsonFormat:
     ) -> Iterator[pa.RecordBatch]:
         with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
             is_empty = True
+            wanted = columns.wanted
             inferred = _inferred_floats(columns, self._given)
             others = None if columns.known is None else OtherKeys(columns.known, self._given, self._inferred)
             line = 1
@@ -429,18 +446,16 @@ class JsonFormat:
                     continue
                 is_empty = False
                 if self._is_lenient:
-                    table = _with_bad_lines(block, line, columns.schema, others)
+                    table = _with_bad_lines(block, line, wanted, others)
                     line += block.count(b"\n")
                 else:
                     try:
-                        table = _parse(block, columns.schema, "ignore", others)
+                        table = _parse(block, wanted, "ignore", others)
                     except pa.ArrowInvalid as error:
-                        raise self._fault(
-                            file, offset, block, columns.schema, "ignore", error, columns
-                        ) from error
+                        raise self._fault(file, offset, block, wanted, "ignore", error, columns) from error
                 for name in inferred:
                     if _may_be_rounded(table.column(name)):
-                        _check_digits(file, table.field(name), block)
+                        _check_digits(file, self._without_given(table.field(name)), block)
                 for batch in table.to_batches():
                     check_values(batch)
                     yield batch
@@ -448,6 +463,14 @@ class JsonFormat:
                 columns.warnings.append(empty_file(file.name))
             if others is not None and (warning := others.warning(file.name)):
                 columns.warnings.append(warning)
+
+    def _without_given(self, column: pa.Field) -> pa.Field:
+        """Return a column without the types of the fields that are given."""
+        for name in self._given:
+            nested = nested_field(pa.schema([column]), name)
+            if nested is not None:
+                column = column.with_type(with_field_type(column.type, nested.path, pa.null()))
+        return column
 
     def _fault(
         self,

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
+from flinkcore._internal.arrow.nested_fields import named_field
 from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.errors import SchemaError, SourceError
@@ -78,16 +79,17 @@ class RowOrder:
         """The schema of compared columns, in the order in which they count: first the two columns of the split."""
         kinds = {"split": pa.int64() if self.split is None else pa.binary()}
         if isinstance(self.split, str):
-            kinds["split"] = _compared_type(self.source.field(self.split).type)
+            kinds["split"] = _compared_type(named_field(self.source, self.split).type)
         for number, key in enumerate(self.keys):
-            kinds[f"key_{number}"] = _compared_type(self.source.field(key.column).type)
+            kinds[f"key_{number}"] = _compared_type(named_field(self.source, key.column).type)
         fields = [[(f"{name}_is_set", pa.bool_()), (name, kind)] for name, kind in kinds.items()]
         content = [("content", pa.int64())] if self.by_content else []
         return pa.schema([*(each for pair in fields for each in pair), *content])
 
     def read(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """Yield what is compared of the rows of a chunk, in their order there."""
-        names = sorted(self.source.names) if self.by_content else [key.column for key in self.keys]
+        names = sorted(self.source.names) if self.by_content else []
+        names += [key.column for key in self.keys]
         if isinstance(self.split, str):
             names.append(self.split)
         names = list(dict.fromkeys(names))

@@ -6,6 +6,7 @@ from itertools import islice
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.nested_fields import nested_field, unknown_name, with_field_type
 from flinkcore._internal.arrow.schemas import refuse_repeated_columns
 from flinkcore._internal.arrow.unified_types import unified_type
 from flinkcore.errors import ConfigurationError
@@ -92,12 +93,25 @@ class FoundColumns:
         ConfigurationError
             If no file can have such a column.
         """
-        for name in self.given.types.keys() - self.types.keys() - set(elsewhere):
+        for name in sorted(self.given.types.keys() - self.types.keys() - set(elsewhere)):
+            if self._give_field(name):
+                continue
             if looked_at_all and self.format.has_columns:
+                similar = unknown_name(pa.schema(list(self.types.items())), name)
                 raise ConfigurationError(
                     f"schema= has the type of column {name!r}, which no file of the log has: {', '.join(self.types)}"
+                    f"{'.' if similar else ''}{similar}"
                 )
             self._give(name)
+
+    def _give_field(self, name: str) -> bool:
+        """Give a nested field its type, and return whether there is one of this name."""
+        found = nested_field(pa.schema(list(self.types.items())), name)
+        if found is None:
+            return False
+        struct = self.types[found.column]
+        self.types[found.column] = with_field_type(struct, found.path, self.given.types[name])
+        return True
 
     def _give(self, name: str) -> None:
         self.types[name], self.origins[name] = self.given.types[name], "schema="

@@ -11,7 +11,21 @@ import pyarrow as pa
 from flinkcore._internal.arrow.column_ops import Filter, apply_ops, expression_columns
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted
-from flinkcore._internal.arrow.plain_columns import fitting_pieces, narrowest, plain_column, plain_type
+from flinkcore._internal.arrow.nested_fields import (
+    NestedField,
+    column_of,
+    field_values,
+    nested_field,
+    struct_of_paths,
+    with_nested_fields,
+)
+from flinkcore._internal.arrow.plain_columns import (
+    fitting_pieces,
+    narrowest,
+    plain_column,
+    plain_schema,
+    plain_type,
+)
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.io.locations import naming_file
 from flinkcore._internal.show.tables import shown_value
@@ -34,7 +48,7 @@ class LogSchema:
     origins : mapping of str to str
         Column name to the file that gave its type.
     given : GivenSchema
-        The columns whose types the user has given.
+        The columns and fields whose types the user has given.
     changes : tuple of str
         Differences between the files that have been looked at, a sentence each.
     converted : frozenset of str
@@ -52,6 +66,11 @@ class LogSchema:
     converted: frozenset[str] = frozenset()
     stored: StoredColumns | None = None
     of_conditions: pa.Schema = field(default_factory=lambda: pa.schema([]))
+
+    @property
+    def given_columns(self) -> frozenset[str]:
+        """The columns of which the user has given the type, or that of a field."""
+        return frozenset(column_of(self.schema, name) for name in self.given.types)
 
     @property
     def read(self) -> pa.Schema:
@@ -243,9 +262,14 @@ class FileChunk(Chunk):
         names = list(log_schema.schema.names if columns is None else columns)
         read = self._read_by_conditions()
         encoded = [name for name in encoded if name not in read]
-        taken = names + [name for name in expected.names if name in read and name not in names]
+        taken = list(dict.fromkeys([*names, *sorted(read)]))
+        nested = {name: found for name in taken if (found := nested_field(expected, name)) is not None}
+        whole = [name for name in taken if name not in nested]
+        columns_in_part = _columns_in_part(expected, whole, nested.values())
         partition = dict(self.file.partition)
-        in_file = [name for name in taken if name not in partition and name != BAD_RECORD]
+        in_file = [
+            name for name in [*whole, *columns_in_part] if name not in partition and name != BAD_RECORD
+        ]
         if not in_file:
             # Only partition columns are asked for: any column of the file has as many rows.
             in_file = narrowest(pa.schema([field for field in expected if field.name not in partition]))
@@ -257,15 +281,17 @@ class FileChunk(Chunk):
             batch_rows=batch_rows,
             warnings=[] if warnings is None else warnings,
             known=log_schema.schema if reports_others else None,
-            given=frozenset(log_schema.given.types),
+            given=log_schema.given_columns,
             stored=log_schema.stored,
             where=self.where,
+            in_part=columns_in_part,
         )
         self.file.check_unchanged()
         conditions = [Filter(condition) for condition in self.where]
         try:
-            for batch in self._batches(taken, to_read, batch_rows):
-                yield apply_ops(conditions, batch)[0].select(names) if conditions else batch
+            for batch in self._batches([*whole, *columns_in_part], to_read, batch_rows):
+                given = _with_nested(batch, taken, nested) if nested else batch
+                yield apply_ops(conditions, given)[0].select(names) if conditions else given
         except SourceError:
             self.file.check_unchanged()  # which says more than what the reader stumbled over
             raise
@@ -282,7 +308,7 @@ class FileChunk(Chunk):
         self, names: Sequence[str], to_read: ColumnsToRead, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         partition = dict(self.file.partition)
-        schema = self.log_schema.read
+        schema = pa.schema({each.name: each for each in (*self.log_schema.read, *to_read.wanted)}.values())
         if BAD_RECORD in names:
             schema = schema.append(pa.field(BAD_RECORD, BAD_RECORD_TYPE))
         batches = self.format.batches(self.file, self.pieces, to_read)
@@ -343,9 +369,10 @@ class FileChunk(Chunk):
 
     def lacks(self, column: str) -> bool:
         stored, names = self.log_schema.stored, self.log_schema.schema.names
-        is_in_files = self.format.has_columns and column in names and not self.constant(column)[0]
+        is_known = column in names or nested_field(self.log_schema.schema, column) is not None
+        is_in_files = self.format.has_columns and is_known and not self.constant(column)[0]
         schema = self.format.schema(self.file, at_a_glance=True) if is_in_files and stored is None else None
-        return schema is not None and column not in schema.names
+        return schema is not None and not with_nested_fields(schema, [column]).get_all_field_indices(column)
 
     def rows_where(self, conditions: Sequence[Expression]) -> Chunk:
         return replace(self, where=(*self.where, *conditions))
@@ -391,7 +418,7 @@ class TableChunk(Chunk):
         encoded: Sequence[str],
         warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
-        table = self.table if columns is None else self.table.select(list(columns))
+        table = self.table if columns is None else _with_columns(self.table, columns)
         decoded = [name for name in table.column_names if name not in encoded]
         batches = _even(iter(table.to_batches(max_chunksize=batch_rows)), batch_rows, self.label)
         for batch in _fitting(batches, decoded, self.label):
@@ -416,6 +443,48 @@ class TableChunk(Chunk):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, table=pa.ipc.open_stream(state["table"]).read_all())
+
+
+def _columns_in_part(
+    schema: pa.Schema, whole: Collection[str], nested: Iterable[NestedField]
+) -> dict[str, pa.StructType]:
+    """Return the columns of which fields alone are read, with types that have only these."""
+    paths: dict[str, list[tuple[str, ...]]] = {}
+    for each in nested:
+        if each.column not in whole:
+            paths.setdefault(each.column, []).append(each.path)
+    return {column: struct_of_paths(schema.field(column).type, each) for column, each in paths.items()}
+
+
+def _with_nested(
+    batch: pa.RecordBatch, names: Sequence[str], nested: Mapping[str, NestedField]
+) -> pa.RecordBatch:
+    """Return a batch with these columns, of which some are fields of its structs."""
+    arrays = [
+        plain_column(field_values(batch.column(nested[name].column), nested[name].path), nested[name].type)
+        if name in nested
+        else batch.column(name)
+        for name in names
+    ]
+    return _record_batch(arrays, list(names))
+
+
+def _with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return a table with these columns, of which some may be fields of its structs."""
+    if not any("." in name for name in names):
+        return table.select(list(names))
+    schema = plain_schema(table.schema)
+    nested = {name: nested_field(schema, name) for name in names}
+    given = [table.column(name if found is None else found.column) for name, found in nested.items()]
+    arrays = [
+        column
+        if found is None
+        else pa.chunked_array(
+            [field_values(chunk, found.path) for chunk in column.chunks] or [pa.array([], found.type)]
+        )
+        for found, column in zip(nested.values(), given, strict=True)
+    ]
+    return pa.table(arrays, list(names))
 
 
 def _misfits(column: pa.Array, target: pa.DataType, start: int, stop: int) -> Iterator[int]:

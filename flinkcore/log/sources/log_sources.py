@@ -145,13 +145,13 @@ class LogFiles:
             return self.table
         partition = partition_fields(self.files)
         changes: tuple[str, ...] = ()
-        converted = frozenset(self.given.types)
+        converted: frozenset[str] = frozenset()
         if self.given.is_whole:
             types, origins = dict(self.given.types), dict.fromkeys(self.given.types, "schema=")
         else:
             found = self._found([column.name for column in partition])
             types, origins, changes = found.types, found.origins, tuple(found.changes())
-            converted |= found.converted
+            converted = found.converted
         for column in partition:
             given = self.given.types.get(column.name, column.type)
             if given != column.type:
@@ -162,7 +162,8 @@ class LogFiles:
             types.pop(column.name, None)
             types[column.name] = column.type
             origins[column.name] = self.files[0].name
-        return LogSchema(pa.schema(list(types.items())), origins, self.given, changes, converted)
+        schema = LogSchema(pa.schema(list(types.items())), origins, self.given, changes, converted)
+        return replace(schema, converted=converted | schema.given_columns)
 
     def _found(self, elsewhere: Sequence[str]) -> FoundColumns:
         found = FoundColumns(self.format, self.given)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.column_ops import Filter, output_schema
+from flinkcore._internal.arrow.column_ops import Filter, expression_columns, output_schema
+from flinkcore._internal.arrow.nested_fields import with_nested_fields
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.io.locations import is_local
@@ -44,7 +45,8 @@ def table_files(table: LakeTable) -> LogFiles:
         files, schema, stored, read = iceberg_files(table)
     else:
         raise ConfigurationError(f"{table} is neither a Delta table nor an Iceberg table")
-    output_schema(map(Filter, table.where), plain_schema(schema))
+    named = [name for condition in table.where for name in expression_columns(condition) or ()]
+    output_schema(map(Filter, table.where), with_nested_fields(plain_schema(schema), named))
     return LogFiles.of_table(files, schema, where=table.where, stored=stored, table_name=read.name)
 
 

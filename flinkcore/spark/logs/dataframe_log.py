@@ -14,6 +14,7 @@ from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
+from flinkcore._internal.arrow.nested_fields import column_of, nested_field
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore.datastream.graph.transformations import LogData
@@ -52,16 +53,21 @@ class DataFrameLog(LogData):
         return schema.append(pa.field(POSITION, pa.int64())) if self.ordered_by else schema
 
     def rows(self, names: Iterable[str]) -> Any:
-        """Return the DataFrame with columns of the log; in its order, if it has one."""
+        """Return the DataFrame with columns of the log and nested fields; in its order, if it has one."""
         wanted = list(dict.fromkeys(names))
-        of_log = [name for name in wanted if name != POSITION]
-        rows = self.dataframe.select(*map(quoted, of_log))
+        schema = log_schema(self.dataframe)
+        rows = self.dataframe.select(*(_column(schema, name) for name in wanted if name != POSITION))
         if not self.ordered_by:
             return rows
         # Rows that are equal in all columns that are read may come in any order.
         by_content = [_told_apart(F.col(quoted(field.name)), field.dataType) for field in rows.schema]
         ordered = rows.sort(*self.ordered_by, *by_content)
         return ordered.withColumn(POSITION, F.monotonically_increasing_id()).select(*map(quoted, wanted))
+
+    def whole_columns(self, names: Iterable[str]) -> Any:
+        """Return the DataFrame with columns of the log, and those that hold nested fields in place of these."""
+        schema = log_schema(self.dataframe)
+        return self.dataframe.select(*map(quoted, dict.fromkeys(column_of(schema, name) for name in names)))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.schema.empty_table().__arrow_c_stream__(requested_schema)
@@ -142,7 +148,10 @@ class DataFrameLog(LogData):
         position : iterable of SortKey or pyspark.sql.Column
             The first one counts most.
         """
-        ordered_by = tuple(_sorted_by(given) if isinstance(given, SortKey) else given for given in position)
+        schema = log_schema(self.dataframe)
+        ordered_by = tuple(
+            _sorted_by(schema, given) if isinstance(given, SortKey) else given for given in position
+        )
         self.dataframe.sort(*ordered_by)  # which refuses columns that there are not
         return DataFrameLog(self.dataframe, ordered_by)
 
@@ -194,8 +203,29 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _sorted_by(key: SortKey) -> Any:
-    column = F.col(quoted(key.column))
+def with_field_columns(dataframe: Any, names: Iterable[str]) -> Any:
+    """Return a DataFrame with those of the names that mean nested fields as further columns."""
+    dotted = [name for name in dict.fromkeys(names) if "." in name and name not in dataframe.columns]
+    if not dotted:
+        return dataframe
+    schema = log_schema(dataframe)
+    found = [name for name in dotted if nested_field(schema, name) is not None]
+    return dataframe.select("*", *(_column(schema, name) for name in found)) if found else dataframe
+
+
+def _column(schema: pa.Schema, name: str) -> Any:
+    """Return a column, or a nested field as a column of its dotted name."""
+    found = nested_field(schema, name)
+    if found is None:
+        return F.col(quoted(name))
+    column = F.col(quoted(found.column))
+    for step in found.path:
+        column = column.getField(step)
+    return column.alias(name)
+
+
+def _sorted_by(schema: pa.Schema, key: SortKey) -> Any:
+    column = _column(schema, key.column)
     return column.desc() if key.is_descending else column
 
 

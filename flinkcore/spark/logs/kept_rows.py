@@ -31,6 +31,7 @@ from pyarrow import ipc
 from pyspark import TaskContext
 from pyspark.errors import PySparkNotImplementedError
 
+from flinkcore._internal.arrow.nested_fields import named_field
 from flinkcore._internal.arrow.plain_columns import plain_column
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.sources.chunks import Chunk, TableChunk
@@ -92,7 +93,7 @@ class PartitionChunk(Chunk):
         encoded: Sequence[str],
         warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
-        wanted = self.schema if columns is None else [self.schema.field(name) for name in columns]
+        wanted = self.schema if columns is None else [named_field(self.schema, name) for name in columns]
         for batch in self.batches:
             arrays = [plain_column(batch.column(each.name), each.type) for each in wanted]
             plain = pa.RecordBatch.from_arrays(arrays, [each.name for each in wanted])
@@ -105,7 +106,9 @@ class PartitionChunk(Chunk):
 
     def held(self, columns: Sequence[str]) -> Chunk:
         batches = list(self.read(columns, HELD_ROWS))
-        table = pa.Table.from_batches(batches, pa.schema([self.schema.field(name) for name in columns]))
+        table = pa.Table.from_batches(
+            batches, pa.schema([named_field(self.schema, name) for name in columns])
+        )
         return TableChunk(self.index, self.label, table.num_rows, None, 0, table)
 
 

@@ -224,7 +224,7 @@ def unordered_files(data: DataFrameLog, columns: Iterable[str], has_arrival: boo
         raise NotJustFiles("Spark puts its rows into the order of position=")
     if not has_arrival:
         raise NotJustFiles("there is no arrival, and its rows have the order in which Spark gives them")
-    return parquet_files(data.rows(columns))
+    return parquet_files(data.whole_columns(columns))
 
 
 def columns_read(*ways: LogPlan) -> Iterator[str]:
