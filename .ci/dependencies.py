@@ -53,8 +53,8 @@ SPDX = {
 HEAD = """\
 # Licences of the packages that flinkcore uses
 
-flinkcore is under the [Apache License 2.0](https://www.apache.org/licenses/LICENSE-2.0) and contains no third-party code.
-A wheel contains its own modules and kernels, and two days of US flights (US Department of Transportation, public
+flinkcore is under the [Apache License 2.0](https://www.apache.org/licenses/LICENSE-2.0) and contains no third-party
+code. A wheel contains its own modules and kernels, and two days of US flights (US Department of Transportation, public
 domain) as an example. The packages below are installed from their own projects. `.ci/dependencies.py` generates this
 page from `pyproject.toml` and the packages' metadata; a test compares the page with both.
 """
