@@ -214,10 +214,10 @@ def with_field_columns(dataframe: Any, names: Iterable[str]) -> Any:
 
 
 def _column(schema: pa.Schema, name: str) -> Any:
-    """Return a column, or a nested field as a column of its dotted name."""
+    """Return the quoted name of a column, or a nested field as a column of its dotted name."""
     found = nested_field(schema, name)
     if found is None:
-        return F.col(quoted(name))
+        return quoted(name)
     column = F.col(quoted(found.column))
     for step in found.path:
         column = column.getField(step)
