@@ -769,8 +769,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
             Options of the format's reader.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
             Types of columns of files. A schema, also as a DDL string such as ``"user STRING, price DECIMAL(10, 2)"``,
-            has all columns that are read. A mapping such as ``{"zip": "string"}`` has the types of some columns alone, or of
-            nested fields by their dotted names.
+            has all columns that are read. A mapping such as ``{"zip": "string"}`` has the types of some columns alone, or
+            of nested fields by their dotted names.
             None: the columns of all files, by name, with types that hold the values of all of them. A column that a
             file lacks is null there. What differs is in the report.
         filesystem : pyarrow.fs.FileSystem, optional
@@ -806,9 +806,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
 
         Notes
         -----
-        A job reports the version or snapshot of a table that it has read: ``result.report.tables``. Wherever a setting or
-        a step names a column, a dotted name such as ``payload.after.user_id`` names a field of a struct column, unless
-        there is a column of that very name; results have columns of the dotted names.
+        A job reports the version or snapshot of a table that it has read: ``result.report.tables``. Wherever a setting
+        or a step names a column, a dotted name such as ``payload.after.user_id`` names a field of a struct column,
+        unless there is a column of that very name; results have columns of the dotted names.
         """
         from flinkcore.datastream.logs.log_stream import LogStream
 
