@@ -769,10 +769,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
             Options of the format's reader.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
             Types of columns of files. A schema, also as a DDL string such as ``"user STRING, price DECIMAL(10, 2)"``,
-            has all columns that are read. A mapping such as ``{"zip": "string"}`` has the types of some columns alone, or
-            of nested fields by their dotted names.
-            None: the columns of all files, by name, with types that hold the values of all of them. A column that a
-            file lacks is null there. What differs is in the report.
+            has all columns that are read. A mapping such as ``{"zip": "string"}`` has the types of some columns alone,
+            or of nested fields by their dotted names. None: the columns of all files, by name, with types that hold the
+            values of all of them. A column that a file lacks is null there. What differs is in the report.
         filesystem : pyarrow.fs.FileSystem, optional
             File system of the paths; by default that of the URI, or the local one.
         on_bad_row : {"fail", "drop"} or OutputTag
