@@ -71,7 +71,7 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         f"table: its directory, {TABLES}",
     )
     parser.add_argument(
-        "--format", help="parquet, arrow, avro, csv or json; by the files' endings if not given"
+        "--format", help="parquet, arrow, orc, avro, csv or json; by the files' endings if not given"
     )
     parser.add_argument(
         "--format-option",

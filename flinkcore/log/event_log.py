@@ -76,7 +76,7 @@ class EventLog(LogSettings):
         settings : LogSettings
             A log whose paths name no partition is one split also with ``PARTITION``.
         format : str, optional
-            "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
+            "parquet", "arrow", "orc", "avro", "csv" or "json"; by default as the extension says.
         filesystem : pyarrow.fs.FileSystem, fsspec filesystem or Stores, optional
             Where the paths are: within this one, or with these settings.
         format_options : mapping, optional

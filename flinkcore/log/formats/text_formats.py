@@ -85,6 +85,7 @@ class CsvFormat:
     counts_rows = True
     has_schema = False
     is_text = True
+    pieces_name = "files"
     _advice = (
         "The file is truncated, damaged or not CSV with a header row: repair it or take it out of the log"
     )
@@ -348,6 +349,7 @@ class JsonFormat:
     has_schema = False
     # Numbers are not, and text that is a time in one file need not be one in another.
     is_text = False
+    pieces_name = "files"
     _advice = (
         "The file is truncated, damaged or not JSON lines (one object per line): repair it or take it out of "
         "the log"

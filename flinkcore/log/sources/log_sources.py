@@ -235,7 +235,7 @@ class LogFiles:
         """Cut the log into about ``target`` chunks, at least one per file, in log order.
 
         Only files whose share of the bytes is one and a half chunks or more are opened and cut, by row groups
-        (Parquet) or record batches (Arrow IPC files). A replay reads the chunks twice, and fails if a file has changed
+        (Parquet), record batches (Arrow IPC files) or stripes (ORC). A replay reads the chunks twice, and fails if a file has changed
         since they were cut.
 
         Raises
@@ -262,9 +262,7 @@ class LogFiles:
                 count = sum(rows[run.start : run.stop]) if known else None
                 whole = len(runs) == 1
                 is_all = not self.where and file.deleted is None
-                part = (
-                    f"{file.name} ({'row groups' if known else 'record batches'} {run.start}-{run.stop - 1})"
-                )
+                part = f"{file.name} ({self.format.pieces_name} {run.start}-{run.stop - 1})"
                 chunks.append(
                     FileChunk(
                         index=len(chunks),
