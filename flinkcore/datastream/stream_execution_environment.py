@@ -755,7 +755,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
         split : str, PARTITION, FILE or None
             Column with the split (Kafka partition, device, ...) of each event. ``PARTITION``: each partition that the
             paths of all files name is a split, such as directories ``partition=3`` or files of Kafka Connect
-            (``clicks+3+0000000042.avro``); a log whose paths name none is one split. ``FILE``: each file is a split.
+            (``clicks+3+0000000042.avro``, which are read in the order of their offsets); a log whose paths name none is
+            one split. ``FILE``: each file is a split.
             With None the whole log is one split, with several files in the order given. Within a split, events are in
             order of arrival.
         rate : float
@@ -764,7 +765,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
         arrival_start_ms : int
             Arrival of the first record of each split without an arrival column, in ms since the epoch.
         format : str, optional
-            ``parquet``, ``arrow``, ``orc``, ``avro``, ``csv`` or ``json`` (lines); by default according to the file name.
+            ``parquet``, ``arrow``, ``orc``, ``avro``, ``csv`` or ``json`` (lines); by default according to the file
+            name.
         format_options : mapping, optional
             Options of the format's reader.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional

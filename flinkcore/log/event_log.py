@@ -183,6 +183,8 @@ class EventLog(LogSettings):
         partitions = {file.split for file in self.source.files}
         each = "the partition" if len(partitions) == 1 else f"each of the {len(partitions):,} partitions"
         split = f"{each} in the paths of its files is a split (split=None: the log is one split)"
+        if all(file.offsets is not None for file in self.source.files):
+            split += "; files are in the order of the offsets in their names"
         return [("splits", split), *changes]
 
     @property

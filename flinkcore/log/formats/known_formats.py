@@ -63,8 +63,8 @@ def file_format(
     files : sequence of LogFile
         Not empty.
     format : str, optional
-        "parquet", "arrow" (also "ipc", "feather"), "orc", "avro", "csv" or "json" (lines). Guessed from the extensions if
-        not given; CSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
+        "parquet", "arrow" (also "ipc", "feather"), "orc", "avro", "csv" or "json" (lines). Guessed from the
+        extensions if not given; CSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
     options : mapping, optional
         Parameters of :class:`~flinkcore.log.formats.text_formats.CsvFormat`, ``JsonFormat`` or
         :class:`~flinkcore.log.formats.columnar_formats.ParquetFormat`.
