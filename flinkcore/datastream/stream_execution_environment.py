@@ -723,6 +723,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
+        decode: Mapping[str, Any] | None = None,
     ) -> LogStream:
         """Return the stream of events of a log.
 
@@ -799,6 +800,11 @@ class StreamExecutionEnvironment(WithFormerMethods):
         integer_times : bool
             Whether ``window_start``, ``window_end`` and other event times of results are integers in milliseconds since
             the epoch, and not timestamps.
+        decode : mapping of str to decoder, optional
+            Columns whose values are messages, such as the `value` of a Kafka record, each with its decoder:
+            :func:`flinkcore.json_values`, :func:`flinkcore.avro_values` or :func:`flinkcore.protobuf_values`. They
+            become columns of structs, which times, splits, positions and all steps may read. `on_bad_row` covers
+            messages that cannot be decoded.
 
         Raises
         ------
@@ -829,7 +835,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
         data = path_or_table if is_table else _data(path_or_table)
         if filesystem is None and isinstance(data, str | list):
             filesystem = self._stores
-        return LogStream(self, EventLogSource(data, settings, format, format_options, filesystem, schema))
+        return LogStream(
+            self, EventLogSource(data, settings, format, format_options, filesystem, schema, decode)
+        )
 
     def from_delta(
         self,

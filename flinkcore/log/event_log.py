@@ -14,6 +14,8 @@ from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_chunk, decoded_schema, source_columns
+from flinkcore.log.decoding.decoded_values import DecodedValues
 from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.log.sources.chunks import Chunk
@@ -37,6 +39,8 @@ class EventLog(LogSettings):
         Column with the source timestamp: a plan computes that of an expression before.
     position : str, optional
         Of rows that sort keys order, the hidden column that `chunks` gives them; then `has_positions` is False.
+    decoding : tuple of DecodingStep
+        Steps from the columns of the source to those of the log.
     **settings
         All others of :class:`LogSettings`.
 
@@ -48,6 +52,7 @@ class EventLog(LogSettings):
 
     source: LogFiles | TableSource
     timestamp: str
+    decoding: Decoding = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,6 +69,7 @@ class EventLog(LogSettings):
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
         schema: Any = None,
+        decode: Any = None,
     ) -> "EventLog":
         """Describe the log at a path, glob, directory, URI or list of these, or in memory.
 
@@ -83,6 +89,8 @@ class EventLog(LogSettings):
             Of ``CsvFormat`` or ``ParquetFormat``.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
             Types of columns in files, which else are found there; see `GivenSchema.of`.
+        decode : mapping of str to ValueDecoder, optional
+            Decoders of columns of messages.
 
         Returns
         -------
@@ -122,6 +130,11 @@ class EventLog(LogSettings):
         if split is PARTITION:
             partitioned = source.by_partition() if isinstance(source, LogFiles) else None
             source, split = (source, None) if partitioned is None else (partitioned, split)
+        decoding: Decoding = ()
+        if decode is not None:
+            values = DecodedValues.of(decode)
+            values.check(source.schema)
+            decoding = (values,)
         is_table = source.table_name is not None
         given = {each.name: getattr(settings, each.name) for each in fields(settings)}
         ordered_by = settings.ordered_by
@@ -130,6 +143,7 @@ class EventLog(LogSettings):
             | {
                 "source": source,
                 "split": split,
+                "decoding": decoding,
                 "has_positions": settings.has_positions and not ordered_by and not is_table,
                 "position": POSITION if ordered_by else settings.position,
             }
@@ -147,8 +161,21 @@ class EventLog(LogSettings):
 
         With plain types: dictionaries, views, large, run-end-encoded and extension columns count as their values.
         """
-        schema = self.source.schema
-        return schema.append(pa.field(POSITION, pa.int64())) if self.ordered_by else schema
+        return self.columns.append(pa.field(POSITION, pa.int64())) if self.ordered_by else self.columns
+
+    @property
+    def columns(self) -> pa.Schema:
+        """Columns of the log without those that are hidden."""
+        return decoded_schema(self.decoding, self.source.schema)
+
+    def source_columns(self, names: Iterable[str]) -> list[str]:
+        """Return the columns of the source that are read for columns of the log."""
+        return source_columns(self.decoding, list(dict.fromkeys(names)))
+
+    @property
+    def finds_bad_records(self) -> bool:
+        """Whether records that cannot be read, or decoded, are rejected and not an error."""
+        return self.on_bad_row != "fail" and (isinstance(self.source, LogFiles) or bool(self.decoding))
 
     @property
     def table_name(self) -> str | None:
@@ -158,7 +185,7 @@ class EventLog(LogSettings):
     @property
     def row_order(self) -> RowOrder:
         """Return what orders the rows; there are columns that do."""
-        return RowOrder(self.ordered_by, self.split, self.source.schema)
+        return RowOrder(self.ordered_by, self.split, self.columns, is_lenient=self.finds_bad_records)
 
     @property
     def by_arrival(self) -> bool:
@@ -220,10 +247,16 @@ class EventLog(LogSettings):
         columns : callable
             Returns the columns that the job reads; not called if no record is rejected so.
         """
-        if self.on_bad_row == "fail" or not isinstance(self.source, LogFiles):
+        if not self.finds_bad_records:
             return []
-        converted = self.source.log_schema.converted if self.source.format.has_schema else None
-        return [name for name in columns() if converted is None or name in converted]
+        converted: frozenset[str] | None = frozenset()
+        if isinstance(self.source, LogFiles):
+            converted = self.source.log_schema.converted if self.source.format.has_schema else None
+        return [
+            name
+            for name in columns()
+            if converted is None or name in converted or any(step.makes(name) for step in self.decoding)
+        ]
 
     def require(self, column: str, wanted_by: str) -> pa.DataType:
         """Return a column's plain type, or raise a SchemaError that says who wants it and what there is."""
@@ -231,7 +264,7 @@ class EventLog(LogSettings):
         if column not in schema.names:
             raise SchemaError(
                 f"{wanted_by} names column {column!r}, which the log does not have: "
-                f"{', '.join(self.source.schema.names) or 'it has none'}{self._doubt_of_header()}"
+                f"{', '.join(self.columns.names) or 'it has none'}{self._doubt_of_header()}"
             )
         return schema.field(column).type
 
@@ -239,7 +272,10 @@ class EventLog(LogSettings):
         """Return whether a column comes from text files, and only its text says of which type it is."""
         source = self.source
         return (
-            isinstance(source, LogFiles) and not source.format.has_schema and column not in source.given.types
+            isinstance(source, LogFiles)
+            and not source.format.has_schema
+            and column not in source.given.types
+            and not any(step.makes(column) for step in self.decoding)
         )
 
     def _doubt_of_header(self) -> str:
@@ -267,8 +303,12 @@ class EventLog(LogSettings):
         """
         if target < 1:
             raise ConfigurationError(f"the number of chunks is at least 1, not {target}")
-        chunks = self.source.chunks(target)
+        chunks = self.unranked_chunks(target)
         return ranked_chunks(self.row_order, chunks) if self.ordered_by else chunks
+
+    def unranked_chunks(self, target: int) -> list[Chunk]:
+        """Cut the log as `chunks` does, without the positions that columns give."""
+        return [decoded_chunk(self.decoding, chunk) for chunk in self.source.chunks(target)]
 
 
 def _table_or_files(data: LakeTable | LogFiles, split: object) -> LogFiles:

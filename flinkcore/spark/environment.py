@@ -87,6 +87,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
+        decode: Mapping[str, Any] | None = None,
     ) -> LogStream:
         """Return the stream of events of a log, which may be a Spark DataFrame.
 
@@ -108,7 +109,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         ----------
         path_or_table, timestamp, arrival, split, rate, arrival_start_ms, format, format_options, schema, filesystem
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
-        on_bad_row, timestamp_unit, arrival_unit, integer_times
+        on_bad_row, timestamp_unit, arrival_unit, integer_times, decode
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
         position : str, (str, "descending"), pyspark.sql.Column or sequence of these, optional
             As of :meth:`StreamExecutionEnvironment.from_event_log`; of a DataFrame also columns of Spark, such as
@@ -161,6 +162,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             timestamp_unit=timestamp_unit,
             arrival_unit=arrival_unit,
             integer_times=integer_times,
+            decode=decode,
         )
 
 

@@ -197,6 +197,7 @@ def plan_of_log(
             filesystem=source.filesystem,
             format_options=source.format_options,
             schema=source.schema,
+            decode=source.decode,
         )
     rejected = log.on_bad_row if isinstance(log.on_bad_row, OutputTag) else None
     if rejected is not None and rejected in operator.side_outputs:
