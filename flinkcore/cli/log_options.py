@@ -93,7 +93,11 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         metavar="DDL",
         help="all columns of the files that are read, such as 'ts TIMESTAMP, user STRING'; else those that any has",
     )
-    parser.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
+    parser.add_argument(
+        "--timestamp",
+        metavar="COLUMN",
+        help="event time; not needed where the columns are those of Kafka's records",
+    )
     parser.add_argument(
         "--arrival", metavar="COLUMN", help="when the event reached the system; else by position"
     )

@@ -709,7 +709,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         self,
         path_or_table: Any,
         *,
-        timestamp: str | Expression,
+        timestamp: str | Expression | None = None,
         arrival: str | Expression | None = None,
         split: str | SplitOrigin | None = PARTITION,
         rate: float = 1000.0,
@@ -744,8 +744,11 @@ class StreamExecutionEnvironment(WithFormerMethods):
             Or anything with ``__arrow_c_stream__``
             or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...), which the first job reads for all jobs
             over the stream. On Spark also a DataFrame.
-        timestamp : str or pyarrow.compute.Expression
-            Column with the source's timestamp, without nulls: integer milliseconds since the epoch, or numbers in
+        timestamp : str or pyarrow.compute.Expression, optional
+            Needed unless the columns are those of Kafka's records, which then also give `split` and `position`, as far
+            as these are not given: topic and partition, the offset and the timestamp of Spark's DataFrames of Kafka, of
+            Iceberg topics of Redpanda or of Confluent's Tableflow. Else the column with the source's timestamp, without
+            nulls: integer milliseconds since the epoch, or numbers in
             `timestamp_unit`; an Arrow timestamp of any unit (UTC if it has no zone) or date; or ISO 8601 text such as
             ``2001-01-31T12:00:00.250Z`` (UTC if it has no offset). Fractions of a millisecond are floored. Or an
             expression over the log's columns with one of these types. If :meth:`LogStream.with_columns` replaces the
@@ -843,7 +846,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         self,
         path_or_table: Any,
         *,
-        timestamp: str | Expression,
+        timestamp: str | Expression | None = None,
         version: int | str | datetime | None = None,
         arrival: str | Expression | None = None,
         split: str | SplitOrigin | None = PARTITION,
@@ -923,7 +926,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         self,
         table: Any,
         *,
-        timestamp: str | Expression,
+        timestamp: str | Expression | None = None,
         snapshot: int | str | datetime | None = None,
         arrival: str | Expression | None = None,
         split: str | SplitOrigin | None = PARTITION,

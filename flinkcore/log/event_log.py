@@ -8,14 +8,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore._internal.io.stores import stores_of
 from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.datastream.graph.log_settings import LogSettings
+from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_chunk, decoded_schema, source_columns
 from flinkcore.log.decoding.decoded_values import DecodedValues
+from flinkcore.log.decoding.known_shapes import SHAPES, RecordColumns, RecordPlaces, column_of, known_shape
 from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.log.sources.chunks import Chunk
@@ -41,6 +44,8 @@ class EventLog(LogSettings):
         Of rows that sort keys order, the hidden column that `chunks` gives them; then `has_positions` is False.
     decoding : tuple of DecodingStep
         Steps from the columns of the source to those of the log.
+    shape : RecordColumns or None
+        Columns of Kafka's records that the log has, which give what settings do not.
     **settings
         All others of :class:`LogSettings`.
 
@@ -53,6 +58,7 @@ class EventLog(LogSettings):
     source: LogFiles | TableSource
     timestamp: str
     decoding: Decoding = ()
+    shape: RecordColumns | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,20 +136,43 @@ class EventLog(LogSettings):
         if split is PARTITION:
             partitioned = source.by_partition() if isinstance(source, LogFiles) else None
             source, split = (source, None) if partitioned is None else (partitioned, split)
+        shape = (
+            None
+            if isinstance(data, LogData) and not isinstance(data, LakeTable)
+            else known_shape(source.schema)
+        )
         decoding: Decoding = ()
+        ordered_by = settings.ordered_by
+        if shape is not None:
+            places = RecordPlaces(shape)
+            decoding = (places,)
+            if settings.split is PARTITION:
+                ordered_by = ordered_by or (SortKey(column_of(shape.offset)),)
+                split = places.split if split is None else split
         if decode is not None:
             values = DecodedValues.of(decode)
             values.check(source.schema)
-            decoding = (values,)
+            decoding = (*decoding, values)
         is_table = source.table_name is not None
         given = {each.name: getattr(settings, each.name) for each in fields(settings)}
-        ordered_by = settings.ordered_by
+        timestamp = settings.timestamp
+        if timestamp is None:
+            if shape is None:
+                known = "; ".join(map(str, SHAPES))
+                raise ConfigurationError(
+                    f"timestamp= is missing, and the columns of the log are not those of a log that has one: {known}. "
+                    f"Name the column with the time of the event: {', '.join(source.schema.names)}"
+                )
+            timestamp = column_of(shape.timestamp)
         log = cls(
             **given
             | {
                 "source": source,
                 "split": split,
                 "decoding": decoding,
+                "shape": shape,
+                "timestamp": timestamp,
+                "ordered_by": ordered_by,
                 "has_positions": settings.has_positions and not ordered_by and not is_table,
                 "position": POSITION if ordered_by else settings.position,
             }
@@ -202,9 +231,14 @@ class EventLog(LogSettings):
     @property
     def facts(self) -> list[tuple[str, str]]:
         """What its files say about its splits and columns: pairs of the subject and a phrase."""
+        shape = (
+            []
+            if self.shape is None
+            else [("columns", f"those of {self.shape}, if no setting says otherwise")]
+        )
         if not isinstance(self.source, LogFiles):
-            return []
-        changes = [("columns", change) for change in self.source.log_schema.changes]
+            return shape
+        changes = [*shape, *(("columns", change) for change in self.source.log_schema.changes)]
         if self.split is not PARTITION:
             return changes
         partitions = {file.split for file in self.source.files}

@@ -29,6 +29,7 @@ from flinkcore.datastream.graph.python_dependencies import PythonArchive
 from flinkcore.datastream.graph.transformations import EventLogSource, StreamGraph
 from flinkcore.elements.tasks.execution_plan import execution_plan
 from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.log.decoding.known_shapes import known_shape
 from flinkcore.log.sources.log_sources import TableSource
 from flinkcore.log.tables.lake_files import shown_tables
 from flinkcore.spark.columnar.replay import TASK_MODULES, SparkReplay
@@ -73,7 +74,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         self,
         path_or_table: Any,
         *,
-        timestamp: str | Expression,
+        timestamp: str | Expression | None = None,
         arrival: str | Expression | None = None,
         split: str | SplitOrigin | Expression | None = PARTITION,
         rate: float = 1000.0,
@@ -97,7 +98,8 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         needs.
 
         Without `split`, the split of a DataFrame is the column with the partition that the directories of its files
-        name, such as ``partition=3``, as it is where the log is a path. A DataFrame without such a column is one split.
+        name, such as ``partition=3``, as it is where the log is a path, or else topic and partition of Kafka's records.
+        A DataFrame without such columns is one split.
 
         A DataFrame that selects, renames and filters columns of Parquet files is read as these files. Any other is
         evaluated once, and Spark keeps its rows (as :meth:`DataFrame.localCheckpoint` does) until the result is no
@@ -136,6 +138,9 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             ):
                 if value is not None:
                     raise ConfigurationError(f"{setting}= is of files; this log is a Spark DataFrame")
+            shape = known_shape(data.schema)
+            if shape is not None:
+                data, timestamp, split, position = data.with_places(shape, timestamp, split, position)
             if is_spark_column(timestamp):
                 data, timestamp = data.with_column_of("timestamp", timestamp)
             if is_spark_column(arrival):

@@ -95,6 +95,36 @@ def test_spark_decodes_as_this_process_does(spark: Any, tmp_path: Path, kind: st
         job(on_spark, frame, DECODERS[kind]).to_arrow()
 
 
+def test_kafkas_columns_need_no_settings_on_spark(spark: Any, tmp_path: Path) -> None:
+    table = kafka_table([message("json", number) for number in range(40)], 3)
+    table = table.take([7 * row % 40 for row in range(40)])
+    records = pa.StructArray.from_arrays(
+        [table[name].combine_chunks() for name in ("partition", "offset", "timestamp")],
+        ["partition", "offset", "timestamp"],
+    )
+    redpanda = pa.table({"redpanda": records, "user": table["key"]})
+    size = fc.TumblingEventTimeWindows.of(fc.Duration.of_seconds(10))
+    strategy = fc.WatermarkStrategy.for_monotonous_timestamps()
+    for name, log in {"kafka": table, "redpanda": redpanda}.items():
+        pq.write_table(log, tmp_path / f"{name}.parquet")
+        on_spark, embedded = (
+            SparkExecutionEnvironment(spark),
+            fc.StreamExecutionEnvironment.get_execution_environment(),
+        )
+        found = []
+        for env, data in (
+            (embedded, log),
+            (on_spark, str(tmp_path / f"{name}.parquet")),
+            (on_spark, dataframe_of(spark, log).repartition(2)),
+        ):
+            events = env.from_event_log(data).assign_timestamps_and_watermarks(strategy)
+            result = events.window_all(size).aggregate(n=fc.count()).execute()
+            found.append((rows(result), sorted(map(str, result.report.split_watermarks)), result.report.late))
+        assert found[0] == found[1] == found[2]
+        assert found[0][2] == 0
+        assert len(found[0][1]) == 3
+
+
 def test_values_that_spark_keeps_have_their_types(spark: Any) -> None:
     kept = job(SparkExecutionEnvironment(spark), dataframe_of(spark, kafka_table([])), DECODERS["json"])
     assert kept.to_arrow().schema.field("user").type == pa.string()

@@ -41,6 +41,7 @@ from flinkcore.datastream.graph.transformations import (
 )
 from flinkcore.datastream.timestamps.assigner_adapters import over_columns
 from flinkcore.errors import ConfigurationError
+from flinkcore.log.decoding.known_shapes import column_of
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.event_reader import RECORD_TYPE, EventReader
 from flinkcore.time_plane.timed_log import TimedLog
@@ -184,21 +185,23 @@ def plan_of_log(
         )
     _refuse_reserved(source, (*before, *after), strategy)
     _refuse_replaced(source, before)
-    before, timestamp = _with_event_time(before, strategy, source.log.timestamp)
-    unit = source.log.timestamp_unit if _takes_times_of(source, strategy) else None
-    if known is not None:
-        log = replace(known, timestamp=timestamp, timestamp_unit=unit)
-    else:
-        settings = replace(source.log, timestamp=timestamp, timestamp_unit=unit)
-        log = EventLog.of(
+    if known is None:
+        known = EventLog.of(
             source.data,
-            settings,
+            source.log,
             format=source.format,
             filesystem=source.filesystem,
             format_options=source.format_options,
             schema=source.schema,
             decode=source.decode,
         )
+    named = source.log.timestamp
+    if named is None and known.shape is not None:
+        named = column_of(known.shape.timestamp)
+    assert named is not None, "a log without a timestamp is refused"
+    before, timestamp = _with_event_time(before, strategy, named)
+    unit = source.log.timestamp_unit if _takes_times_of(source, strategy) else None
+    log = replace(known, timestamp=timestamp, timestamp_unit=unit)
     rejected = log.on_bad_row if isinstance(log.on_bad_row, OutputTag) else None
     if rejected is not None and rejected in operator.side_outputs:
         also = "late" if rejected in operator.late_tags else "the function's"

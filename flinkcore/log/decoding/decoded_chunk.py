@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
@@ -59,6 +58,10 @@ class DecodingStep(Protocol):
     @property
     def keeps_rows(self) -> bool:
         """Whether each row of a batch becomes one row."""
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether columns are made without much more work than reading them."""
 
     def schema(self, before: pa.Schema) -> pa.Schema:
         """Return the columns that the step makes of some, of which it may lack those that it decodes."""
@@ -154,7 +157,7 @@ class DecodedChunk(Chunk):
 
     @property
     def is_columnar(self) -> bool:
-        return False
+        return self.chunk.is_columnar and self.step.is_columnar
 
     @property
     def is_checked(self) -> bool:
@@ -206,8 +209,3 @@ def passed_on(batch: pa.RecordBatch, name: str, rows: Int64s | None) -> pa.Array
     """Return a column that a step only passes on, with a value for each decoded row."""
     column = batch.column(name)
     return column if rows is None else column.take(pa.array(rows, pa.int64()))
-
-
-def each_row(batch: pa.RecordBatch) -> Int64s:
-    """Return the numbers of the rows of a batch."""
-    return np.arange(batch.num_rows)

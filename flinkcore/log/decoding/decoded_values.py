@@ -26,6 +26,7 @@ class DecodedValues:
     """
 
     keeps_rows: ClassVar[bool] = True
+    is_columnar: ClassVar[bool] = False
 
     decoders: Mapping[str, ValueDecoder]
 
