@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         TumblingEventTimeWindows,
     )
     from flinkcore.log.decoding.avro_values import avro_values
+    from flinkcore.log.decoding.debezium import debezium_values
     from flinkcore.log.decoding.json_values import json_values
     from flinkcore.log.decoding.protobuf_values import protobuf_values
 
@@ -77,6 +78,7 @@ __all__ = [
     "collect",
     "count",
     "count_distinct",
+    "debezium_values",
     "first",
     "json_values",
     "last",
@@ -100,6 +102,7 @@ _MODULES: Final = by_name(
         "datastream.aggregates": "collect count count_distinct first last max_ max_by mean min_ min_by sum_",
         "datastream.window": "EventTimeSessionWindows SlidingEventTimeWindows TumblingEventTimeWindows",
         "log.decoding.avro_values": "avro_values",
+        "log.decoding.debezium": "debezium_values",
         "log.decoding.json_values": "json_values",
         "log.decoding.protobuf_values": "protobuf_values",
     }

@@ -132,6 +132,11 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         "several, the first of which counts most",
     )
     parser.add_argument(
+        "--decode",
+        choices=["debezium"],
+        help="the columns are Debezium's envelope (op, before, after), and become those of the changed rows",
+    )
+    parser.add_argument(
         "--on-bad-row",
         choices=["fail", "drop"],
         default="fail",
@@ -273,6 +278,7 @@ def log_of(arguments: argparse.Namespace) -> dict[str, Any]:
         "format_options": format_options_of(arguments.format_option),
         "schema": _schema_of(arguments),
         "on_bad_row": arguments.on_bad_row,
+        "decode": arguments.decode,
         "position": arguments.position and list(map(_position, arguments.position)),
     }
 

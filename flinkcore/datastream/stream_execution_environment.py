@@ -723,7 +723,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
-        decode: Mapping[str, Any] | None = None,
+        decode: Mapping[str, Any] | Literal["debezium"] | None = None,
     ) -> LogStream:
         """Return the stream of events of a log.
 
@@ -803,11 +803,13 @@ class StreamExecutionEnvironment(WithFormerMethods):
         integer_times : bool
             Whether ``window_start``, ``window_end`` and other event times of results are integers in milliseconds since
             the epoch, and not timestamps.
-        decode : mapping of str to decoder, optional
+        decode : mapping of str to decoder, or "debezium", optional
             Columns whose values are messages, such as the `value` of a Kafka record, each with its decoder:
-            :func:`flinkcore.json_values`, :func:`flinkcore.avro_values` or :func:`flinkcore.protobuf_values`. They
-            become columns of structs, which times, splits, positions and all steps may read. `on_bad_row` covers
-            messages that cannot be decoded.
+            :func:`flinkcore.json_values`, :func:`flinkcore.avro_values`, :func:`flinkcore.protobuf_values` or
+            :func:`flinkcore.debezium_values`. They become columns of structs, which times, splits, positions and all
+            steps may read. `on_bad_row` covers messages that cannot be decoded. ``"debezium"``: the columns of the log
+            are Debezium's envelope (``op``, ``before``, ``after``, or these within ``payload``), and become those of
+            the rows, which take the place of others with their names, and ``row_kind``, as of `debezium_values`.
 
         Raises
         ------

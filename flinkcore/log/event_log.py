@@ -12,10 +12,12 @@ from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore._internal.io.stores import stores_of
 from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.graph.arrow_data import ArrowData
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.log.decoding.debezium import DEBEZIUM, changes_of
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_chunk, decoded_schema, source_columns
 from flinkcore.log.decoding.decoded_values import DecodedValues
 from flinkcore.log.decoding.known_shapes import SHAPES, RecordColumns, RecordPlaces, column_of, known_shape
@@ -95,8 +97,8 @@ class EventLog(LogSettings):
             Of ``CsvFormat`` or ``ParquetFormat``.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
             Types of columns in files, which else are found there; see `GivenSchema.of`.
-        decode : mapping of str to ValueDecoder, optional
-            Decoders of columns of messages.
+        decode : mapping of str to ValueDecoder, "debezium" or None
+            Decoders of columns of messages; or the columns are Debezium's envelope.
 
         Returns
         -------
@@ -150,9 +152,15 @@ class EventLog(LogSettings):
                 ordered_by = ordered_by or (SortKey(column_of(shape.offset)),)
                 split = places.split if split is None else split
         if decode is not None:
-            values = DecodedValues.of(decode)
-            values.check(source.schema)
-            decoding = (*decoding, values)
+            if decode != DEBEZIUM:
+                values = DecodedValues.of(decode)
+                values.check(source.schema)
+                decoding = (*decoding, values)
+            changes = changes_of(decoded_schema(decoding, source.schema), decode)
+            if changes is not None:
+                decoding = (*decoding, changes)
+                # The row before an update is ahead of the one after it, and +U less than -U.
+                ordered_by = (*ordered_by, SortKey(ROW_KIND, is_descending=True)) if ordered_by else ()
         is_table = source.table_name is not None
         given = {each.name: getattr(settings, each.name) for each in fields(settings)}
         timestamp = settings.timestamp

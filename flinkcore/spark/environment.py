@@ -88,7 +88,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
-        decode: Mapping[str, Any] | None = None,
+        decode: Mapping[str, Any] | Literal["debezium"] | None = None,
     ) -> LogStream:
         """Return the stream of events of a log, which may be a Spark DataFrame.
 

@@ -125,6 +125,38 @@ def test_kafkas_columns_need_no_settings_on_spark(spark: Any, tmp_path: Path) ->
         assert len(found[0][1]) == 3
 
 
+def test_debeziums_changes_are_in_order_on_spark(spark: Any, tmp_path: Path) -> None:
+    rows_of = [{"id": n, "name": f"n{n}"} for n in range(30)]
+    changes = [{"op": "c", "before": None, "after": row} for row in rows_of]
+    changes += [{"op": "u", "before": row, "after": {**row, "name": "z"}} for row in rows_of[:20]]
+    values = [json.dumps(each).encode() for each in changes] + [None, b"oops"]
+    table = kafka_table(values, 3)
+    table = table.take([7 * row % len(table) for row in range(len(table))])
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=10)
+    strategy = fc.WatermarkStrategy.for_monotonous_timestamps()
+    size = fc.TumblingEventTimeWindows.of(fc.Duration.of_seconds(60))
+    on_spark, embedded = (
+        SparkExecutionEnvironment(spark),
+        fc.StreamExecutionEnvironment.get_execution_environment(),
+    )
+    found = []
+    for env, log in (
+        (embedded, table),
+        (on_spark, str(tmp_path)),
+        (on_spark, dataframe_of(spark, table).repartition(2)),
+    ):
+        decode = {"value": fc.debezium_values("id BIGINT, name STRING")}
+        events = env.from_event_log(log, decode=decode, on_bad_row="drop").assign_timestamps_and_watermarks(
+            strategy
+        )
+        keyed = events.with_columns(id=pc.struct_field(pc.field("value"), "id")).key_by("id")
+        result = keyed.window(size).aggregate(kinds=fc.collect("row_kind"), n=fc.count()).execute()
+        found.append((rows(result), result.report.rejected))
+    assert found[0] == found[1] == found[2]
+    assert found[0][1] == {"unreadable record": 1}
+    assert sum("['+I', '-U', '+U']" in row for row in found[0][0]) == 20
+
+
 def test_values_that_spark_keeps_have_their_types(spark: Any) -> None:
     kept = job(SparkExecutionEnvironment(spark), dataframe_of(spark, kafka_table([])), DECODERS["json"])
     assert kept.to_arrow().schema.field("user").type == pa.string()

@@ -245,7 +245,8 @@ class EventLogSource(Transformation):
 
     @property
     def _decoded(self) -> str:
-        return f", decoded {', '.join(self.decode)}" if isinstance(self.decode, Mapping) else ""
+        decoded = ", ".join(self.decode) if isinstance(self.decode, Mapping) else self.decode
+        return "" if decoded is None else f", decoded {decoded}"
 
 
 @dataclass(eq=False, repr=False)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
@@ -15,6 +17,10 @@ from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.sources.chunks import Chunk
 
 _SHOWN_BYTES = 80
+
+
+BadRows: TypeAlias = npt.NDArray[np.bool_] | None
+"""Rows of a batch that are not events; None if all are."""
 
 
 class BadMessage(NamedTuple):
@@ -72,8 +78,8 @@ class DecodingStep(Protocol):
     def makes(self, name: str) -> bool:
         """Return whether the step makes a column, and does not only pass it on."""
 
-    def decode(self, batch: pa.RecordBatch, names: Sequence[str]) -> DecodedRows:
-        """Return the rows of a batch with these columns."""
+    def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
+        """Return the rows of a batch with these columns; rows that are bad already stay, and have no fault."""
 
 
 Decoding: TypeAlias = tuple[DecodingStep, ...]
@@ -130,7 +136,10 @@ class DecodedChunk(Chunk):
         asked = [*read, BAD_RECORD] if finds_faults else read
         first_row = 0
         for batch in self.chunk.read(asked, batch_rows, encoded, warnings):
-            decoded = self.step.decode(batch.select(read), names)
+            bad = None
+            if finds_faults and batch.column(BAD_RECORD).null_count < batch.num_rows:
+                bad = batch.column(BAD_RECORD).is_valid().to_numpy(zero_copy_only=False)
+            decoded = self.step.decode(batch.select(read), names, bad)
             arrays = dict(zip(names, decoded.columns, strict=True))
             if finds_faults:
                 arrays[BAD_RECORD] = _bad_records(batch.column(BAD_RECORD), decoded)

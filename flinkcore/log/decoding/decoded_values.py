@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.log.decoding.decoded_chunk import BadMessage, DecodedRows
+from flinkcore.log.decoding.decoded_chunk import BadMessage, BadRows, DecodedRows
 from flinkcore.log.decoding.value_decoder import ValueDecoder
 
 _EXAMPLE = 'such as {"value": json_values("user STRING, price DOUBLE")}'
@@ -42,7 +42,7 @@ class DecodedValues:
         is_mapping = isinstance(decode, Mapping) and all(isinstance(name, str) for name in decode)
         if not is_mapping or not all(callable(getattr(each, "prepared", None)) for each in decode.values()):
             raise ConfigurationError(
-                f"decode= is a mapping of columns to decoders, {_EXAMPLE}, not {decode!r:.80}"
+                f"decode= is a mapping of columns to decoders, {_EXAMPLE}, or 'debezium', not {decode!r:.80}"
             )
         return cls({name: decoder.prepared() for name, decoder in decode.items()})
 
@@ -74,7 +74,7 @@ class DecodedValues:
     def makes(self, name: str) -> bool:
         return name in self.decoders
 
-    def decode(self, batch: pa.RecordBatch, names: Sequence[str]) -> DecodedRows:
+    def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         decoded = DecodedRows([])
         for name in names:
             column = batch.column(name)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
-from flinkcore.log.decoding.decoded_chunk import DecodedRows
+from flinkcore.log.decoding.decoded_chunk import BadRows, DecodedRows
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class RecordPlaces:
     def makes(self, name: str) -> bool:
         return name in self._paths
 
-    def decode(self, batch: pa.RecordBatch, names: Sequence[str]) -> DecodedRows:
+    def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         return DecodedRows([self._column(batch, name) for name in names])
 
     def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
