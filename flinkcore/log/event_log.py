@@ -350,7 +350,8 @@ class EventLog(LogSettings):
 
     def unranked_chunks(self, target: int) -> list[Chunk]:
         """Cut the log as `chunks` does, without the positions that columns give."""
-        return [decoded_chunk(self.decoding, chunk) for chunk in self.source.chunks(target)]
+        is_lenient = self.finds_bad_records
+        return [decoded_chunk(self.decoding, chunk, is_lenient) for chunk in self.source.chunks(target)]
 
 
 def _table_or_files(data: LakeTable | LogFiles, split: object) -> LogFiles:

@@ -96,9 +96,20 @@ def source_columns(decoding: Decoding, names: Sequence[str]) -> list[str]:
     return reduce(lambda wanted, step: step.inputs(wanted), reversed(decoding), list(names))
 
 
-def decoded_chunk(decoding: Decoding, chunk: Chunk) -> Chunk:
-    """Return a chunk with decoded rows."""
-    return reduce(DecodedChunk.of, decoding, chunk)
+def decoded_chunk(decoding: Decoding, chunk: Chunk, is_lenient: bool) -> Chunk:
+    """Return a chunk with decoded rows.
+
+    Parameters
+    ----------
+    decoding : Decoding
+    chunk : Chunk
+        Rows of the source.
+    is_lenient : bool
+        Whether messages that cannot be decoded are rows with `BAD_RECORD`, and not an error.
+    """
+    for step in decoding:
+        chunk = DecodedChunk.of(chunk, step, is_lenient)
+    return chunk
 
 
 @dataclass(frozen=True)
@@ -110,16 +121,19 @@ class DecodedChunk(Chunk):
     chunk : Chunk
         The rows before.
     step : DecodingStep
+    is_lenient : bool
+        As of `decoded_chunk`.
     """
 
     chunk: Chunk
     step: DecodingStep
+    is_lenient: bool
 
     @classmethod
-    def of(cls, chunk: Chunk, step: DecodingStep) -> DecodedChunk:
-        """Return a chunk with decoded rows."""
+    def of(cls, chunk: Chunk, step: DecodingStep, is_lenient: bool) -> DecodedChunk:
+        """Return a chunk with decoded rows; parameters as the attributes."""
         rows, first_row = (chunk.rows, chunk.first_row) if step.keeps_rows else (None, None)
-        return cls(chunk.index, chunk.label, rows, chunk.size_bytes, first_row, chunk, step)
+        return cls(chunk.index, chunk.label, rows, chunk.size_bytes, first_row, chunk, step, is_lenient)
 
     def _read(
         self,
@@ -129,21 +143,21 @@ class DecodedChunk(Chunk):
         warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         assert columns is not None, "what reads a log names the columns"
-        finds_faults = BAD_RECORD in columns
+        is_asked = BAD_RECORD in columns
         names = [name for name in columns if name != BAD_RECORD]
         read = self.step.inputs(names)
         encoded = [name for name in encoded if name in read and not self.step.makes(name)]
-        asked = [*read, BAD_RECORD] if finds_faults else read
+        asked = [*read, BAD_RECORD] if self.is_lenient else read
         first_row = 0
         for batch in self.chunk.read(asked, batch_rows, encoded, warnings):
             bad = None
-            if finds_faults and batch.column(BAD_RECORD).null_count < batch.num_rows:
+            if self.is_lenient and batch.column(BAD_RECORD).null_count < batch.num_rows:
                 bad = batch.column(BAD_RECORD).is_valid().to_numpy(zero_copy_only=False)
             decoded = self.step.decode(batch.select(read), names, bad)
             arrays = dict(zip(names, decoded.columns, strict=True))
-            if finds_faults:
+            if self.is_lenient and is_asked:
                 arrays[BAD_RECORD] = _bad_records(batch.column(BAD_RECORD), decoded)
-            elif decoded.faults:
+            if decoded.faults and not self.is_lenient:
                 row = min(decoded.faults)
                 raise self._fault(first_row + row, decoded.faults[row])
             first_row += batch.num_rows
@@ -162,7 +176,7 @@ class DecodedChunk(Chunk):
 
     @property
     def finds_bad_records(self) -> bool:
-        return True
+        return self.is_lenient
 
     @property
     def is_columnar(self) -> bool:

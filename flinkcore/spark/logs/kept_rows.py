@@ -148,7 +148,7 @@ class PackTask:
         if log.decoding:
             chunk = PartitionChunk.of(packer.chunk, log.source.schema, named)
             kept = [*self.kept, *(name for name in schema.names if name == BAD_RECORD)]
-            named = decoded_chunk(log.decoding, chunk).read(kept, HELD_ROWS)
+            named = decoded_chunk(log.decoding, chunk, log.finds_bad_records).read(kept, HELD_ROWS)
 
         def packed() -> Iterator[pa.RecordBatch]:
             for batch in named:
