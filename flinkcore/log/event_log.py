@@ -17,9 +17,8 @@ from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_sp
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.log.decoding.debezium import DEBEZIUM, changes_of
+from flinkcore.log.decoding.debezium import steps_of
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_chunk, decoded_schema, source_columns
-from flinkcore.log.decoding.decoded_values import DecodedValues
 from flinkcore.log.decoding.known_shapes import SHAPES, RecordColumns, RecordPlaces, column_of, known_shape
 from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
@@ -138,13 +137,12 @@ class EventLog(LogSettings):
         if split is PARTITION:
             partitioned = source.by_partition() if isinstance(source, LogFiles) else None
             source, split = (source, None) if partitioned is None else (partitioned, split)
-        shape = (
-            None
-            if isinstance(data, LogData) and not isinstance(data, LakeTable)
-            else known_shape(source.schema)
-        )
+        shape: RecordColumns | None = None
         decoding: Decoding = ()
         ordered_by = settings.ordered_by
+        is_evaluated_elsewhere = isinstance(data, LogData) and not isinstance(data, LakeTable)
+        if not is_evaluated_elsewhere and (settings.timestamp is None or settings.split is PARTITION):
+            shape = known_shape(source.schema)
         if shape is not None:
             places = RecordPlaces(shape)
             decoding = (places,)
@@ -152,15 +150,10 @@ class EventLog(LogSettings):
                 ordered_by = ordered_by or (SortKey(column_of(shape.offset)),)
                 split = places.split if split is None else split
         if decode is not None:
-            if decode != DEBEZIUM:
-                values = DecodedValues.of(decode)
-                values.check(source.schema)
-                decoding = (*decoding, values)
-            changes = changes_of(decoded_schema(decoding, source.schema), decode)
-            if changes is not None:
-                decoding = (*decoding, changes)
+            decoding = (*decoding, *steps_of(decoded_schema(decoding, source.schema), decode))
+            if ordered_by and not all(step.keeps_rows for step in decoding):
                 # The row before an update is ahead of the one after it, and +U less than -U.
-                ordered_by = (*ordered_by, SortKey(ROW_KIND, is_descending=True)) if ordered_by else ()
+                ordered_by = (*ordered_by, SortKey(ROW_KIND, is_descending=True))
         is_table = source.table_name is not None
         given = {each.name: getattr(settings, each.name) for each in fields(settings)}
         timestamp = settings.timestamp
@@ -211,7 +204,7 @@ class EventLog(LogSettings):
 
     @property
     def finds_bad_records(self) -> bool:
-        """Whether records that cannot be read, or decoded, are rejected and not an error."""
+        """Return whether records that cannot be read, or decoded, are rejected and not an error."""
         return self.on_bad_row != "fail" and (isinstance(self.source, LogFiles) or bool(self.decoding))
 
     @property
@@ -239,11 +232,9 @@ class EventLog(LogSettings):
     @property
     def facts(self) -> list[tuple[str, str]]:
         """What its files say about its splits and columns: pairs of the subject and a phrase."""
-        shape = (
-            []
-            if self.shape is None
-            else [("columns", f"those of {self.shape}, if no setting says otherwise")]
-        )
+        shape: list[tuple[str, str]] = []
+        if self.shape is not None:
+            shape = [("columns", f"those of {self.shape}, if no setting says otherwise")]
         if not isinstance(self.source, LogFiles):
             return shape
         changes = [*shape, *(("columns", change) for change in self.source.log_schema.changes)]

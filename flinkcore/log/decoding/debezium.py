@@ -16,7 +16,8 @@ from flinkcore._internal.arrow.plain_columns import plain_column
 from flinkcore._internal.arrow.unified_types import fits, unified_type
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, SchemaError
-from flinkcore.log.decoding.decoded_chunk import BadMessage, BadRows, DecodedRows, passed_on
+from flinkcore.log.decoding.decoded_chunk import BadMessage, BadRows, DecodedRows, Decoding, passed_on
+from flinkcore.log.decoding.decoded_values import DecodedValues
 from flinkcore.log.decoding.json_values import JsonValues, json_values
 from flinkcore.log.decoding.value_decoder import DecodedColumn, ValueDecoder
 from flinkcore.log.order.row_order import POSITION
@@ -293,21 +294,30 @@ def _united(name: str, first: pa.DataType, second: pa.DataType) -> pa.DataType:
     return united
 
 
-def changes_of(schema: pa.Schema, decode: Any) -> DebeziumChanges | None:
-    """Return the step that makes rows of a log's envelopes, or None if it has none.
+def steps_of(schema: pa.Schema, decode: Any) -> Decoding:
+    """Return the steps that decode a log.
 
     Parameters
     ----------
     schema : pyarrow.Schema
-        Columns before the step.
-    decode : object
+        Columns before the steps.
+    decode : mapping of str to ValueDecoder, or "debezium"
         As given to ``from_event_log``.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is neither, or a decoder cannot read its schemas.
+    SchemaError
+        If the log lacks a column to decode, or has another type of it.
     """
     if decode == DEBEZIUM:
-        return DebeziumChanges.of(schema, None)
-    columns = [name for name, decoder in decode.items() if isinstance(decoder, DebeziumValues)]
+        return (DebeziumChanges.of(schema, None),)
+    values = DecodedValues.of(decode)
+    values.check(schema)
+    columns = [name for name, decoder in values.decoders.items() if isinstance(decoder, DebeziumValues)]
     if len(columns) > 1:
         raise ConfigurationError(
             f"decode= has Debezium's envelopes in {' and '.join(columns)}: a log has them in one column"
         )
-    return DebeziumChanges.of(schema, columns[0]) if columns else None
+    return (values, *(DebeziumChanges.of(values.schema(schema), column) for column in columns))

@@ -63,11 +63,11 @@ class DecodingStep(Protocol):
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether each row of a batch becomes one row."""
+        """Return whether each row of a batch becomes one row."""
 
     @property
     def is_columnar(self) -> bool:
-        """Whether columns are made without much more work than reading them."""
+        """Return whether columns are made without much more work than reading them."""
 
     def schema(self, before: pa.Schema) -> pa.Schema:
         """Return the columns that the step makes of some, of which it may lack those that it decodes."""
