@@ -59,6 +59,10 @@ if TYPE_CHECKING:
         SlidingEventTimeWindows,
         TumblingEventTimeWindows,
     )
+    from flinkcore.log.decoding.avro_values import avro_values
+    from flinkcore.log.decoding.debezium import debezium_values
+    from flinkcore.log.decoding.json_values import json_values
+    from flinkcore.log.decoding.protobuf_values import protobuf_values
 
 __all__ = [
     "FILE",
@@ -74,16 +78,20 @@ __all__ = [
     "Time",
     "TumblingEventTimeWindows",
     "WatermarkStrategy",
+    "avro_values",
     "collect",
     "count",
     "count_distinct",
+    "debezium_values",
     "first",
+    "json_values",
     "last",
     "max_",
     "max_by",
     "mean",
     "min_",
     "min_by",
+    "protobuf_values",
     "sum_",
 ]
 
@@ -97,6 +105,10 @@ _MODULES: Final = by_name(
         "datastream": "FILE PARTITION StreamExecutionEnvironment",
         "datastream.aggregates": "collect count count_distinct first last max_ max_by mean min_ min_by sum_",
         "datastream.window": "EventTimeSessionWindows SlidingEventTimeWindows TumblingEventTimeWindows",
+        "log.decoding.avro_values": "avro_values",
+        "log.decoding.debezium": "debezium_values",
+        "log.decoding.json_values": "json_values",
+        "log.decoding.protobuf_values": "protobuf_values",
     }
 )
 

@@ -70,7 +70,7 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         f"table: its directory, {TABLES}",
     )
     parser.add_argument(
-        "--format", help="parquet, arrow, avro, csv, tsv or json; by the files' endings if not given"
+        "--format", help="parquet, arrow, orc, avro, csv, tsv or json; by the files' endings if not given"
     )
     parser.add_argument(
         "--format-option",
@@ -92,7 +92,11 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         metavar="DDL",
         help="all columns of the files that are read, such as 'ts TIMESTAMP, user STRING'; else those that any has",
     )
-    parser.add_argument("--timestamp", required=True, metavar="COLUMN", help="event time")
+    parser.add_argument(
+        "--timestamp",
+        metavar="COLUMN",
+        help="event time; not needed where the columns are those of Kafka's records",
+    )
     parser.add_argument(
         "--arrival", metavar="COLUMN", help="when the event reached the system; else by position"
     )
@@ -125,6 +129,11 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN[:desc]",
         help="column that orders the rows of a split, such as an offset, where they lie in no order; several times for "
         "several, the first of which counts most",
+    )
+    parser.add_argument(
+        "--decode",
+        choices=["debezium"],
+        help="the columns are Debezium's envelope (op, before, after), and become those of the changed rows",
     )
     parser.add_argument(
         "--on-bad-row",
@@ -253,6 +262,7 @@ def log_of(arguments: argparse.Namespace) -> dict[str, Any]:
         "format_options": format_options_of(arguments.format_option),
         "schema": _schema_of(arguments),
         "on_bad_row": arguments.on_bad_row,
+        "decode": arguments.decode,
         "position": arguments.position and list(map(_position, arguments.position)),
     }
 

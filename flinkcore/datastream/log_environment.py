@@ -41,7 +41,7 @@ class LogEnvironment(EnvironmentSettings):
         self,
         path_or_table: Any,
         *,
-        timestamp: str | Expression,
+        timestamp: str | Expression | None = None,
         arrival: str | Expression | None = None,
         split: str | SplitOrigin | None = PARTITION,
         rate: float = 1000.0,
@@ -55,6 +55,7 @@ class LogEnvironment(EnvironmentSettings):
         timestamp_unit: TimeUnit | None = None,
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
+        decode: Mapping[str, Any] | Literal["debezium"] | None = None,
         until: datetime | str | int | None = None,
     ) -> LogStream:
         """Return the stream of events of a log.
@@ -76,8 +77,11 @@ class LogEnvironment(EnvironmentSettings):
             Or anything with ``__arrow_c_stream__``
             or ``__arrow_c_array__`` (a table of pyarrow, Polars, DuckDB, ...), which the first job reads for all jobs
             over the stream. On Spark also a DataFrame.
-        timestamp : str or pyarrow.compute.Expression
-            Column with the source's timestamp, without nulls: integer milliseconds since the epoch, or numbers in
+        timestamp : str or pyarrow.compute.Expression, optional
+            Column with the source's timestamp. It can be left out if the log has the columns of Kafka's records, as
+            Spark's DataFrames of Kafka, Iceberg topics of Redpanda and Confluent's Tableflow have them. These columns
+            are then also the default of `split` (topic and partition) and `position` (offset).
+            The column has no nulls: integer milliseconds since the epoch, or numbers in
             `timestamp_unit`; an Arrow timestamp of any unit (UTC if it has no zone) or date; or ISO 8601 text such as
             ``2001-01-31T12:00:00.250Z`` (UTC if it has no offset). Fractions of a millisecond are floored. Or an
             expression over the log's columns with one of these types. If :meth:`LogStream.with_columns` replaces the
@@ -88,7 +92,8 @@ class LogEnvironment(EnvironmentSettings):
         split : str, PARTITION, FILE or None
             Column with the split (Kafka partition, device, ...) of each event. ``PARTITION``: each partition that the
             paths of all files name is a split, such as directories ``partition=3`` or files of Kafka Connect
-            (``clicks+3+0000000042.avro``); a log whose paths name none is one split. ``FILE``: each file is a split.
+            (``clicks+3+0000000042.avro``, which are read in the order of their offsets); a log whose paths name none is
+            one split. ``FILE``: each file is a split.
             With None the whole log is one split, with several files in the order given. Within a split, events are in
             order of arrival.
         rate : float
@@ -97,7 +102,7 @@ class LogEnvironment(EnvironmentSettings):
         arrival_start_ms : int
             Arrival of the first record of each split without an arrival column, in ms since the epoch.
         format : str, optional
-            ``parquet``, ``arrow``, ``avro``, ``csv``, ``tsv`` or ``json`` (lines); by default by the file name.
+            ``parquet``, ``arrow``, ``orc``, ``avro``, ``csv``, ``tsv`` or ``json`` (lines); by default by its name.
         format_options : mapping, optional
             Options of the format's reader.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
@@ -130,6 +135,13 @@ class LogEnvironment(EnvironmentSettings):
             The same for `arrival`.
         integer_times : bool
             Whether ``window_start``, ``window_end`` and other event times of results are integers in milliseconds since
+        decode : mapping of str to decoder, or "debezium", optional
+            Columns whose values are messages, such as the `value` of a Kafka record, each with its decoder:
+            :func:`flinkcore.json_values`, :func:`flinkcore.avro_values`, :func:`flinkcore.protobuf_values` or
+            :func:`flinkcore.debezium_values`. They become columns of structs, which times, splits, positions and all
+            steps may read. `on_bad_row` covers messages that cannot be decoded. ``"debezium"``: the columns of the log
+            are Debezium's envelope (``op``, ``before``, ``after``, or these within ``payload``), and become those of
+            the rows, which take the place of others with their names, and ``row_kind``, as of `debezium_values`.
             the epoch, and not timestamps.
         until : datetime, str or int, optional
             A time of arrival at which the log is cut: events that arrive before it are taken, and later ones wait for
@@ -170,7 +182,9 @@ class LogEnvironment(EnvironmentSettings):
         data = path_or_table if is_table else _data(path_or_table)
         if filesystem is None and isinstance(data, str | list):
             filesystem = self._stores
-        return self._log_stream(EventLogSource(data, settings, format, format_options, filesystem, schema))
+        return self._log_stream(
+            EventLogSource(data, settings, format, format_options, filesystem, schema, decode)
+        )
 
     def from_delta(
         self,
@@ -258,7 +272,7 @@ class LogEnvironment(EnvironmentSettings):
         self,
         table: Any,
         *,
-        timestamp: str | Expression,
+        timestamp: str | Expression | None = None,
         snapshot: int | str | datetime | None = None,
         arrival: str | Expression | None = None,
         split: str | SplitOrigin | None = PARTITION,

@@ -11,13 +11,20 @@ import pyarrow as pa
 from flinkcore._internal.arrow.column_ops import expression_columns
 from flinkcore._internal.arrow.expressions import is_expression
 from flinkcore._internal.arrow.nested_fields import column_of, nested_field, unknown_name, with_nested_fields
+from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore._internal.io.stores import stores_of
 from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.graph.arrow_data import ArrowData
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.datastream.graph.log_settings import LogSettings
+from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.arrival_cut import ArrivalCut
+from flinkcore.log.decoding.debezium import steps_of
+from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_chunk, decoded_schema, source_columns
+from flinkcore.log.decoding.decoded_fields import DecodedFields
+from flinkcore.log.decoding.known_shapes import SHAPES, SPLIT, RecordColumns, TopicAndPartition, known_shape
 from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.log.sources.chunks import Chunk
@@ -43,6 +50,10 @@ class EventLog(LogSettings):
         Arrival in ms since the epoch before which an earlier run has taken all events, as its checkpoint says.
     fields : tuple of str
         Nested fields that the log gives as columns, by their dotted names.
+    decoding : tuple of DecodingStep
+        Steps from the columns of the source to those of the log.
+    shape : RecordColumns or None
+        Columns of Kafka's records that the log has, which give what settings do not.
     position : str, optional
         Hidden column of the positions that `chunks` gives to rows that sort keys order; `has_positions` is then False.
     **settings
@@ -58,6 +69,8 @@ class EventLog(LogSettings):
     timestamp: str
     since_ms: int | None = None
     fields: tuple[str, ...] = ()
+    decoding: Decoding = ()
+    shape: RecordColumns | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,6 +87,7 @@ class EventLog(LogSettings):
         filesystem: Any = None,
         format_options: Mapping[str, Any] | None = None,
         schema: Any = None,
+        decode: Any = None,
     ) -> "EventLog":
         """Describe the log at a path, glob, directory, URI or list of these, or in memory.
 
@@ -86,13 +100,15 @@ class EventLog(LogSettings):
         settings : LogSettings
             A log whose paths name no partition is one split also with ``PARTITION``.
         format : str, optional
-            "parquet", "arrow", "avro", "csv" or "json"; by default as the extension says.
+            "parquet", "arrow", "orc", "avro", "csv" or "json"; by default as the extension says.
         filesystem : pyarrow.fs.FileSystem, fsspec filesystem or Stores, optional
             File system of the paths, or the settings with which it is opened.
         format_options : mapping, optional
             Options of ``CsvFormat`` or ``ParquetFormat``.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional
             Types of columns in files, which else are found there; see `GivenSchema.of`.
+        decode : mapping of str to ValueDecoder, "debezium" or None
+            Decoders of columns of messages; or the columns are Debezium's envelope.
 
         Returns
         -------
@@ -132,14 +148,43 @@ class EventLog(LogSettings):
         if split is PARTITION:
             partitioned = source.by_partition() if isinstance(source, LogFiles) else None
             source, split = (source, None) if partitioned is None else (partitioned, split)
+        shape: RecordColumns | None = None
+        decoding: Decoding = ()
+        ordered_by = settings.ordered_by
+        is_evaluated_elsewhere = isinstance(data, LogData) and not isinstance(data, LakeTable)
+        if not is_evaluated_elsewhere and (settings.timestamp is None or settings.split is PARTITION):
+            shape = known_shape(source.schema)
+        if shape is not None:
+            decoding = () if shape.topic is None else (TopicAndPartition(shape.topic, shape.partition),)
+            if settings.split is PARTITION:
+                ordered_by = ordered_by or (SortKey(shape.offset),)
+                if split is None:
+                    split = SPLIT if decoding else shape.partition
+        if decode is not None:
+            decoding = (*decoding, *steps_of(decoded_schema(decoding, source.schema), decode))
+            if ordered_by and not all(step.keeps_rows for step in decoding):
+                # The row before an update is ahead of the one after it, and +U less than -U.
+                ordered_by = (*ordered_by, SortKey(ROW_KIND, is_descending=True))
         is_table = source.table_name is not None
         given = {each.name: getattr(settings, each.name) for each in fields(settings)}
-        ordered_by = settings.ordered_by
+        timestamp = settings.timestamp
+        if timestamp is None:
+            if shape is None:
+                known = "; ".join(map(str, SHAPES))
+                raise ConfigurationError(
+                    f"timestamp= is missing, and the columns of the log are not those of a log that has one: {known}. "
+                    f"Name the column with the time of the event: {', '.join(source.schema.names)}"
+                )
+            timestamp = shape.timestamp
         log = cls(
             **given
             | {
                 "source": source,
                 "split": split,
+                "decoding": decoding,
+                "shape": shape,
+                "timestamp": timestamp,
+                "ordered_by": ordered_by,
                 "has_positions": settings.has_positions and not ordered_by and not is_table,
                 "position": POSITION if ordered_by else settings.position,
             }
@@ -158,12 +203,22 @@ class EventLog(LogSettings):
 
         With plain types: dictionaries, views, large, run-end-encoded and extension columns count as their values.
         """
-        schema = self._source_schema
+        schema = with_nested_fields(self.columns, self.fields)
         return schema.append(pa.field(POSITION, pa.int64())) if self.ordered_by else schema
 
     @property
-    def _source_schema(self) -> pa.Schema:
-        return with_nested_fields(self.source.schema, self.fields) if self.fields else self.source.schema
+    def columns(self) -> pa.Schema:
+        """Columns of the log without nested fields and hidden positions."""
+        return decoded_schema(self.decoding, self.source.schema)
+
+    def source_columns(self, names: Iterable[str]) -> list[str]:
+        """Return the columns of the source that are read for columns of the log."""
+        return source_columns(self.decoding, list(dict.fromkeys(names)))
+
+    @property
+    def finds_bad_records(self) -> bool:
+        """Return whether records that cannot be read, or decoded, are rejected and not an error."""
+        return self.on_bad_row != "fail" and (isinstance(self.source, LogFiles) or bool(self.decoding))
 
     @property
     def settings_columns(self) -> frozenset[str]:
@@ -174,9 +229,18 @@ class EventLog(LogSettings):
 
     def with_fields(self, names: Iterable[str]) -> "EventLog":
         """Return the log with those of the names that mean nested fields as further columns."""
-        dotted = [name for name in names if "." in name and name not in self.fields]
-        found = [name for name in dotted if nested_field(self.source.schema, name) is not None]
-        return replace(self, fields=(*self.fields, *sorted(found))) if found else self
+        columns = self.columns
+        dotted = sorted({name for name in names if "." in name and name not in self.fields})
+        found = {name: field for name in dotted if (field := nested_field(columns, name)) is not None}
+        if not found:
+            return self
+        made = {
+            name: field
+            for name, field in found.items()
+            if any(step.makes(field.column) for step in self.decoding)
+        }
+        decoding = (*self.decoding, DecodedFields(made)) if made else self.decoding
+        return replace(self, fields=(*self.fields, *found), decoding=decoding)
 
     @property
     def table_name(self) -> str | None:
@@ -191,7 +255,7 @@ class EventLog(LogSettings):
     @property
     def row_order(self) -> RowOrder:
         """Return what orders the rows; there are columns that do."""
-        return RowOrder(self.ordered_by, self.split, self.source.schema)
+        return RowOrder(self.ordered_by, self.split, self.columns, is_lenient=self.finds_bad_records)
 
     @property
     def by_arrival(self) -> bool:
@@ -208,14 +272,19 @@ class EventLog(LogSettings):
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Return facts from its files about its splits and columns: pairs of the subject and a phrase."""
+        shape: list[tuple[str, str]] = []
+        if self.shape is not None:
+            shape = [("columns", f"those of {self.shape}, if no setting says otherwise")]
         if not isinstance(self.source, LogFiles):
-            return []
-        changes = [("columns", change) for change in self.source.log_schema.changes]
+            return shape
+        changes = [*shape, *(("columns", change) for change in self.source.log_schema.changes)]
         if self.split is not PARTITION:
             return changes
         partitions = {file.split for file in self.source.files}
         each = "the partition" if len(partitions) == 1 else f"each of the {len(partitions):,} partitions"
         split = f"{each} in the paths of its files is a split (split=None: the log is one split)"
+        if all(file.offsets is not None for file in self.source.files):
+            split += "; files are in the order of the offsets in their names"
         return [("splits", split), *changes]
 
     @property
@@ -251,11 +320,19 @@ class EventLog(LogSettings):
         columns : callable
             Returns the columns that the job reads; not called if no record is rejected so.
         """
-        if self.on_bad_row == "fail" or not isinstance(self.source, LogFiles):
+        if not self.finds_bad_records:
             return []
-        converted = self.source.log_schema.converted if self.source.format.has_schema else None
+        converted: frozenset[str] | None = frozenset()
+        if isinstance(self.source, LogFiles):
+            converted = self.source.log_schema.converted if self.source.format.has_schema else None
         schema = self.source.schema
-        return [name for name in columns() if converted is None or column_of(schema, name) in converted]
+        return [
+            name
+            for name in columns()
+            if converted is None
+            or column_of(schema, name) in converted
+            or any(step.makes(name) for step in self.decoding)
+        ]
 
     def require(self, column: str, wanted_by: str) -> pa.DataType:
         """Return a column's plain type, or raise a SchemaError that says who wants it and what there is."""
@@ -263,7 +340,7 @@ class EventLog(LogSettings):
         if column not in schema.names:
             raise SchemaError(
                 f"{wanted_by} names column {column!r}, which the log does not have: "
-                f"{', '.join(self.source.schema.names) or 'it has none'}{self._doubt_of_header(column)}"
+                f"{', '.join(self.columns.names) or 'it has none'}{self._doubt_of_header(column)}"
             )
         return schema.field(column).type
 
@@ -274,12 +351,13 @@ class EventLog(LogSettings):
             isinstance(source, LogFiles)
             and not source.format.has_schema
             and not {column, column_of(source.schema, column)}.intersection(source.given.types)
+            and not any(step.makes(column) for step in self.decoding)
         )
 
     def _doubt_of_header(self, column: str) -> str:
         """Return what is like a name that is unknown, or may be wrong with the first line of a CSV file."""
         if not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
-            similar = unknown_name(self.source.schema, column)
+            similar = unknown_name(self.columns, column)
             return f".{similar}" if similar else ""
         names = self.source.schema.names
         marks = [mark for mark in _DELIMITERS if len(names) == 1 and mark in names[0]]
@@ -302,8 +380,13 @@ class EventLog(LogSettings):
         """
         if target < 1:
             raise ConfigurationError(f"the number of chunks is at least 1, not {target}")
-        chunks = self.source.chunks(target)
+        chunks = self.unranked_chunks(target)
         return ranked_chunks(self.row_order, chunks) if self.ordered_by else chunks
+
+    def unranked_chunks(self, target: int) -> list[Chunk]:
+        """Cut the log as `chunks` does, without the positions that columns give."""
+        is_lenient = self.finds_bad_records
+        return [decoded_chunk(self.decoding, chunk, is_lenient) for chunk in self.source.chunks(target)]
 
 
 def _table_or_files(data: LakeTable | LogFiles, split: object) -> LogFiles:

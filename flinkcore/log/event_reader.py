@@ -36,7 +36,6 @@ from flinkcore.log.event_log import EventLog
 from flinkcore.log.formats.bad_records import BAD_RECORD
 from flinkcore.log.order.content_order import content_numbers
 from flinkcore.log.sources.chunks import Chunk
-from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.log.split_rows import SplitCounter, SplitRows, check_split_type
 from flinkcore.log.waiting_rows import WaitingBatch, WaitingRows
 
@@ -50,8 +49,9 @@ _RUN_POSITIONS: Final = 1 << 56
 RECORD_TYPE: Final = pa.struct(
     {"file": pa.string(), "row": pa.int64(), "line": pa.int64(), "text": pa.string()}
 )
-"""Place of a rejected row: its file, and its number there from 0, if it is known; null if it is not of a file. Of a
-record of text that cannot be read also the number of its line from 1, and the text."""
+"""Place of a rejected row: its file, and its number there from 0, if it is known; null if it is not of a file. A record
+of text that cannot be read also has the number of its line from 1, and the text; a message that cannot be decoded has
+its text."""
 
 _UNREADABLE: Final = "unreadable record"
 
@@ -106,11 +106,13 @@ class _Place(NamedTuple):
     def records(
         self, rows: npt.NDArray[np.integer[Any]], line: pa.Array | None = None, text: pa.Array | None = None
     ) -> pa.StructArray:
-        """Return `RECORD_TYPE` of some rows; null if they are not of a file."""
+        """Return `RECORD_TYPE` of some rows; null if they are neither of a file nor have a text."""
         n_rows, first = len(rows), self.chunk.first_record
         rows = rows if self.taken is None else self.taken[rows]
         if self.chunk.path is None:
-            return pa.nulls(n_rows, RECORD_TYPE)
+            if text is None:
+                return pa.nulls(n_rows, RECORD_TYPE)
+            first = None
         numbers = (
             pa.nulls(n_rows, pa.int64())
             if first is None
@@ -118,7 +120,7 @@ class _Place(NamedTuple):
         )
         return pa.StructArray.from_arrays(
             [
-                pa.repeat(pa.scalar(self.chunk.path), n_rows),
+                pa.repeat(pa.scalar(self.chunk.path, pa.string()), n_rows),
                 numbers,
                 pa.nulls(n_rows, pa.int64()) if line is None else line,
                 pa.nulls(n_rows, pa.string()) if text is None else text,
@@ -340,7 +342,7 @@ class EventReader:
             while name in available.names:
                 name += "_"
             self.rejected_schema = self.rejected_schema.append(pa.field(name, kind))
-        self._finds_bad_records = self._on_bad_row != "fail" and isinstance(log.source, LogFiles)
+        self._finds_bad_records = log.finds_bad_records
         # Files often hold strings as dictionaries, whose codes spare hashing them here.
         text = (pa.string(), pa.binary())
         encoded = isinstance(self._split, str) and read.field(self._split).type in text

@@ -33,6 +33,7 @@ from flinkcore.datastream.graph.python_dependencies import PythonArchive
 from flinkcore.datastream.graph.transformations import EventLogSource, StreamGraph
 from flinkcore.elements.tasks.execution_plan import execution_plan
 from flinkcore.errors import ConfigurationError, FlinkcoreError
+from flinkcore.log.decoding.known_shapes import known_shape
 from flinkcore.log.sources.log_sources import TableSource
 from flinkcore.log.tables.lake_files import shown_tables
 from flinkcore.spark.columnar.replay import TASK_MODULES, SparkReplay
@@ -77,7 +78,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         self,
         path_or_table: Any,
         *,
-        timestamp: str | Expression,
+        timestamp: str | Expression | None = None,
         arrival: str | Expression | None = None,
         split: str | SplitOrigin | Expression | None = PARTITION,
         rate: float = 1000.0,
@@ -92,6 +93,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         arrival_unit: TimeUnit | None = None,
         integer_times: bool = False,
         until: datetime | str | int | None = None,
+        decode: Mapping[str, Any] | Literal["debezium"] | None = None,
     ) -> LogStream:
         """Return the stream of events of a log, which may be a Spark DataFrame.
 
@@ -101,7 +103,8 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         needs.
 
         Without `split`, the split of a DataFrame is the column with the partition that the directories of its files
-        name, such as ``partition=3``, as it is where the log is a path. A DataFrame without such a column is one split.
+        name, such as ``partition=3``, as it is where the log is a path, or else topic and partition of Kafka's records.
+        A DataFrame without such columns is one split.
 
         A DataFrame that selects, renames and filters columns of Parquet files is read as these files. Any other is
         evaluated once, and Spark keeps its rows (as :meth:`DataFrame.localCheckpoint` does) until the result is no
@@ -113,7 +116,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
         ----------
         path_or_table, timestamp, arrival, split, rate, arrival_start_ms, format, format_options, schema, filesystem
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
-        on_bad_row, timestamp_unit, arrival_unit, integer_times, until
+        on_bad_row, timestamp_unit, arrival_unit, integer_times, decode, until
             As of :meth:`StreamExecutionEnvironment.from_event_log`.
         position : str, (str, "descending"), pyspark.sql.Column or sequence of these, optional
             As of :meth:`StreamExecutionEnvironment.from_event_log`; of a DataFrame also columns of Spark, such as
@@ -140,6 +143,9 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             ):
                 if value is not None:
                     raise ConfigurationError(f"{setting}= is of files; this log is a Spark DataFrame")
+            shape = known_shape(data.schema)
+            if shape is not None:
+                data, timestamp, split, position = data.with_places(shape, timestamp, split, position)
             if is_spark_column(timestamp):
                 data, timestamp = data.with_column_of("timestamp", timestamp)
             if is_spark_column(arrival):
@@ -167,6 +173,7 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
             arrival_unit=arrival_unit,
             integer_times=integer_times,
             until=until,
+            decode=decode,
         )
 
 

@@ -167,7 +167,7 @@ def find_races(
     job: Job,
     log: Any,
     *,
-    timestamp: str | Expression,
+    timestamp: str | Expression | None = None,
     arrival: str | Expression | None = None,
     split: str | SplitOrigin | None = None,
     rate: float = 1000.0,
@@ -181,6 +181,7 @@ def find_races(
     timestamp_unit: TimeUnit | None = None,
     arrival_unit: TimeUnit | None = None,
     integer_times: bool = False,
+    decode: Mapping[str, Any] | Literal["debezium"] | None = None,
     side_outputs: Sequence[OutputTag] = (),
     histories: Collection[str] | None = None,
     interval_ms: int = 200,
@@ -195,7 +196,7 @@ def find_races(
         Argument of `from_event_log`: a small log, which is held in memory and replayed some dozens of times.
     timestamp, arrival, split, rate, arrival_start_ms, format, format_options, schema, filesystem, position
         As of `from_event_log`, of all logs. Without an arrival "restart", "ties" and "delay" are not possible.
-    timestamp_unit, arrival_unit, integer_times
+    timestamp_unit, arrival_unit, integer_times, decode
         As of `from_event_log`, of all logs.
     on_bad_row : "fail" or "drop"
         As of `from_event_log`; rows without an arrival or a split are found before the job filters any.
@@ -240,6 +241,7 @@ def find_races(
             format_options=format_options,
             schema=schema,
             filesystem=filesystem,
+            decode=decode,
         )
         for each in (log if isinstance(log, tuple) else (log,))
     ]
@@ -364,7 +366,8 @@ class _Log:
             np.array([numbers[value] for value in values], np.int64),
             ["the log" if value is None else f"split {value!r}" for value in known],
         )
-        read = cls(rows.select(log.source.schema.names), times)
+        shown = [name for name in log.columns.names if not name.startswith(HIDDEN_PREFIX)]
+        read = cls(rows.select(shown), times)
         if not log.by_arrival:
             return read
         columns = [times.split, *([rows.column(POSITION).to_numpy()] if log.ordered_by else [])]

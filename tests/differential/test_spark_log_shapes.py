@@ -22,6 +22,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -249,6 +250,16 @@ def avro(spark: Any, path: Path) -> Any:
 def clicks_of_table(spark: Any, path: Path) -> Any:
     """Return the rows that a table has now, for which Spark needs a package of its own."""
     return dataframe_of(spark, clicks())
+
+
+def write_orc(path: Path) -> None:
+    path.mkdir()
+    for number, part in enumerate((range(60), range(60, 120))):
+        pa.orc.write_table(clicks(part), str(path / f"{number}.orc"))
+
+
+def orc(spark: Any, path: Path) -> Any:
+    return spark.read.orc(str(path))
 
 
 def in_directories_of_partitions(path: Path) -> None:
@@ -483,6 +494,7 @@ SHAPES: dict[str, Shape] = {
         Expected(rows=rows_of(result=lambda start: (f"{shown(START + start)}+00:00",))),
         aggregate=Aggregate("min_by", "at", "ts"),
     ),
+    "ORC": Shape(write_orc, orc),
     "a Delta table": Shape(overwritten_delta, clicks_of_table),
     "an Iceberg table": Shape(overwritten_iceberg, clicks_of_table),
     "JSON with keys that grow": Shape(

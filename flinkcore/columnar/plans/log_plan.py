@@ -185,20 +185,23 @@ def plan_of_log(
         )
     _refuse_reserved(source, (*before, *after), strategy)
     _refuse_replaced(source, before)
-    before, timestamp = _with_event_time(before, strategy, source.log.timestamp)
-    unit = source.log.timestamp_unit if _takes_times_of(source, strategy) else None
-    if known is not None:
-        log = replace(known, timestamp=timestamp, timestamp_unit=unit)
-    else:
-        settings = replace(source.log, timestamp=timestamp, timestamp_unit=unit)
-        log = EventLog.of(
+    if known is None:
+        known = EventLog.of(
             source.data,
-            settings,
+            source.log,
             format=source.format,
             filesystem=source.filesystem,
             format_options=source.format_options,
             schema=source.schema,
+            decode=source.decode,
         )
+    named = source.log.timestamp
+    if named is None:
+        assert known.shape is not None, "a log without a timestamp is refused"
+        named = known.shape.timestamp
+    before, timestamp = _with_event_time(before, strategy, named)
+    unit = source.log.timestamp_unit if _takes_times_of(source, strategy) else None
+    log = replace(known, timestamp=timestamp, timestamp_unit=unit)
     shows_rows = isinstance(log.on_bad_row, OutputTag) or bool(operator.side_outputs)
     read = None if shows_rows else operator.columns
     log, before, after = _with_nested_columns(log, before, after, keys, operator, shows_rows)

@@ -21,10 +21,11 @@ class LogSettings:
 
     Attributes
     ----------
-    timestamp : str or pyarrow.compute.Expression
-        Column with the source timestamp: an Arrow timestamp (any unit; without a zone it is UTC) or date, an
-        integer in milliseconds since the epoch, ISO 8601 text, or a number in ``timestamp_unit``. Fractions of a
-        millisecond are floored. An expression gives one of these.
+    timestamp : str, pyarrow.compute.Expression or None
+        None if the columns of the log are those of Kafka's records. Else a column with the source timestamp: an Arrow
+        timestamp (any unit; without a zone it is UTC) or date, an integer in milliseconds since the epoch, ISO 8601
+        text, or a number in ``timestamp_unit``. Fractions of a millisecond are floored. An expression gives one of
+        these.
     arrival : str or pyarrow.compute.Expression, optional
         Column with the processing time at which the event reached the system, of the same types, or an
         expression over the log's columns that gives it. Without it the position in the split gives it: ``rate``
@@ -62,7 +63,7 @@ class LogSettings:
         If a setting has no meaning.
     """
 
-    timestamp: str | Expression
+    timestamp: str | Expression | None
     arrival: str | Expression | None = None
     split: str | SplitOrigin | None = None
     rate: float = 1000.0
@@ -78,7 +79,7 @@ class LogSettings:
     checked_units: tuple[str, ...] = ("timestamp", "arrival")
 
     def __post_init__(self) -> None:
-        if not is_expression(self.timestamp):
+        if self.timestamp is not None and not is_expression(self.timestamp):
             _require_column(self.timestamp, "timestamp", " or a pyarrow expression")
         if self.arrival is not None and not is_expression(self.arrival):
             _require_column(self.arrival, "arrival", " or a pyarrow expression")
@@ -137,7 +138,9 @@ class LogSettings:
             split = f"split by {self.split}"
         elif self.split is PARTITION:
             split = "one split, or one for each partition in its paths" if has_paths else "one split"
-        timestamp = _in_unit(self.timestamp, self.timestamp_unit)
+        timestamp = "that of the records"
+        if self.timestamp is not None:
+            timestamp = _in_unit(self.timestamp, self.timestamp_unit)
         until = "" if self.until_ms is None else f", what arrives before {format_timestamp(self.until_ms)}"
         return f"timestamp {timestamp}, arrival {_in_unit(arrival, self.arrival_unit)}, {split}{order}{until}"
 

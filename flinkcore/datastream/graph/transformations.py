@@ -205,7 +205,7 @@ class EventLogSource(Transformation):
         Path, URI or glob, a list of these, `ArrowData`, or `LogData`.
     log : LogSettings
         Times, splits and order of its rows.
-    format, format_options, schema
+    format, format_options, schema, decode
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
     filesystem : pyarrow.fs.FileSystem, fsspec filesystem, Stores or None
         As given to :meth:`StreamExecutionEnvironment.from_event_log`, or the stores of the executor.
@@ -217,6 +217,7 @@ class EventLogSource(Transformation):
     format_options: Mapping[str, Any] | None = None
     filesystem: Any = None
     schema: Any = None
+    decode: Any = None
 
     @property
     def operator_name(self) -> str:
@@ -240,7 +241,12 @@ class EventLogSource(Transformation):
     def __str__(self) -> str:
         order = self.data.order if isinstance(self.data, LogData) else None
         has_paths = not isinstance(self.data, ArrowData | LogData)
-        return f"event log {self.shown_data}: {self.log.in_words(order, has_paths)}"
+        return f"event log {self.shown_data}: {self.log.in_words(order, has_paths)}{self._decoded}"
+
+    @property
+    def _decoded(self) -> str:
+        decoded = ", ".join(self.decode) if isinstance(self.decode, Mapping) else self.decode
+        return "" if decoded is None else f", decoded {decoded}"
 
 
 @dataclass(eq=False, repr=False)

@@ -19,6 +19,7 @@ from flinkcore._internal.io.store_errors import reason_of
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, uri_in
 from flinkcore._internal.io.table_directories import TableDirectory, TableSearch, how_to_read
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
+from flinkcore.log.files.connect_offsets import FileOffsets
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _AS_FILES = "To read files of it as they are, give from_event_log a list of them and their format="
@@ -48,6 +49,8 @@ class LogFile:
         Rows of the file that were removed from its table, counted from 0 and ascending, or None.
     split : int, str or None
         Partition that its path names, as the split ``PARTITION`` has it; None if the log is not split so.
+    offsets : FileOffsets or None
+        Offsets of its rows in its split, as in its name, or None.
     """
 
     filesystem: Any
@@ -58,6 +61,7 @@ class LogFile:
     modified_ns: int | None
     deleted: Int64s | None = field(default=None, compare=False, repr=False)
     split: int | str | None = None
+    offsets: FileOffsets | None = None
 
     @property
     def location(self) -> str:

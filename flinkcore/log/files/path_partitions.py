@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 COLUMNS: Final = ("partition", "kafka_partition", "shard", "shard_id")
 """Directories ``name=value`` of these names hold a partition or a shard each, whatever the case of the letters."""
@@ -10,8 +10,33 @@ COLUMNS: Final = ("partition", "kafka_partition", "shard", "shard_id")
 _VALUE: Final = re.compile(r"[0-9]{1,5}|shardId-[0-9]+", re.IGNORECASE)
 """A number of more digits is rather a date, such as 20010131."""
 
-_CONNECT_FILE: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)\+(?P<partition>[0-9]{1,5})\+[0-9]+\..+")
+_CONNECT_FILE: Final = re.compile(
+    r"(?P<topic>[A-Za-z0-9._-]+)\+(?P<partition>[0-9]{1,5})\+(?P<offset>[0-9]{1,19})\..+"
+)
 _NUMBER: Final = re.compile(r"[0-9]+")
+
+
+class ConnectFile(NamedTuple):
+    """Records of a file of Kafka Connect, as its name describes them.
+
+    Attributes
+    ----------
+    topic : str
+    partition : str
+        A number.
+    offset : int
+        Offset of the first record.
+    """
+
+    topic: str
+    partition: str
+    offset: int
+
+
+def connect_file(name: str) -> ConnectFile | None:
+    """Return what the name of a file, without directories, says if Kafka Connect has given it; else None."""
+    named = _CONNECT_FILE.fullmatch(name)
+    return None if named is None else ConnectFile(named["topic"], named["partition"], int(named["offset"]))
 
 
 def is_partition(column: str, value: object) -> bool:
@@ -62,8 +87,8 @@ def _topic_and_partition(path: str) -> tuple[str, str] | None:
         column, equals, value = directories[at].partition("=")
         if equals and is_partition(column, value):
             return "/".join(filter(_is_of_topic, directories[:at])), value
-    connect = _CONNECT_FILE.fullmatch(file)
-    return None if connect is None else (connect["topic"], connect["partition"])
+    connect = connect_file(file)
+    return None if connect is None else (connect.topic, connect.partition)
 
 
 def _is_of_topic(directory: str) -> bool:

@@ -30,6 +30,7 @@ class AvroFormat:
     counts_rows = True
     has_schema = True
     is_text = False
+    pieces_name = "files"
     _advice = "The file is truncated, damaged or not Avro: write it again, or take it out of the log"
 
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:

@@ -48,6 +48,7 @@ class ParquetFormat:
     counts_rows = True
     has_schema = True
     is_text = False
+    pieces_name = "row groups"
     _advice = "The file is truncated, damaged or not Parquet: write it again, or take it out of the log"
 
     def __init__(self, int96_unit: str = "us") -> None:
@@ -388,6 +389,7 @@ class ArrowFormat:
     counts_rows = False
     has_schema = True
     is_text = False
+    pieces_name = "record batches"
     _advice = (
         "The file is truncated, damaged or not an Arrow IPC file, stream or Feather V2 file: write it again, "
         "or take it out of the log"

@@ -156,6 +156,7 @@ class FileFormat(Protocol):
     ``counts_rows``: whether the number of rows before a piece is known without reading them.
     ``has_schema``: whether each file says which columns it has; else types are inferred from values.
     ``is_text``: whether every value is text in the file, so that a string holds those of any type.
+    ``pieces_name``: what its pieces are called.
     """
 
     name: str
@@ -164,6 +165,7 @@ class FileFormat(Protocol):
     counts_rows: bool
     has_schema: bool
     is_text: bool
+    pieces_name: str
 
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         """Return the plain schema from the footer or the first block; None if the file is empty and has none.
@@ -191,6 +193,7 @@ class FileFormat(Protocol):
 
 ENCRYPTED = re.compile(r"encrypt|decrypt", re.IGNORECASE)
 """In the reason why an encrypted file cannot be read."""
+_NANOSECONDS = re.compile(r"ORC timestamp .* out of range for nanosecond")
 _UNSUPPORTED = re.compile(
     r"not (yet )?(implemented|supported)|NotImplemented|unsupported|not built", re.IGNORECASE
 )
@@ -204,6 +207,11 @@ def remedy(error: BaseException) -> str | None:
         return (
             "The file is encrypted, or a column that the job reads is, and there are no keys here: write it without "
             "encryption. Columns that are encrypted may also be left out by select(...)"
+        )
+    if _NANOSECONDS.search(str(error)):
+        return (
+            "Arrow reads the timestamps of ORC as nanoseconds, which the years 1677 to 2262 have: leave the column out "
+            "by select(...), or write the file with times within these years or as Parquet"
         )
     if isinstance(error, pa.ArrowNotImplementedError) or _UNSUPPORTED.search(str(error)):
         return (

@@ -11,6 +11,7 @@ from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.formats.avro_format import AvroFormat
 from flinkcore.log.formats.columnar_formats import ArrowFormat, ParquetFormat
 from flinkcore.log.formats.file_format import FileFormat
+from flinkcore.log.formats.orc_format import OrcFormat
 from flinkcore.log.formats.text_formats import CsvFormat, JsonFormat
 
 _FORMATS = {
@@ -18,6 +19,7 @@ _FORMATS = {
     "arrow": "arrow",
     "ipc": "arrow",
     "feather": "arrow",
+    "orc": "orc",
     "avro": "avro",
     "csv": "csv",
     "tsv": "tsv",
@@ -30,6 +32,7 @@ _EXTENSIONS = {
     "arrows": "arrow",
     "ipc": "arrow",
     "feather": "arrow",
+    "orc": "orc",
     "avro": "avro",
     "csv": "csv",
     "tsv": "tsv",
@@ -40,6 +43,7 @@ _EXTENSIONS = {
 _FORMAT_TYPES: dict[str, Callable[..., FileFormat]] = {
     "parquet": ParquetFormat,
     "arrow": ArrowFormat,
+    "orc": OrcFormat,
     "avro": AvroFormat,
     "csv": CsvFormat,
     "tsv": CsvFormat,
@@ -63,8 +67,8 @@ def file_format(
     files : sequence of LogFile
         Not empty.
     format : str, optional
-        "parquet", "arrow" (also "ipc", "feather"), "avro", "csv", "tsv" (CSV with tabs) or "json" (lines). Guessed from
-        the extensions if not given; CSV, TSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
+        "parquet", "arrow" (also "ipc", "feather"), "orc", "avro", "csv", "tsv" (CSV with tabs) or "json" (lines).
+        Guessed from the extensions if not given; CSV, TSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
     options : mapping, optional
         Parameters of :class:`~flinkcore.log.formats.text_formats.CsvFormat`, ``JsonFormat`` or
         :class:`~flinkcore.log.formats.columnar_formats.ParquetFormat`.

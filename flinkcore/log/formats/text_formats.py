@@ -90,6 +90,7 @@ class CsvFormat:
     counts_rows = True
     has_schema = False
     is_text = True
+    pieces_name = "files"
     _advice = (
         "The file is truncated, damaged or not CSV with a header row: repair it or take it out of the log"
     )
@@ -380,13 +381,14 @@ class JsonFormat:
     has_schema = False
     # Numbers are not, and text that is a time in one file need not be one in another.
     is_text = False
+    pieces_name = "files"
     _advice = (
         "The file is truncated, damaged or not JSON lines (one object per line): repair it or take it out of "
         "the log"
     )
 
     def __init__(self, *, given: Mapping[str, pa.DataType] | None = None, is_lenient: bool = False) -> None:
-        self._given = _checked(given or {}, self.name, _read_json_as)
+        self._given = checked_json_types(given or {}, self.name)
         self._is_lenient = is_lenient
 
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
@@ -412,18 +414,18 @@ class JsonFormat:
 
     def _schema_of_sound_lines(self, block: bytes) -> pa.Schema:
         schema = given = self._explicit(block)
-        for part in examined(records_of(block, 1), partial(_parse, schema=given, unexpected="infer")):
+        for part in examined(records_of(block, 1), partial(parse_lines, schema=given, unexpected="infer")):
             if isinstance(part, SoundRecords):
                 schema = unified_schema(schema, self._inferred(part.text))
         return schema
 
     def _inferred(self, block: bytes) -> pa.Schema:
-        found = _parse(block, self._explicit(block), "infer")
+        found = parse_lines(block, self._explicit(block), "infer")
         schema = _with_inferred_types(
             plain_schema(found.schema),
             self._given,
             found,
-            lambda types: _parse(block, pa.schema(list(types.items())), "ignore"),
+            lambda types: parse_lines(block, pa.schema(list(types.items())), "ignore"),
         )
         # To a struct that is given, Arrow adds the fields that it finds.
         columns = {field.name: self._given.get(field.name, field.type) for field in schema}
@@ -468,7 +470,7 @@ class JsonFormat:
                     line += block.count(b"\n")
                 else:
                     try:
-                        table = _parse(block, wanted, "ignore", others)
+                        table = parse_lines(block, wanted, "ignore", others)
                     except pa.ArrowInvalid as error:
                         raise self._fault(file, offset, block, wanted, "ignore", error, columns) from error
                 for name in inferred:
@@ -558,7 +560,10 @@ def _whole_numbers_of_floats(value: Any, arrow_type: pa.DataType) -> Iterator[_W
             yield from _whole_numbers_of_floats(item, arrow_type.value_type)
 
 
-def _parse(block: bytes, schema: pa.Schema, unexpected: str, others: OtherKeys | None = None) -> pa.Table:
+def parse_lines(
+    block: bytes, schema: pa.Schema, unexpected: str, others: OtherKeys | None = None
+) -> pa.Table:
+    """Return lines of JSON as rows; raise pyarrow.ArrowInvalid if one cannot be read."""
     if fault := json_fault(block, None if others is None else others.scanner):
         raise pa.ArrowInvalid(fault)
     if others is not None:
@@ -572,7 +577,7 @@ def _parse(block: bytes, schema: pa.Schema, unexpected: str, others: OtherKeys |
 
 def _with_bad_lines(block: bytes, line: int, schema: pa.Schema, others: OtherKeys | None) -> pa.Table:
     """Return a block as rows with `BAD_RECORD`, and look for other keys in its sound lines."""
-    parse = partial(_parse, schema=schema, unexpected="ignore")
+    parse = partial(parse_lines, schema=schema, unexpected="ignore")
     parts: list[SoundRecords | BadRecord]
     try:
         parts = [SoundRecords(block, parse(block))]
@@ -595,7 +600,7 @@ def _sound_lines(block: bytes, schema: pa.Schema, unexpected: str) -> int:
         start = b"".join(lines[:count])
         try:
             if start and not start.isspace():
-                _parse(start, schema, unexpected)
+                parse_lines(start, schema, unexpected)
         except pa.ArrowInvalid:
             return True
         return False
@@ -663,6 +668,11 @@ def _is_compressed(path: str) -> bool:
     return path.endswith((".br", ".bz2", ".gz", ".lz4", ".zst"))
 
 
+def checked_json_types(given: Mapping[str, pa.DataType], format: str) -> Mapping[str, pa.DataType]:
+    """Return types of keys of JSON; raise ConfigurationError if Arrow does not read one of them."""
+    return _checked(given, format, _read_json_as)
+
+
 def _checked(
     given: Mapping[str, pa.DataType], format: str, read_as: Callable[[pa.DataType], object]
 ) -> Mapping[str, pa.DataType]:
@@ -686,7 +696,7 @@ def _read_csv_as(arrow_type: pa.DataType) -> object:
 
 
 def _read_json_as(arrow_type: pa.DataType) -> object:
-    return _parse(b"{}\n", pa.schema({"column": arrow_type}), "ignore")
+    return parse_lines(b"{}\n", pa.schema({"column": arrow_type}), "ignore")
 
 
 def _with_inferred_types(

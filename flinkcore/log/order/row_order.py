@@ -27,6 +27,7 @@ from flinkcore._internal.arrow.nested_fields import named_field
 from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.errors import SchemaError, SourceError
+from flinkcore.log.formats.bad_records import BAD_RECORD
 from flinkcore.log.order.content_order import content_numbers
 from flinkcore.log.sources.chunks import Chunk
 
@@ -67,12 +68,15 @@ class RowOrder:
         Columns of the rows, with plain types.
     by_content : bool
         Whether rows that are the same in all keys are ordered by the content of all of their columns.
+    is_lenient : bool
+        Whether records that cannot be read are rejected later, and not an error.
     """
 
     keys: tuple[SortKey, ...]
     split: str | SplitOrigin | None
     source: pa.Schema
     by_content: bool = False
+    is_lenient: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -93,7 +97,8 @@ class RowOrder:
         if isinstance(self.split, str):
             names.append(self.split)
         names = list(dict.fromkeys(names))
-        for batch in chunk.read(names, _BATCH_ROWS):
+        asked = [*names, BAD_RECORD] if self.is_lenient else names
+        for batch in chunk.read(asked, _BATCH_ROWS):
             columns = self._split_columns(chunk, batch)
             for key in self.keys:
                 columns += _compared(batch.column(key.column), key.is_descending)

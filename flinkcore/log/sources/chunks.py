@@ -288,14 +288,19 @@ class FileChunk(Chunk):
         )
         self.file.check_unchanged()
         conditions = [Filter(condition) for condition in self.where]
+        rows = 0
         try:
             for batch in self._batches([*whole, *columns_in_part], to_read, batch_rows):
+                rows += batch.num_rows
                 given = _with_nested(batch, taken, nested) if nested else batch
                 yield apply_ops(conditions, given)[0].select(names) if conditions else given
         except SourceError:
             self.file.check_unchanged()  # which says more than what the reader stumbled over
             raise
         self.file.check_unchanged()
+        if self.file.offsets is not None and self.first_row is not None and warnings is not None:
+            overlap = self.file.offsets.overlap(self.file.name, self.first_row + rows)
+            warnings += [] if overlap is None else [overlap]
 
     def _read_by_conditions(self) -> frozenset[str]:
         read: frozenset[str] = frozenset()
@@ -383,6 +388,12 @@ class FileChunk(Chunk):
                 integer = value is not None and pa.types.is_int64(self.log_schema.read.field(name).type)
                 return True, int(value) if integer and value is not None else value
         return False, None
+
+    def row_name(self, row: int) -> str:
+        name = super().row_name(row)
+        if self.file.offsets is None or self.first_row is None:
+            return name
+        return f"{name} ({self.file.offsets.of_row(self.first_row + row)})"
 
     @property
     def first_record(self) -> int | None:

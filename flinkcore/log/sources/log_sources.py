@@ -21,6 +21,7 @@ from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores
 from flinkcore._native.arrow import CheckedStream, checked_batch
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError, SourceError
+from flinkcore.log.files.connect_offsets import in_order_of_offsets
 from flinkcore.log.files.log_files import LogFile, discover_files, files_now, partition_fields
 from flinkcore.log.files.path_partitions import is_partition, partitions_of
 from flinkcore.log.formats.columnar_formats import ParquetFormat
@@ -209,7 +210,8 @@ class LogFiles:
     def by_partition(self) -> "LogFiles | None":
         """Return the log with the partition of each file as its split, or None if a file has none.
 
-        Paths name the partitions (`partitions_of`); those of a table's files, its partition columns.
+        Files of Kafka Connect come in the order of their offsets. Paths name the partitions (`partitions_of`); those of
+        a table's files, its partition columns.
         """
         partitions: Sequence[Any] | None
         if self.table is None:
@@ -220,7 +222,8 @@ class LogFiles:
         if not partitions or len(partitions) < len(self.files):
             return None
         files = zip(self.files, partitions, strict=True)
-        return replace(self, files=tuple(replace(file, split=partition) for file, partition in files))
+        split = [replace(file, split=partition) for file, partition in files]
+        return replace(self, files=tuple(in_order_of_offsets(split) if self.table is None else split))
 
     @property
     def schema(self) -> pa.Schema:
@@ -236,8 +239,8 @@ class LogFiles:
         """Cut the log into about ``target`` chunks, at least one per file, in log order.
 
         Only files whose share of the bytes is one and a half chunks or more are opened and cut, by row groups
-        (Parquet) or record batches (Arrow IPC files). A replay reads the chunks twice, and fails if a file has changed
-        since they were cut.
+        (Parquet), record batches (Arrow IPC files) or stripes (ORC). A replay reads the chunks twice, and fails if a
+        file has changed since they were cut.
 
         Raises
         ------
@@ -263,9 +266,7 @@ class LogFiles:
                 count = sum(rows[run.start : run.stop]) if known else None
                 whole = len(runs) == 1
                 is_all = not self.where and file.deleted is None
-                part = (
-                    f"{file.name} ({'row groups' if known else 'record batches'} {run.start}-{run.stop - 1})"
-                )
+                part = f"{file.name} ({self.format.pieces_name} {run.start}-{run.stop - 1})"
                 chunks.append(
                     FileChunk(
                         index=len(chunks),

@@ -17,8 +17,10 @@ from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
 from flinkcore._internal.arrow.nested_fields import column_of, nested_field
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore._internal.arrow.sort_keys import SortKey
+from flinkcore.common.split_origin import PARTITION
 from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.log.decoding.known_shapes import RecordColumns
 from flinkcore.log.files.path_partitions import COLUMNS, is_partition
 from flinkcore.log.order.row_order import POSITION
 
@@ -140,6 +142,32 @@ class DataFrameLog(LogData):
                 return column
         return None
 
+    def with_places(
+        self, shape: RecordColumns, timestamp: Any, split: Any, position: Any
+    ) -> tuple[DataFrameLog, Any, Any, Any]:
+        """Return the log with columns of Kafka's records, and settings that name them as far as these are not given.
+
+        Parameters
+        ----------
+        shape : RecordColumns
+            Columns of the records.
+        timestamp, split, position
+            As given to :meth:`SparkExecutionEnvironment.from_event_log`.
+        """
+        data = self
+        if timestamp is None:
+            data, timestamp = data.with_column_of("timestamp", _field_at(shape.timestamp))
+        if split is PARTITION:
+            if position is None:
+                position = _field_at(shape.offset)
+            split = data.partition_column()
+            if split is None:
+                partition = _field_at(shape.partition)
+                if shape.topic is not None:
+                    partition = F.concat(_field_at(shape.topic), F.lit("/"), partition.cast("string"))
+                split = partition
+        return data, timestamp, split, position
+
     def with_order(self, position: Iterable[Any]) -> DataFrameLog:
         """Return the log in an order.
 
@@ -196,6 +224,11 @@ def _refused_columns(schema: types.StructType) -> str:
     told = ", ".join(f"{field.name!r} ({field.dataType.simpleString()})" for field in refused)
     names = ", ".join(repr(field.name) for field in refused)
     return f"Spark gives Python no values of the column {told}: leave it out with .drop({names}), or cast it before"
+
+
+def _field_at(path: str) -> Any:
+    """Return a column, or a field of a column of structs."""
+    return F.col(".".join(map(quoted, path.split("."))))
 
 
 def quoted(name: str) -> str:

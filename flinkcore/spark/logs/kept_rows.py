@@ -34,6 +34,9 @@ from pyspark.errors import PySparkNotImplementedError
 from flinkcore._internal.arrow.nested_fields import named_field
 from flinkcore._internal.arrow.plain_columns import plain_column
 from flinkcore.errors import ConfigurationError
+from flinkcore.log.decoding.decoded_chunk import decoded_chunk
+from flinkcore.log.event_log import EventLog
+from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.sources.chunks import Chunk, TableChunk
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
@@ -101,6 +104,10 @@ class PartitionChunk(Chunk):
                 yield plain.slice(start, batch_rows)
 
     @property
+    def finds_bad_records(self) -> bool:
+        return BAD_RECORD in self.schema.names
+
+    @property
     def is_checked(self) -> bool:
         return True
 
@@ -114,36 +121,44 @@ class PartitionChunk(Chunk):
 
 @dataclass(frozen=True)
 class PackTask:
-    """Packs the rows of a partition, and reports their times, or their number if arrivals follow from positions.
+    """Packs decoded rows of a partition, and reports their times, or their number if arrivals follow from positions.
 
     Picklable.
 
     Attributes
     ----------
     time_pass
-    schema
-        Schema of the log.
     names
         Names of the columns that come, which have numbers for Spark.
+    kept
+        Names of the columns of the log that the job reads.
     """
 
     time_pass: TimePass
-    schema: pa.Schema
     names: tuple[str, ...]
+    kept: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows to keep."""
         context = TaskContext.get()
         assert context is not None
         packer = RowPacker(context.partitionId())
+        log = self.time_pass.timed.log
+        schema = kept_schema(log)
+        named: Iterator[pa.RecordBatch] = (
+            pa.RecordBatch.from_arrays(numbered.columns, self.names) for numbered in batches
+        )
+        if log.decoding:
+            chunk = PartitionChunk.of(packer.chunk, log.source.schema, named)
+            kept = [*self.kept, *(name for name in schema.names if name == BAD_RECORD)]
+            named = decoded_chunk(log.decoding, chunk, log.finds_bad_records).read(kept, HELD_ROWS)
 
         def packed() -> Iterator[pa.RecordBatch]:
-            for numbered in batches:
-                batch = pa.RecordBatch.from_arrays(numbered.columns, self.names)
+            for batch in named:
                 packer.add(batch)
                 yield batch
 
-        chunk = PartitionChunk.of(packer.chunk, self.schema, packed())
+        chunk = PartitionChunk.of(packer.chunk, schema, packed())
         counts = ChunkCounts(chunk.index, {})
         yield _KEPT.row(chunk.index, False, None)
         times = self.time_pass.builder(chunk, None, []) if self.time_pass.rate is None else None
@@ -155,6 +170,13 @@ class PackTask:
         yield _KEPT.row(packer.chunk, True, told.to_ipc())
 
 
+def kept_schema(log: EventLog) -> pa.Schema:
+    """Return the columns of rows that are kept, of which a job may lack some."""
+    if log.decoding and log.finds_bad_records:
+        return log.schema.append(pa.field(BAD_RECORD, BAD_RECORD_TYPE))
+    return log.schema
+
+
 @dataclass(frozen=True)
 class KeptInput:
     """Partitions of a DataFrame that Spark keeps: a task gets their blocks from Spark; picklable.
@@ -162,7 +184,7 @@ class KeptInput:
     Attributes
     ----------
     schema : pyarrow.Schema
-        Columns of the log.
+        Columns of the log, as of `kept_schema`.
     """
 
     schema: pa.Schema
@@ -217,7 +239,7 @@ class KeptRows:
     dataframe: Any
 
     @classmethod
-    def of(cls, spark: Any, dataframe: Any, time_pass: TimePass) -> KeptRows:
+    def of(cls, spark: Any, dataframe: Any, time_pass: TimePass, columns: tuple[str, ...]) -> KeptRows:
         """Evaluate a DataFrame.
 
         Parameters
@@ -227,6 +249,8 @@ class KeptRows:
             With the columns that tasks read.
         time_pass : TimePass
             Over the log that it is.
+        columns : tuple of str
+            Columns of the log that tasks read.
 
         Raises
         ------
@@ -234,7 +258,7 @@ class KeptRows:
             Behind Spark Connect 3.5, which cannot keep rows without computing them again where they are lost.
         """
         names = tuple(dataframe.columns)
-        task = PackTask(time_pass, time_pass.timed.log.schema, names)
+        task = PackTask(time_pass, names, columns)
         # PySpark's mapInArrow reads names as expressions, and fails at what these have in them.
         numbered = dataframe.toDF(*map(str, range(len(names))))
         return cls.evaluated(

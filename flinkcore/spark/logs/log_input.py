@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from flinkcore.log.event_log import EventLog
 from flinkcore.log.sources.chunks import Chunk
 
 CHUNK_BYTES = 128 << 20
@@ -34,11 +35,11 @@ class FileInput:
     all_chunks: tuple[Chunk, ...]
 
     @classmethod
-    def of(cls, log: Any, cores: int) -> FileInput:
+    def of(cls, log: EventLog, cores: int) -> FileInput:
         """Cut a log so that every core gets some chunks, none of them much larger than `CHUNK_BYTES`."""
-        chunks = log.chunks(cores * CHUNKS_PER_CORE)
+        chunks = log.unranked_chunks(cores * CHUNKS_PER_CORE)
         wanted = sum(chunk.size_bytes or 0 for chunk in chunks) // CHUNK_BYTES
-        return cls(tuple(log.chunks(wanted) if wanted > len(chunks) else chunks))
+        return cls(tuple(log.unranked_chunks(wanted) if wanted > len(chunks) else chunks))
 
     @property
     def size_bytes(self) -> int | None:

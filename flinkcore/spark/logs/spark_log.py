@@ -13,7 +13,7 @@ from flinkcore.log.order.row_order import POSITION, RowOrder
 from flinkcore.log.sources.chunks import Chunk, TableChunk
 from flinkcore.log.sources.log_sources import LogFiles, TableSource
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
-from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows
+from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows, kept_schema
 from flinkcore.spark.logs.log_input import FileInput, LogInput
 from flinkcore.spark.logs.loose_tables import warn_of_loose_tables
 from flinkcore.spark.logs.parquet_scan import parquet_files
@@ -115,14 +115,17 @@ class UnreadDataFrame:
         ways
             All that is done with its rows.
         """
-        return KeptRows.of(spark, rows_read(self.data, *ways), time_pass)
+        decoded = [name for plan in ways for name in plan.data_reader().columns_read]
+        return KeptRows.of(spark, rows_read(self.data, *ways), time_pass, tuple(dict.fromkeys(decoded)))
 
     def as_kept(self, spark: Any, kept: KeptRows) -> tuple[SparkLog, Iterator[bytes] | None]:
         """Return the log as tasks read it once it is evaluated, and the reports of each chunk: see `PackTask`."""
         told = kept.told()
         first = next(told, None)
         if first is not None:
-            return SparkLog(self.plan, KeptInput(self.plan.log.schema), kept.rows, kept), chain([first], told)
+            return SparkLog(self.plan, KeptInput(kept_schema(self.plan.log)), kept.rows, kept), chain(
+                [first], told
+            )
         # Spark runs no task where there is no partition.
         none = FileInput(tuple(TableSource(empty_table(self.plan.log.schema)).chunks(1)))
         return SparkLog(self.plan, none, none.dataframe(spark)), None
@@ -211,7 +214,7 @@ def logs_of_dataframe(
 def logs_of_files(spark: Any, plans: Sequence[LogPlan], cores: int) -> Sequence[SparkLog | UnrankedFiles]:
     """Return a log that tasks read, for each of its ways; parameters as of `logs_of_dataframe`."""
     log = plans[0].log
-    chunks = FileInput.of(log.source, cores)
+    chunks = FileInput.of(log, cores)
     if POSITION in columns_read(*plans):
         return [UnrankedFiles(plan, chunks, log.row_order) for plan in plans]
     dataframe = chunks.dataframe(spark)
@@ -228,9 +231,9 @@ def unordered_files(data: DataFrameLog, columns: Iterable[str], has_arrival: boo
 
 
 def columns_read(*ways: LogPlan) -> Iterator[str]:
-    """Yield the columns that a job reads of a log, whatever it does with the rows."""
+    """Yield the columns that a job reads of the source of a log, whatever it does with the rows."""
     for plan in ways:
-        yield from plan.data_reader().columns_read
+        yield from plan.log.source_columns(plan.data_reader().columns_read)
 
 
 def rows_read(data: DataFrameLog, *ways: LogPlan) -> Any:

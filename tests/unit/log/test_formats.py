@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.feather
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
@@ -62,6 +63,7 @@ WRITERS = {
     "log.arrows": lambda table, path: write_ipc(table, path, pa.ipc.new_stream),
     "log.ipc": lambda table, path: write_ipc(table, path, pa.ipc.new_stream),
     "log.feather": lambda table, path: pyarrow.feather.write_feather(table, str(path), compression="lz4"),
+    "log.orc": lambda table, path: pa.orc.write_table(table, str(path)),
     "log.csv": write_csv,
     "log.csv.gz": write_csv,
     "log.json": write_json,
@@ -112,6 +114,65 @@ def test_parquet_chunks_know_their_rows_and_where_they_start(tmp_path):
     assert [(chunk.first_row, chunk.rows) for chunk in chunks] == [(0, 400), (400, 300), (700, 300)]
     assert chunks[1].label == f"{tmp_path}/log.parquet (row groups 4-6)"
     assert chunks[1].row_name(5) == f"row 405 (from 0) of {tmp_path}/log.parquet"
+
+
+def write_stripes(table, path, rows):
+    """Write a file with a stripe for about so many rows: the writer looks at the size after each batch."""
+    with pa.orc.ORCWriter(str(path), stripe_size=1, batch_size=rows, compression="zstd") as writer:
+        writer.write(table)
+
+
+def test_orc_is_cut_into_stripes_that_give_the_rows_of_the_whole(tmp_path):
+    write_stripes(events(rows=40_000), tmp_path / "log.orc", 1_000)
+    source = LogFiles.discover(tmp_path / "log.orc")
+    chunks = source.chunks(3)
+    assert [chunk.label.partition(" (")[2].split()[0] for chunk in chunks] == ["stripes"] * 3
+    assert [chunk.first_row for chunk in chunks] == [None] * 3
+    assert read_all(source, 3).combine_chunks() == events(rows=40_000)
+    assert (
+        read_all(source, 3, columns=["user"])["user"].to_pylist() == events(rows=40_000)["user"].to_pylist()
+    )
+
+
+def test_orc_files_whose_columns_differ_are_one_log(tmp_path):
+    pa.orc.write_table(pa.table({"ts": [1], "n": pa.array([1], pa.int32())}), str(tmp_path / "1.orc"))
+    pa.orc.write_table(pa.table({"n": [2.5], "ts": [2], "new": ["x"]}), str(tmp_path / "2.orc"))
+    source = LogFiles.discover(tmp_path)
+    assert source.schema == pa.schema({"ts": pa.int64(), "n": pa.float64(), "new": pa.string()})
+    assert read_all(source).to_pylist() == [
+        {"ts": 1, "n": 1.0, "new": None},
+        {"ts": 2, "n": 2.5, "new": "x"},
+    ]
+    assert read_all(source, columns=["new"])["new"].to_pylist() == [None, "x"]
+
+
+def test_times_of_orc_are_local_or_instants(tmp_path):
+    at = [datetime(2024, 1, 31, 12, 0, 0, 5_000), None, datetime(1969, 12, 31, 23, 59, 59)]
+    table = pa.table(
+        {"local": pa.array(at, pa.timestamp("us")), "utc": pa.array(at, pa.timestamp("us", "UTC"))}
+    )
+    pa.orc.write_table(table, str(tmp_path / "a.orc"))
+    source = LogFiles.discover(tmp_path / "a.orc")
+    assert source.schema.types == [pa.timestamp("ns"), pa.timestamp("ns", "UTC")]
+    assert read_all(source).cast(table.schema) == table
+
+
+def test_a_time_that_arrow_does_not_read_from_orc_says_what_to_do(tmp_path):
+    table = pa.table({"ts": [1], "until": pa.array([datetime(9999, 12, 31)], pa.timestamp("ms"))})
+    pa.orc.write_table(table, str(tmp_path / "a.orc"))
+    source = LogFiles.discover(tmp_path / "a.orc")
+    with pytest.raises(SourceError, match=r"a\.orc cannot be read: .*1677 to 2262.*leave the column out"):
+        read_all(source)
+    assert read_all(source, columns=["ts"])["ts"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("left", [0, 3, 60, -1])
+def test_a_cut_file_of_orc_is_an_error_that_names_it(tmp_path, left):
+    pa.orc.write_table(events(), str(tmp_path / "a.orc"))
+    whole = (tmp_path / "a.orc").read_bytes()
+    (tmp_path / "a.orc").write_bytes(whole[:left])
+    with pytest.raises(SourceError, match=r"a\.orc cannot be read: .*truncated, damaged or not ORC"):
+        read_all(LogFiles.discover(tmp_path / "a.orc"))
 
 
 def test_uneven_row_groups_are_cut_by_rows(tmp_path):
@@ -542,7 +603,7 @@ def test_an_unknown_extension_asks_for_the_format(tmp_path):
 def test_unknown_formats_and_options_are_errors(tmp_path):
     pq.write_table(events(), tmp_path / "a.parquet")
     for given, message in [
-        ({"format": "orc"}, "format 'orc' is unknown; known are parquet"),
+        ({"format": "xml"}, "format 'xml' is unknown; known are parquet"),
         (
             {"format_options": {"delimiter": ";"}},
             "'delimiter' is not an option of parquet, which takes int96_unit",

@@ -11,6 +11,7 @@ from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import FILE, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.log_settings import LogSettings
+from flinkcore.errors import DataError
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.files.path_partitions import partitions_of
 
@@ -181,3 +182,68 @@ def test_a_table_in_memory_is_one_split() -> None:
     stream = _job(table)
     assert "one split" in stream.explain()
     assert set(stream.execute().report.split_watermarks) == {None}
+
+
+# ---- offsets of Kafka Connect
+
+
+def _connect(folder: Path, name: str, first: int, rows: int) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"at": 1000 * (first + n), "user": 0, "n": first + n}) + "\n" for n in range(rows)]
+    path.write_text("".join(lines))
+
+
+def _events(log: Any, **settings: Any) -> Any:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    events = env.from_event_log(log, timestamp="at", **settings)
+    return events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).execute()
+
+
+def test_files_of_kafka_connect_are_in_the_order_of_their_offsets(tmp_path: Path) -> None:
+    _connect(tmp_path, "hour=10/clicks+0+0000000100.json", 100, 50)
+    _connect(tmp_path, "hour=11/clicks+0+0000000000.json", 0, 100)
+    _connect(tmp_path, "hour=09/clicks+1+0000000007.json", 7, 5)
+    result = _events(tmp_path)
+    rows = result.to_arrow()["n"].to_pylist()
+    assert [n for n in rows if n >= 12 or n < 7] == [*range(7), *range(12, 150)]
+    assert any(
+        "in the order of the offsets in their names" in fact for fact in str(result.report).splitlines()
+    )
+
+
+def test_files_that_begin_at_one_offset_are_reported(tmp_path: Path) -> None:
+    _connect(tmp_path, "hour=10/clicks+0+0000000100.json", 100, 50)
+    _connect(tmp_path, "hour=11/clicks+0+0000000100.json", 100, 50)
+    with pytest.warns(
+        UserWarning, match=r"hour=10/.*0100\.json has 50 rows from offset 100 on, and .*hour=11/"
+    ) as said:
+        assert _events(tmp_path).to_arrow().num_rows == 100
+    assert len(said) == 1
+
+
+def test_files_that_overlap_in_a_directory_are_reported(tmp_path: Path) -> None:
+    _connect(tmp_path, "partition=0/clicks+0+0000000000.json", 0, 43)
+    _connect(tmp_path, "partition=0/clicks+0+0000000042.json", 42, 8)
+    _connect(tmp_path, "partition=0/clicks+0+0000000050.json", 50, 8)
+    with pytest.warns(
+        UserWarning, match=r"0000\.json has 43 rows from offset 0 on, .*0042\.json begins with offset 42"
+    ):
+        _events(tmp_path).to_arrow()
+
+
+def test_files_of_hours_whose_records_take_turns_do_not_overlap(tmp_path: Path) -> None:
+    _connect(tmp_path, "hour=10/clicks+0+0000000000.json", 0, 100)
+    _connect(tmp_path, "hour=11/clicks+0+0000000050.json", 50, 100)
+    _connect(tmp_path, "hour=10/clicks+0+0000000180.json", 180, 5)
+    assert _events(tmp_path).to_arrow().num_rows == 205
+
+
+def test_an_error_says_the_offset_of_a_row(tmp_path: Path) -> None:
+    _connect(tmp_path, "clicks+0+0000000042.json", 42, 3)
+    with (tmp_path / "clicks+0+0000000042.json").open("a") as file:
+        file.write('{"user": 0}\n')
+    with pytest.raises(
+        DataError, match=r"row 3 .*0042\.json \(offset 45, if the file has all from 42 on\): null"
+    ):
+        _events(tmp_path).to_arrow()

@@ -53,7 +53,7 @@ def keep(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(
             kept_rows, "TaskContext", type("Contexts", (), {"get": staticmethod(lambda: context())})
         )
-        task = PackTask(time_pass(arrival), TABLE.schema, tuple(TABLE.column_names))
+        task = PackTask(time_pass(arrival), tuple(TABLE.column_names), tuple(TABLE.column_names))
         return list(task(iter(table.to_batches(max_chunksize=batch_rows))))
 
     return packed
@@ -122,4 +122,4 @@ class BehindConnect35:
 def test_a_session_that_cannot_keep_rows_takes_no_dataframes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_rows, "portable", lambda spark, task: task)
     with pytest.raises(ConfigurationError, match=r"dataframe\.write\.parquet"):
-        kept_rows.KeptRows.of(None, BehindConnect35(), time_pass(None))
+        kept_rows.KeptRows.of(None, BehindConnect35(), time_pass(None), ())
