@@ -166,7 +166,9 @@ def _time_plane_lines(checkpoint: Checkpoint, uid: str, limit: int) -> Iterator[
     with refused_as(f"{checkpoint.storage.path}, operator {uid!r}"):
         cut = TimeCut.of_table(table)
     last_ms, n_rows = cut.last_arrival_ms, len(cut.split_values)
-    yield f"  last arrival {'none' if last_ms is None else format_timestamp(last_ms)}, {_count(n_rows, 'split')}"
+    until = "" if cut.until_ms is None else f", cut at the arrival {format_timestamp(cut.until_ms)}"
+    last = "none" if last_ms is None else format_timestamp(last_ms)
+    yield f"  last arrival {last}{until}, {_count(n_rows, 'split')}"
     columns = [cut.columns[name].tolist() for name in ("rows", "last_arrival_ms", "watermark_ms")]
     idle = cut.columns["operator_idle"].tolist()
     held = [""] * n_rows

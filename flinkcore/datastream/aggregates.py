@@ -132,10 +132,11 @@ def max_(column: str) -> Aggregate:
 
 
 def mean(column: str) -> Aggregate:
-    """Return the mean of a numeric column; null if there is no value.
+    """Return the mean of a numeric column, as Spark's ``avg``; null if there is no value.
 
-    It is of float64, but of decimal128(p, s) decimal128(min(p + 4, 38), min(s + 4, 38)) as in Spark: the exact mean,
-    rounded half up. One with more digits is an error as of `sum_`.
+    It is of float64 (Flink SQL's ``AVG`` of integers is an integer). That of decimal128(p, s) is
+    decimal128(min(p + 4, 38), min(s + 4, 38)) as in Spark: the exact mean, rounded half up. A mean with more digits is
+    an error, as in `sum_`.
     """
     return Aggregate("mean", column)
 

@@ -6,6 +6,7 @@ import os
 import reprlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -163,8 +164,9 @@ class LogEnvironment(EnvironmentSettings):
             timestamp_unit=timestamp_unit,
             arrival_unit=arrival_unit,
             integer_times=integer_times,
-            until_ms=None if until is None else instant_ms(until, "until=", arrival_unit),
         )
+        if until is not None:
+            settings = replace(settings, until_ms=instant_ms(until, "until=", arrival_unit))
         data = path_or_table if is_table else _data(path_or_table)
         if filesystem is None and isinstance(data, str | list):
             filesystem = self._stores

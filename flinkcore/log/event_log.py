@@ -174,8 +174,8 @@ class EventLog(LogSettings):
 
     def with_fields(self, names: Iterable[str]) -> "EventLog":
         """Return the log with those of the names that mean nested fields as further columns."""
-        schema = self.source.schema
-        found = [name for name in names if name not in self.fields and nested_field(schema, name) is not None]
+        dotted = [name for name in names if "." in name and name not in self.fields]
+        found = [name for name in dotted if nested_field(self.source.schema, name) is not None]
         return replace(self, fields=(*self.fields, *sorted(found))) if found else self
 
     @property

@@ -15,7 +15,7 @@ from jobs.nested_logs import SETTINGS, flattened, outputs, random_log
 from pyspark.sql import functions as F
 
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark import SparkExecutionEnvironment, as_of, compare
 
 LOG = random_log(seed=5, n=400)
 OF_ARRIVALS = SETTINGS[2]
@@ -92,3 +92,25 @@ def test_a_results_dotted_column_is_read_back_from_parquet_by_spark(
     frame = spark.read.parquet(str(tmp_path / "out"))
     assert frame.columns == ["payload.after.user_id", "user"]
     assert frame.where("`payload.after.user_id` <=> user").count() == frame.count() > 100
+
+
+def test_a_sink_with_structs_is_compared_with_columns_of_a_replay(spark: Any) -> None:
+    sink = dataframe_of(spark, pa.table({"key": [{"user": "a"}, {"user": "b"}], "n": [1, 2]}))
+    replay = dataframe_of(spark, pa.table({"key.user": ["a", "b"], "n": [1, 3]}))
+
+    with compare(sink, replay, keys="key.user") as found:
+        assert found.equal == 1
+        assert [row["key.user"] for row in found.to_arrow().to_pylist()] == ["b"]
+
+
+def test_questions_are_answered_by_nested_keys_and_times(spark: Any) -> None:
+    questions = dataframe_of(spark, pa.table({"q": [{"user": "a", "at": 5}, {"user": "b", "at": 1}]}))
+    features = dataframe_of(
+        spark,
+        pa.table({"q": [{"user": "a"}, {"user": "b"}], "f": [{"v": 7}, {"v": 8}], "emitted_at": [1, 2]}),
+    )
+
+    answers = as_of(questions, features, at="q.at", keys="q.user", columns="f.v")
+
+    assert answers.columns == ["q", "f.v"]
+    assert sorted((row["q"]["user"], row["f.v"]) for row in answers.collect()) == [("a", 7), ("b", None)]

@@ -29,6 +29,7 @@ from flinkcore.columnar.outputs.table_files import (
 )
 from flinkcore.columnar.outputs.table_outputs import (
     MODES,
+    RUN,
     TableOutputs,
     new_folder,
     require_partition_columns,
@@ -72,6 +73,8 @@ class DeltaOutput(TableOutputs):
         Options of deltalake.
     stores
         File systems of the data files, and settings for deltalake.
+    run
+        Name of the run, which its repetition has, too; None if it has none.
 
     Raises
     ------
@@ -90,6 +93,7 @@ class DeltaOutput(TableOutputs):
         partition_by: str | Sequence[str] = (),
         storage_options: Mapping[str, str] | None = None,
         stores: Stores = ENVIRONMENT,
+        run: str | None = None,
     ) -> None:
         self._library = library("deltalake", "delta", "write_delta")
         require_mode(mode, MODES)
@@ -129,7 +133,8 @@ class DeltaOutput(TableOutputs):
         fields = tuple(PartitionField(column, column) for column in by)
         require_partition_types(fields, schema, name)
         folder = new_folder()
-        super().__init__(TableFiles(name, filesystem, directory.rstrip("/"), folder, schema, fields, False))
+        files = TableFiles(name, filesystem, directory.rstrip("/"), folder, schema, fields, False)
+        super().__init__(files, run if mode == "append" else None)
 
     def _require_empty(self, filesystem: Any, directory: str) -> None:
         around = TableSearch().around(filesystem, directory.rstrip("/"), is_file=False)
@@ -171,9 +176,18 @@ class DeltaOutput(TableOutputs):
         schema = self._library.Schema.from_arrow(self.files.schema)
         by = [field.column for field in self.files.partitions]
         added = [transactions.AddAction(**self._added(file)) for file in written]
+        properties = None
+        if self._appended_run is not None:
+            properties = transactions.CommitProperties(custom_metadata={RUN: self._appended_run})
         if self._table is None:
             transactions.create_table_with_add_actions(
-                self._location, schema, added, "error", by, storage_options=self._options
+                self._location,
+                schema,
+                added,
+                "error",
+                by,
+                storage_options=self._options,
+                commit_properties=properties,
             )
         elif self._mode == "overwrite_partitions":
             removed = [transactions.RemoveAction(**each) for each in self._replaced(written)]
@@ -181,7 +195,21 @@ class DeltaOutput(TableOutputs):
         elif self._mode == "overwrite":
             self._replace(added, "overwrite", schema, by)
         else:
-            self._table.create_write_transaction(added, "append", schema, by)
+            self._table.create_write_transaction(added, "append", schema, by, commit_properties=properties)
+
+    def _has_run(self, name: str) -> bool:
+        if not self._library.DeltaTable.is_deltatable(self._location, self._options):
+            return False
+        restored: int | None = None
+        for commit in self._library.DeltaTable(self._location, storage_options=self._options).history():
+            if restored is not None and int(commit["version"]) > restored:
+                continue  # undone by a later commit
+            if commit.get(RUN) == name:
+                return True
+            if commit.get("operation") == "RESTORE":
+                version = commit.get("operationParameters", {}).get("version")
+                restored = -1 if version is None else int(version)
+        return False
 
     def _replace(self, *transaction: Any) -> None:
         """Commit only as the next version: rows that another one has added meanwhile would stay."""

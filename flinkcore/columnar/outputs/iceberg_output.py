@@ -14,6 +14,7 @@ from flinkcore._internal.python.extras import library
 from flinkcore.columnar.outputs.result_files import require_mode
 from flinkcore.columnar.outputs.table_files import PartitionField, TableFiles, WrittenFile, bounds
 from flinkcore.columnar.outputs.table_outputs import (
+    RUN,
     TableOutputs,
     new_folder,
     require_partition_types,
@@ -39,6 +40,8 @@ class IcebergOutput(TableOutputs):
         Columns of the results.
     mode
         "append", "overwrite" or "overwrite_partitions".
+    run
+        Name of the run, which its repetition has, too; None if it has none.
 
     Raises
     ------
@@ -48,7 +51,7 @@ class IcebergOutput(TableOutputs):
         If a column does not fit.
     """
 
-    def __init__(self, table: Any, results: pa.Schema, mode: str = "append") -> None:
+    def __init__(self, table: Any, results: pa.Schema, mode: str = "append", run: str | None = None) -> None:
         library("pyiceberg", "iceberg", "write_iceberg")
         require_mode(mode, MODES)
         if not (isinstance(table, str) and table) and not hasattr(table, "transaction"):
@@ -80,7 +83,8 @@ class IcebergOutput(TableOutputs):
         data = self._table.properties.get("write.data.path", f"{self._table.location().rstrip('/')}/data")
         self._data = data.rstrip("/")
         filesystem, directory = file_system_of_table(self._table, self._data, None)
-        super().__init__(TableFiles(named.name, filesystem, directory, new_folder(), columns, fields, True))
+        files = TableFiles(named.name, filesystem, directory, new_folder(), columns, fields, True)
+        super().__init__(files, run if mode == "append" else None)
 
     def _partition_field(self, field: Any, name: str) -> PartitionField:
         transform = str(field.transform)
@@ -99,9 +103,16 @@ class IcebergOutput(TableOutputs):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # it says where there is nothing to delete
                     transaction.delete(self._replaced(written))
-            with transaction.update_snapshot().fast_append() as append:
+            properties = {} if self._appended_run is None else {RUN: self._appended_run}
+            with transaction.update_snapshot(properties).fast_append() as append:
                 for file in files:
                     append.append_data_file(file)
+
+    def _has_run(self, name: str) -> bool:
+        self._table.refresh()
+        current = self._table.current_snapshot()
+        history = _module("table.snapshots").ancestors_of(current, self._table.metadata)
+        return any(each.summary is not None and each.summary.get(RUN) == name for each in history)
 
     def _files_now(self) -> Iterable[str]:
         self._table.refresh()

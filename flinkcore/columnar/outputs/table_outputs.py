@@ -18,6 +18,9 @@ WriteMode: TypeAlias = Literal["error", "append", "overwrite", "overwrite_partit
 
 MODES: Final = ("error", "append", "overwrite", "overwrite_partitions")
 
+RUN: Final = "flinkcore.run"
+"""By which the history of a table names the run that has appended rows."""
+
 
 class TableOutputs(ABC):
     """A table to which the results of a replay go; side outputs go nowhere.
@@ -26,10 +29,13 @@ class TableOutputs(ABC):
     ----------
     files
         Files that tasks write.
+    appended_run
+        Name of the run, if it appends rows that its repetition is not to add again; else None.
     """
 
-    def __init__(self, files: TableFiles) -> None:
+    def __init__(self, files: TableFiles, appended_run: str | None) -> None:
         self.files = files
+        self._appended_run = appended_run
 
     @property
     def paths(self) -> list[str]:
@@ -64,7 +70,14 @@ class TableOutputs(ABC):
             self._withdraw()
             raise
         try:
-            self._commit(written)
+            if self._appended_run is None or not self._has_run(self._appended_run):
+                self._commit(written)
+            else:
+                self._withdraw()
+                warn_user(
+                    f"{self.files.table} has the rows of this run already, which are not added again. To replace them, "
+                    "restore the table to the version before, and run the job again"
+                )
         except Exception as error:
             if not self._is_committed(error):
                 self._withdraw()
@@ -94,6 +107,10 @@ class TableOutputs(ABC):
     @abstractmethod
     def _commit(self, written: Sequence[WrittenFile]) -> None:
         """Make the files part of the table."""
+
+    @abstractmethod
+    def _has_run(self, name: str) -> bool:
+        """Return whether the table now has what the run of this name appended."""
 
     @abstractmethod
     def _files_now(self) -> Iterable[str]:

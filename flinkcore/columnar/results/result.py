@@ -212,7 +212,8 @@ class JobResult(OutputRows):
         path
             Path or URI; on Spark one that driver and executors share.
         mode
-            "error": the table is new. "append"; "overwrite": the results replace all rows; "overwrite_partitions":
+            "error": the table is new. "append", which a repeated run with a checkpoint to stop with does once (see
+            :meth:`write_parquet`), and warns; "overwrite": the results replace all rows; "overwrite_partitions":
             those of the partitions that results fall into. These create the table if it does not exist. Existing rows
             are replaced only if nobody else has committed to the table since the call.
         partition_by
@@ -239,7 +240,8 @@ class JobResult(OutputRows):
         self._untaken.detach()
         schema = self._plan.result_schema()
         stores = self._stores if filesystem is None else stores_of(filesystem)
-        self._write(DeltaOutput(path, schema, mode, partition_by, storage_options, stores))
+        run = self._checkpoints.run_name
+        self._write(DeltaOutput(path, schema, mode, partition_by, storage_options, stores, run))
         return self._last_report()
 
     def write_iceberg(self, table: Any, mode: str = "append") -> ReplayReport:
@@ -250,8 +252,8 @@ class JobResult(OutputRows):
         table
             A ``pyiceberg.table.Table``, or the name of a table in the default catalog.
         mode
-            "append"; "overwrite": the results replace all rows; "overwrite_partitions": those of the partitions that
-            results fall into.
+            "append", as of :meth:`write_delta`; "overwrite": the results replace all rows; "overwrite_partitions":
+            those of the partitions that results fall into.
 
         Returns
         -------
@@ -268,7 +270,7 @@ class JobResult(OutputRows):
         from flinkcore.columnar.outputs.iceberg_output import IcebergOutput
 
         self._untaken.detach()
-        self._write(IcebergOutput(table, self._plan.result_schema(), mode))
+        self._write(IcebergOutput(table, self._plan.result_schema(), mode, self._checkpoints.run_name))
         return self._last_report()
 
     @property

@@ -166,11 +166,17 @@ class KeyedBatchProcessFunction(Function):
             """Return the rows grouped by key, each group in order, and the offset of each group. O(n log n)."""
 
         def column(self, name: str) -> "pa.Array":
-            """Return a column of the batch."""
-            return self.batch.column(name)
+            """Return a column of the batch, or a nested field by its dotted name."""
+            if "." not in name:
+                return self.batch.column(name)
+            from flinkcore._internal.arrow.nested_fields import field_values, nested_field
+
+            found = nested_field(self.batch.schema, name)
+            column = self.batch.column(name if found is None else found.column)
+            return column if found is None else field_values(column, found.path)
 
         def __getitem__(self, name: str) -> "pa.Array":
-            return self.batch.column(name)
+            return self.column(name)
 
     class TimerBatch(_Batch):
         """Timers of one domain that fire, at most one per key, in the order in which they are due."""

@@ -12,6 +12,7 @@ from flinkcore._internal.arrow.column_ops import ColumnOp
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log
+from flinkcore.columnar.plans.nested_columns import with_nested_columns
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -131,7 +132,7 @@ class LogReading:
                 before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
                 source = replace(source, log=replace(source.log, checked_units=("arrival",)))
         plan = plan_of_log(source, tuple(before), (), Forward(), configuration)
-        return plan, after, strategy
+        return plan, with_nested_columns(after, plan.data_schema()), strategy
 
     @property
     def arrival_range(self) -> tuple[int, int] | None:

@@ -61,13 +61,18 @@ def records_of(block: bytes, first_line: int, quoted: bool = False) -> list[Reco
         Whether a line break within quotes belongs to a value. The last record may then lack its end.
     """
     records: list[Record] = []
-    is_open = False
+    opened: list[bytes] = []
     for line, text in enumerate(block.splitlines(keepends=True), first_line):
-        if is_open:
-            records[-1] = records[-1]._replace(text=records[-1].text + text)
+        if opened:
+            opened.append(text)
         elif text.strip():
             records.append(Record(line, text))
-        is_open = quoted and is_open is not bool(text.count(b'"') % 2)
+        if quoted and text.count(b'"') % 2:
+            if len(opened) > 1:
+                records[-1] = records[-1]._replace(text=b"".join(opened))
+            opened = [] if opened else [text]
+    if len(opened) > 1:
+        records[-1] = records[-1]._replace(text=b"".join(opened))
     return records
 
 

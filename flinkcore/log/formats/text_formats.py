@@ -246,7 +246,10 @@ class CsvFormat:
             return CsvRows(stream, self._block_bytes, self._delimiter).names
 
     def _blocks_of_records(self, file: LogFile, block_bytes: int) -> Iterator[list[Record]]:
-        """Yield the records after the header, block by block; a record that lacks its end belongs to the next block."""
+        """Yield the records after the header, block by block; a record that lacks its end belongs to the next block.
+
+        See `_bounded` for one that grows beyond what a line may have.
+        """
         line, open_text, is_header = 1, b"", True
         with self._opened(file) as stream:
             for _, block in _line_blocks(stream, block_bytes):
@@ -257,8 +260,10 @@ class CsvFormat:
                     records, is_header = records[1:], False
                 open_text = b""
                 if records and self._newlines_in_values and records[-1].text.count(b'"') % 2:
-                    *records, last = records
-                    line, open_text = last.line, last.text
+                    records[-1:] = _bounded(records[-1])
+                    if records[-1].text.count(b'"') % 2:
+                        last = records.pop()
+                        line, open_text = last.line, last.text
                 yield records
             if open_text:
                 yield [Record(line, open_text)]
@@ -335,6 +340,19 @@ class CsvFormat:
             null_values=self._null_values,
             strings_can_be_null=self._null_values is not None,
         )
+
+
+def _bounded(last: Record) -> list[Record]:
+    """Return a record that lacks its end, or, if it has more than a line may have, the records that its lines are.
+
+    Its first line then has a quote too many, and those after it are read as if they followed a sound one.
+    """
+    records = [last]
+    while len(records[-1].text) > _MOST_BLOCKS_OF_LINE * _BLOCK_BYTES and b"\n" in records[-1].text.rstrip():
+        last = records.pop()
+        first, _, rest = last.text.partition(b"\n")
+        records += [Record(last.line, first + b"\n"), *records_of(rest, last.line + 1, quoted=True)]
+    return records
 
 
 class JsonFormat:

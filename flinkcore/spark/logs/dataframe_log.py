@@ -214,10 +214,10 @@ def with_field_columns(dataframe: Any, names: Iterable[str]) -> Any:
 
 
 def _column(schema: pa.Schema, name: str) -> Any:
-    """Return a column, or a nested field as a column of its dotted name."""
+    """Return a nested field as a column of its dotted name, or the name of a column, as Spark takes either."""
     found = nested_field(schema, name)
     if found is None:
-        return F.col(quoted(name))
+        return quoted(name)
     column = F.col(quoted(found.column))
     for step in found.path:
         column = column.getField(step)
@@ -226,6 +226,7 @@ def _column(schema: pa.Schema, name: str) -> Any:
 
 def _sorted_by(schema: pa.Schema, key: SortKey) -> Any:
     column = _column(schema, key.column)
+    column = F.col(column) if isinstance(column, str) else column
     return column.desc() if key.is_descending else column
 
 

@@ -80,6 +80,12 @@ def test_floats_are_written_as_in_java() -> None:
     assert float_text(single) == Types.FLOAT().text(single) == "1.1"
     assert float_text(1_000_000.0) == "1000000.0"
     assert float_text(10_000_000.0) == "1.0E7"
+    assert [float_text(value) for value in (1e6, -3e6, 9999999.0, 1e-3)] == [
+        "1000000.0",
+        "-3000000.0",
+        "9999999.0",
+        "0.001",
+    ]
     assert [float_text(value) for value in (16777216.0, 1e-4, math.inf)] == [
         "1.6777216E7",
         "1.0E-4",

@@ -14,7 +14,7 @@ from flinkcore.columnar.plans.job_plan import make_plan
 from flinkcore.common import ExecutionConfig, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import LogStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count, last, sum_
-from flinkcore.datastream.functions import ProcessJoinFunction
+from flinkcore.datastream.functions import KeyedBatchProcessFunction, ProcessJoinFunction
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import DataError, SchemaError
 
@@ -319,3 +319,21 @@ def test_an_alias_before_the_key_reads_the_field_alone():
 
     assert sorted(plan.data_reader().columns_read) == ["payload.after.user", "payload.source.ts"]
     assert rows_of(results, "user", "n") == COUNTS
+
+
+def test_a_step_behind_the_watermarks_of_single_elements_names_fields():
+    kept = stream().filter(pc.field("payload.op") == "u").elements().map(lambda row: (len(row), row["n"]))
+
+    assert list(kept.execute_and_collect()) == [(3, n) for n in (1, 3, 5, 7, 9)]
+
+
+def test_a_function_over_batches_takes_fields_of_its_elements():
+    class Amounts(KeyedBatchProcessFunction):
+        def process_batch(self, elements: Any, ctx: Any) -> Any:
+            amounts, users = elements["payload.after.amount"], elements.column("payload.after.user")
+            yield pa.record_batch({"user": users, "amount": amounts})
+
+    output = pa.schema({"user": pa.string(), "amount": pa.int64()})
+    results = stream().key_by("payload.after.user").process(Amounts(), output)
+
+    assert rows_of(results) == [("a", n) for n in (0, 1, 2, 6, 7, 8)] + [("b", n) for n in (3, 4, 9)]

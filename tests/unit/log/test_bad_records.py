@@ -14,6 +14,7 @@ from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import OutputTag, StreamExecutionEnvironment
 from flinkcore.errors import FlinkcoreError
 from flinkcore.log.files.log_files import discover_files
+from flinkcore.log.formats import text_formats
 from flinkcore.log.formats.bad_records import BAD_RECORD, BadRecord, examined, records_of
 from flinkcore.log.formats.file_format import ColumnsToRead
 from flinkcore.log.formats.text_formats import CsvFormat, JsonFormat
@@ -101,6 +102,31 @@ def test_lines_are_counted_over_records_that_blocks_cut(tmp_path, monkeypatch):
     rows, bad = read(tmp_path / "log.csv", text_format, ts=pa.int64(), k=pa.string())
     assert [row["ts"] for row in rows] == [1, 2, 3]
     assert [(line, text) for line, text, _, _ in bad] == [(10, "x,i"), (12, "y,k")]
+
+
+@pytest.mark.parametrize("second", [[], [250]])
+def test_a_quote_that_is_never_closed_costs_its_line_and_no_unbounded_memory(tmp_path, monkeypatch, second):
+    monkeypatch.setattr(text_formats, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(text_formats, "_MOST_BLOCKS_OF_LINE", 4)
+    whole, held = CsvFormat._blocks_of_records, []
+
+    def blocks(self, file, _):
+        for records in whole(self, file, 64):
+            held.append(sum(len(record.text) for record in records))
+            yield records
+
+    monkeypatch.setattr(CsvFormat, "_blocks_of_records", blocks)
+    wrong = {50, *second}
+    lines = [f"{number},{chr(34) * (number in wrong)}v{number}\n" for number in range(300)]
+    (tmp_path / "log.csv").write_text("ts,k\n" + "".join(lines))
+    text_format = CsvFormat(newlines_in_values=True, is_lenient=True)
+    rows, bad = read(tmp_path / "log.csv", text_format, ts=pa.int64(), k=pa.string())
+    assert max(held) < 600
+    assert bad[0][:3] == (52, '50,"v50', "a quote is missing")
+    lost = {int(line.partition(",")[0]) for _, text, _, _ in bad for line in text.splitlines()}
+    assert wrong <= lost
+    assert [row["ts"] for row in rows] == [number for number in range(300) if number not in lost]
+    assert len(lost) < 80
 
 
 @pytest.mark.parametrize("text_format", [CsvFormat, JsonFormat])

@@ -64,7 +64,7 @@ def test_a_float_of_a_field_may_round_if_that_is_given(tmp_path):
     write_json(tmp_path / "log.json", {"p": {"ts": 1, "id": 0.5}}, {"p": {"ts": 2, "id": 2**53 + 1}})
 
     assert rows(tmp_path, "p.id", schema={"p.id": "double"}) == {"p.id": [0.5, 2.0**53]}
-    with pytest.raises(SchemaError, match=r"does not tell from others near it: 9007199254740993"):
+    with pytest.raises(SchemaError, match=r"would round: 9007199254740993"):
         rows(tmp_path, "p.id", schema=None)
 
 
