@@ -42,16 +42,16 @@ def message(kind: str, number: int) -> bytes | None:
 def job(env: Any, log: Any, decoder: Any, **settings: Any) -> Any:
     stream = env.from_event_log(
         log,
-        timestamp=pc.field("value", "at"),
+        timestamp="value.at",
         arrival="timestamp",
         split="partition",
         decode={"value": decoder},
         **settings,
     )
     bounded = fc.WatermarkStrategy.for_bounded_out_of_orderness(fc.Duration.of_millis(500))
-    events = stream.assign_timestamps_and_watermarks(bounded).with_columns(user=pc.field("value", "user"))
     return (
-        events.key_by("user")
+        stream.assign_timestamps_and_watermarks(bounded)
+        .key_by("value.user")
         .window(fc.TumblingEventTimeWindows.of(fc.Duration.of_seconds(1)))
         .aggregate(n=fc.count())
     )

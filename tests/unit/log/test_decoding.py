@@ -67,6 +67,20 @@ def test_times_splits_and_keys_come_from_decoded_values(tmp_path: Path) -> None:
     assert windows(events(by_user.sort_by("reversed"), JSON, position="offset")) == found
 
 
+def test_fields_of_decoded_values_go_by_dotted_names(tmp_path: Path) -> None:
+    table = kafka_table(clicks())
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3)
+    for log in (table, tmp_path):
+        stream = events(log, JSON, timestamp="value.at", arrival="value.at", position="value.at")
+        keyed = stream.key_by("value.user").window(fc.TumblingEventTimeWindows.of(fc.Duration.of_seconds(5)))
+        rows = keyed.aggregate(n=fc.count()).to_arrow().select(["value.user", "window_start", "n"])
+        assert sorted(tuple(row.values()) for row in rows.to_pylist()) == windows(events(table, JSON))
+    with pytest.raises(SchemaError, match="The struct 'value' has no field 'usr': user, at"):
+        events(table, JSON).key_by("value.usr").window(
+            fc.TumblingEventTimeWindows.of(fc.Duration.of_seconds(5))
+        ).aggregate(n=fc.count()).to_arrow()
+
+
 def test_a_decoded_column_is_a_struct_of_the_declared_types() -> None:
     rows = events(
         kafka_table(clicks(1)), fc.json_values(pa.schema({"at": pa.int64(), "x": pa.list_(pa.int8())}))
