@@ -159,4 +159,4 @@ def test_debeziums_changes_are_in_order_on_spark(spark: Any, tmp_path: Path) -> 
 
 def test_values_that_spark_keeps_have_their_types(spark: Any) -> None:
     kept = job(SparkExecutionEnvironment(spark), dataframe_of(spark, kafka_table([])), DECODERS["json"])
-    assert kept.to_arrow().schema.field("user").type == pa.string()
+    assert kept.to_arrow().schema.field("value.user").type == pa.string()
