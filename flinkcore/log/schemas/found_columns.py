@@ -94,7 +94,7 @@ class FoundColumns:
             If no file can have such a column.
         """
         for name in sorted(self.given.types.keys() - self.types.keys() - set(elsewhere)):
-            if self._give_field(name):
+            if self._set_field(name):
                 continue
             if looked_at_all and self.format.has_columns:
                 similar = unknown_name(pa.schema(list(self.types.items())), name)
@@ -104,8 +104,8 @@ class FoundColumns:
                 )
             self._give(name)
 
-    def _give_field(self, name: str) -> bool:
-        """Give a nested field its type, and return whether there is one of this name."""
+    def _set_field(self, name: str) -> bool:
+        """Set the type of a nested field, and return whether the name is one of a field."""
         found = nested_field(pa.schema(list(self.types.items())), name)
         if found is None:
             return False
