@@ -12,13 +12,13 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.instants import instant_ms
 from flinkcore._internal.arrow.sort_keys import Position, sort_keys
 from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore._internal.io.locations import absolute_location, path_text
 from flinkcore._internal.python.extras import library
 from flinkcore._internal.python.missing_features import WithFormerMethods
 from flinkcore._internal.python.user_warnings import warn_user
-from flinkcore._internal.values.instants import instant_ms
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.execution_config import ExecutionConfig, JobClockName
 from flinkcore.common.io import InputFormat

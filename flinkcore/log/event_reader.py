@@ -91,7 +91,7 @@ class _Place(NamedTuple):
     chunk: Chunk
     first_row: int
     taken: npt.NDArray[np.uint32] | None = None
-    """Numbers of the rows after the first one; None: they follow each other."""
+    """Numbers of the rows after the first one, or None if they follow each other."""
 
     def row_name(self, row: int) -> str:
         return self.chunk.row_name(self._number(row))

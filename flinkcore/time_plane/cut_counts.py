@@ -167,7 +167,7 @@ class LogCutCounts:
             f"{'the log' if split is None else f'split {split!r}'} has rows that arrived before the cut of the "
             f"checkpoint at {dated(self.cut.since_ms, ' ms')} and that the run before did not take: {count[at]:,} "
             f"rows, the last of which arrived at {dated(int(last_ms[at]), ' ms')}, where that run {taken}. They came "
-            "to the log after it: run that day again with an until= that is earlier than what is still on its way, or "
+            "to the log after it: run that day again with an earlier until=, which all files have passed, or "
             "filter these rows out",
             split=split,
         )
