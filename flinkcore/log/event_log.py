@@ -22,6 +22,8 @@ from flinkcore.log.sources.log_sources import LogFiles, TableSource
 from flinkcore.log.tables.lake_files import log_of_paths, table_files
 
 _DELIMITERS: Final = (";", "\t", "|")
+_CUT_CHUNK_BYTES: Final = 4 << 20
+"""Chunks of a log with a cut are about so large at most: those that lie outside it are not read."""
 _SPARK_FILE: Final = re.compile(r"part-\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NUMBER: Final = re.compile(r"[-+]?\d+(\.\d*)?")
 
@@ -274,6 +276,8 @@ class EventLog(LogSettings):
         """
         if target < 1:
             raise ConfigurationError(f"the number of chunks is at least 1, not {target}")
+        if self.cut is not None:
+            target = max(target, self.size_bytes // _CUT_CHUNK_BYTES)
         chunks = self.source.chunks(target)
         return ranked_chunks(self.row_order, chunks) if self.ordered_by else chunks
 
