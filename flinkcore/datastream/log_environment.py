@@ -12,11 +12,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.instants import instant_ms
 from flinkcore._internal.arrow.sort_keys import Position, sort_keys
 from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore._internal.io.locations import absolute_location
 from flinkcore._internal.python.extras import library
-from flinkcore._internal.values.instants import instant_ms
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
 from flinkcore.datastream.environment_settings import EnvironmentSettings

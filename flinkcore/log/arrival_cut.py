@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +80,27 @@ class ArrivalCut:
             split=split,
             file=None if chunk is None else chunk.path,
         )
+
+
+class SideOfCut(NamedTuple):
+    """Rows of one split that all lie on one side of a cut, so that they need not be read.
+
+    Attributes
+    ----------
+    side : int
+        As of `Sides`; not 0.
+    split : object
+        Value of the split.
+    rows : int
+    least_ms, greatest_ms : int
+        The range of their arrivals.
+    """
+
+    side: int
+    split: Any
+    rows: int
+    least_ms: int
+    greatest_ms: int
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ from flinkcore.log.sources.log_sources import LogFiles, TableSource
 from flinkcore.log.tables.lake_files import log_of_paths, table_files
 
 _DELIMITERS: Final = (";", "\t", "|")
+_CUT_CHUNK_BYTES: Final = 4 << 20
+"""Chunks of a log with a cut are about so large at most: those that lie outside it are not read."""
 _SPARK_FILE: Final = re.compile(r"part-\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NUMBER: Final = re.compile(r"[-+]?\d+(\.\d*)?")
 
@@ -385,6 +387,8 @@ class EventLog(LogSettings):
 
     def unranked_chunks(self, target: int) -> list[Chunk]:
         """Cut the log as `chunks` does, without the positions that columns give."""
+        if self.cut is not None:
+            target = max(target, self.size_bytes // _CUT_CHUNK_BYTES)
         is_lenient = self.finds_bad_records
         return [decoded_chunk(self.decoding, chunk, is_lenient) for chunk in self.source.chunks(target)]
 

@@ -31,7 +31,7 @@ from flinkcore._native.event_log import MAX_ARRIVAL_MS
 from flinkcore.common.execution_config import BATCH_ROWS
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.log.arrival_cut import ChunkCutter, CutRows
+from flinkcore.log.arrival_cut import ChunkCutter, CutRows, SideOfCut
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.formats.bad_records import BAD_RECORD
 from flinkcore.log.order.content_order import content_numbers
@@ -91,7 +91,7 @@ class _Place(NamedTuple):
     chunk: Chunk
     first_row: int
     taken: npt.NDArray[np.uint32] | None = None
-    """Numbers of the rows after the first one; None: they follow each other."""
+    """Numbers of the rows after the first one, or None if they follow each other."""
 
     def row_name(self, row: int) -> str:
         return self.chunk.row_name(self._number(row))
@@ -399,6 +399,20 @@ class EventReader:
             read = read.select(self._read)
         splits = self._number(chunk, counter, read)
         return self._timed(_Place(chunk, first_row, taken), self._plain(read), splits, bad_records, by_cut)
+
+    def side_of(self, chunk: Chunk) -> SideOfCut | None:
+        """Return the side of the cut on which all rows of a chunk are, or None if reading alone would tell it."""
+        cut, known = self._cut, chunk.only_split(self._split)
+        if cut is None or not known[0] or not chunk.rows or self._arrival is None or self._arrival_ops:
+            return None
+        extremes = chunk.extremes(self._arrival)
+        if extremes is None:
+            return None
+        ends_ms, _ = to_milliseconds(extremes, self._arrival_unit)
+        least, greatest = cut.sides(ends_ms).tolist()
+        if least != greatest or least == 0:
+            return None
+        return SideOfCut(least, known[1], chunk.rows, int(ends_ms[0]), int(ends_ms[1]))
 
     def _cutter(self, chunk: Chunk) -> ChunkCutter | None:
         """Return the cutter of a chunk's batches, or None if all rows are taken."""

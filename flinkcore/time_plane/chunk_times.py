@@ -14,7 +14,7 @@ from flinkcore._native.event_log import add_to_checksum, arrivals_by_rate, rows_
 from flinkcore._native.time_summary import TimeSummary
 from flinkcore._native.watermark_generator import WatermarkGenerator
 from flinkcore.errors import ConfigurationError
-from flinkcore.log.arrival_cut import CutRows
+from flinkcore.log.arrival_cut import CutRows, SideOfCut
 from flinkcore.time_plane.cut_counts import CutCounts
 from flinkcore.time_plane.unordered_times import UnorderedSummary
 
@@ -459,6 +459,10 @@ class ChunkTimesBuilder:
         self._done.look_for(batch, self._splits)
         self._checksum.add(batch, arrivals, self._splits)
         return times
+
+    def leave_unread(self, rows: SideOfCut) -> None:
+        """Take in that all rows of the chunk lie outside the cut of the log."""
+        self._cut.add_unread(rows)
 
     def finish(self) -> ChunkTimes:
         """Return the summary; no batch can be taken in afterwards."""

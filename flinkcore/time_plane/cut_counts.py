@@ -12,7 +12,7 @@ from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import DataError
-from flinkcore.log.arrival_cut import ArrivalCut, CutRows
+from flinkcore.log.arrival_cut import ArrivalCut, CutRows, SideOfCut
 
 _BEFORE, _TAKEN, _AFTER = -1, 0, 1
 
@@ -70,6 +70,14 @@ class CutCounts:
             columns[name][splits] = np.maximum(columns[name][splits], np.maximum.reduceat(of_side, starts))
         for name, side in (("before", _BEFORE), ("after", _AFTER)):
             columns[name][splits] += np.add.reduceat((sides == side).astype(np.int64), starts)
+
+    def add_unread(self, rows: SideOfCut) -> None:
+        """Add the rows of a whole chunk."""
+        self._numbers[rows.split] = 0
+        name, is_before = ("before", True) if rows.side == _BEFORE else ("after", False)
+        of_rows = {"first_ms": rows.least_ms, "greatest_ms": rows.greatest_ms, name: rows.rows}
+        of_rows |= {"before_ms": rows.greatest_ms} if is_before else {}
+        self._columns = {each: np.array([of_rows.get(each, none)]) for each, none in NO_ROWS.items()}
 
     def _refuse_returns(self, rows: CutRows, order: Int64s, starts: Int64s, splits: Int64s) -> None:
         arrivals, sides = rows.arrivals_ms[order], rows.sides[order]
@@ -167,7 +175,7 @@ class LogCutCounts:
             f"{'the log' if split is None else f'split {split!r}'} has rows that arrived before the cut of the "
             f"checkpoint at {dated(self.cut.since_ms, ' ms')} and that the run before did not take: {count[at]:,} "
             f"rows, the last of which arrived at {dated(int(last_ms[at]), ' ms')}, where that run {taken}. They came "
-            "to the log after it: run that day again with an until= that is earlier than what is still on its way, or "
+            "to the log after it: run that day again with an earlier until=, which all files have passed, or "
             "filter these rows out",
             split=split,
         )

@@ -91,7 +91,7 @@ class TimeCut:
         Where later operators do not take all of what one operator gives, and nothing else: the watermark of each of
         them, and those of its inputs.
     until_ms : int or None
-        Time of arrival before which all events were taken, and none from then on; None: the log was taken to its end.
+        Time of arrival before which all events were taken, and no later ones, or None if the log was taken to its end.
     beside_last : int
         Whether the last event is in this log (0), or in one that comes later (-1) or earlier (1) in the job.
     """
@@ -183,7 +183,7 @@ class TimeCut:
                 f"{of_split} has an event with the arrival {dated(arrival, ' ms')}, but the checkpoint was taken after "
                 f"the arrival {dated(self.last_arrival_ms, ' ms')}{of_last}: what comes before that is done, and is "
                 "not done again. Where files end at different times, give the run before until=, a time of arrival "
-                "that all of them reach, and this run goes on from there; by rate, cut all splits at one position. "
+                "that all of them reach, and this run continues from there; by rate, cut all splits at one position. "
                 "Events that arrive together are in order of their splits",
                 split=value,
             )

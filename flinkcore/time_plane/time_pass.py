@@ -198,6 +198,11 @@ def summarised_together(
     readers = [time_pass.reader() for time_pass in passes]
     if kept is not None:
         kept.begin(chunk.index)
+    side = readers[0].side_of(chunk)
+    if side is not None:
+        for builder in builders:
+            builder.leave_unread(side)
+        return [builder.finish() for builder in builders]
     for batches in read_together(readers, chunk, warnings):
         for builder, batch in zip(builders, batches, strict=True):
             times = builder.add(batch)

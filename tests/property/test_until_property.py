@@ -1,7 +1,7 @@
 """Jobs over logs whose splits end at different times, cut at times of arrival and resumed, against one run over all."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,11 +24,19 @@ from jobs.scripted_logs import ROWS
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
+from flinkcore.log import event_log
 
 ENDS = st.lists(st.integers(0, 60), min_size=3, max_size=3)
 """For how many ms each split of a part goes on after the cut."""
 
 Run = Callable[[list[pa.Table], int | None, dict[str, Any]], None]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _chunks_of_single_row_groups() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(event_log, "_CUT_CHUNK_BYTES", 1)
+        yield
 
 
 def what_is_there(

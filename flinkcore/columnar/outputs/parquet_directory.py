@@ -73,7 +73,7 @@ class ParquetOutput:
     partition_by
         Columns by whose values files are in directories ``name=value``.
     schema
-        Columns of the rows, with which those that are there are compared, or None if there are none.
+        Columns of the rows, which those of older files are compared with, or None if they are not compared.
     """
 
     place: Place
@@ -204,7 +204,7 @@ class ParquetOutput:
         Parameters
         ----------
         found
-            What is in the directory, by its path there.
+            Content of the directory, by its path there.
         """
         if STAGING in found:
             raise ConfigurationError(f"{self.path} has a folder {STAGING}: {self._doubt_of_staging()}")
@@ -286,7 +286,7 @@ class ParquetOutput:
 
     @property
     def parts(self) -> PartFiles:
-        """What tasks need."""
+        """Return the files of tasks."""
         place = self.place
         return PartFiles(
             place.filesystem, place.path, self.path, self.repeating, self.compression, self.partition_by

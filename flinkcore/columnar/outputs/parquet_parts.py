@@ -27,7 +27,7 @@ _OPEN_FILES: Final = 100
 
 @dataclass(frozen=True)
 class PartFiles:
-    """Where and how tasks write the files of a directory; picklable.
+    """Files that tasks write for a directory; picklable.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class ParquetPart:
     Parameters
     ----------
     files
-        Where and how.
+        Files of the directory.
     schema
         Columns of all batches.
     name

@@ -13,7 +13,7 @@ from pyarrow import fs, ipc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.column_ops import expression_columns
-from flinkcore._internal.arrow.nested_fields import paths_read
+from flinkcore._internal.arrow.nested_fields import named_field, paths_read
 from flinkcore._internal.arrow.plain_columns import (
     fields_of,
     narrowest,
@@ -71,6 +71,38 @@ class ParquetFormat:
         """Return the schema, with timestamps of 96 bits in UTC, and the metadata of Parquet."""
         with source_faults(file.name, self._advice), self._open(file) as opened:
             return _with_instants(opened), opened.metadata
+
+    def extremes(self, file: LogFile, pieces: range | None, column: str) -> pa.Array | None:
+        """Return the least and the greatest value of a column, or None if statistics do not tell them.
+
+        Parameters
+        ----------
+        file : LogFile
+        pieces : range or None
+            Row groups, or None for all.
+        column : str
+            A column of integers of 64 bits or of timestamps; others have no known extremes, nor has one with nulls.
+        """
+        with source_faults(file.name, self._advice), self._open(file) as opened:
+            metadata, found = opened.metadata, opened.schema_arrow
+            # A field and a column with a dot in its name may have one path.
+            places = [n for n in range(metadata.num_columns) if metadata.schema.column(n).path == column]
+            if len(places) != 1 or metadata.schema.column(places[0]).physical_type != "INT64":
+                return None
+            at, kind = places[0], named_field(found, column).type
+            if kind != pa.int64() and not (pa.types.is_timestamp(kind) and kind.unit in ("ms", "us", "ns")):
+                return None
+            groups = list(pieces if pieces is not None else range(metadata.num_row_groups))
+            _check_rows(metadata, groups)
+            check_statistics(file, groups, [column])
+            told = [metadata.row_group(group).column(at).statistics for group in groups]
+            if not told or not all(
+                each is not None and each.has_min_max and each.has_null_count and each.null_count == 0
+                for each in told
+            ):
+                return None
+            ends = [min(each.min_raw for each in told), max(each.max_raw for each in told)]
+            return pa.array(ends, pa.int64()).cast(kind)
 
     def batches(
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead

@@ -33,6 +33,7 @@ from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.errors import DataError, SourceError
 from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
+from flinkcore.log.formats.columnar_formats import ParquetFormat
 from flinkcore.log.formats.file_format import ColumnsToRead, FileFormat
 from flinkcore.log.schemas.given_schema import GivenSchema
 
@@ -198,6 +199,10 @@ class Chunk(ABC):
     def lacks(self, column: str) -> bool:
         """Return whether the file lacks a column of the log, which is looked up in it."""
         return False
+
+    def extremes(self, column: str) -> pa.Array | None:
+        """Return the least and the greatest value of a column, or None if reading alone would tell them."""
+        return None
 
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
         """Return a chunk of those rows for which all conditions are true, read as far as statistics do not decide."""
@@ -378,6 +383,12 @@ class FileChunk(Chunk):
         is_in_files = self.format.has_columns and is_known and not self.constant(column)[0]
         schema = self.format.schema(self.file, at_a_glance=True) if is_in_files and stored is None else None
         return schema is not None and not with_nested_fields(schema, [column]).get_all_field_indices(column)
+
+    def extremes(self, column: str) -> pa.Array | None:
+        is_whole = not self.where and self.file.deleted is None and self.log_schema.stored is None
+        if not isinstance(self.format, ParquetFormat) or not is_whole or self.constant(column)[0]:
+            return None
+        return self.format.extremes(self.file, self.pieces, column)
 
     def rows_where(self, conditions: Sequence[Expression]) -> Chunk:
         return replace(self, where=(*self.where, *conditions))

@@ -68,7 +68,7 @@ class RecordedResult:
     def to_dataframe(self):
         return f"{self._prefix}dataframe"
 
-    def write_parquet(self, path, side_outputs=None, mode="error"):
+    def write_parquet(self, path, side_outputs=None, mode="error", partition_by=()):
         self._executor.calls.append((path, side_outputs, mode))
         return "report"
 

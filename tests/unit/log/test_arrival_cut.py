@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flinkcore._internal.values.instants import instant_ms
+from flinkcore._internal.arrow.instants import instant_ms
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
-from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream import PARTITION, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
+from flinkcore.log import event_log
+from flinkcore.log.sources.chunks import FileChunk
 
 REJECTED = OutputTag("rejected")
 DAY_MS = 978_480_000_000
@@ -197,3 +199,51 @@ def test_the_logs_of_a_job_with_a_checkpoint_are_cut_together(tmp_path: Path) ->
     elements = first.elements().union(second.elements())
     with pytest.raises(ConfigurationError, match="until= is 2 ms, none: give all of them the same"):
         list(elements.execute_and_collect(stop_with_checkpoint=tmp_path / "cut"))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.string()])
+def test_row_groups_outside_the_cut_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: pa.DataType
+) -> None:
+    monkeypatch.setattr(event_log, "_CUT_CHUNK_BYTES", 1)
+
+    def write(name: str, log: pa.Table) -> None:
+        at = log["at"] if kind == pa.int64() else log["at"].cast(pa.timestamp("ms")).cast(kind)
+        (tmp_path / "log" / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(log.set_column(1, "at", at), tmp_path / "log" / name, row_group_size=10)
+
+    for split in range(2):
+        write(f"partition={split}/0.parquet", table([DAY_MS + ms for ms in range(split, 200, 2)]))
+    read: list[int] = []
+    whole = FileChunk._read
+
+    def reading(self: FileChunk, *given: Any) -> Any:
+        read.append(self.index)
+        return whole(self, *given)
+
+    monkeypatch.setattr(FileChunk, "_read", reading)
+    settings: dict[str, Any] = {"split": PARTITION}
+    first = job(str(tmp_path / "log"), DAY_MS + 65, **settings).execute(stop_with_checkpoint=tmp_path / "cut")
+    first.to_arrow()
+    assert (first.report.events_read, first.report.after_cut) == (65, 135)
+    has_statistics = kind != pa.string()
+    assert len(read) == (2 * 2 * 4 if has_statistics else 2 * 10 + 2 * 4)
+    read.clear()
+    second = job(str(tmp_path / "log"), **settings).execute(restore_from=tmp_path / "cut")
+    second.to_arrow()
+    assert (second.report.events_read, second.report.before_cut) == (135, 65)
+    assert len(read) == (2 * 2 * 7 if has_statistics else 2 * 10 + 2 * 7)
+    write("partition=1/1.parquet", table([DAY_MS + 64]))
+    with pytest.raises(DataError, match="before the cut"):
+        job(str(tmp_path / "log"), **settings).execute(restore_from=tmp_path / "cut").to_arrow()
+
+
+def test_the_arrival_at_a_cut_may_be_a_nested_field(tmp_path: Path) -> None:
+    flat = table([DAY_MS + ms for ms in range(0, 100, 2)], [DAY_MS + ms for ms in range(1, 100, 2)])
+    kafka = pa.StructArray.from_arrays([flat["at"].combine_chunks()], ["at"])
+    pq.write_table(
+        flat.drop(["at"]).append_column("kafka", kafka), tmp_path / "log.parquet", row_group_size=10
+    )
+    cut = job(str(tmp_path / "log.parquet"), DAY_MS + 30, arrival="kafka.at").execute()
+    assert sorted(ids(cut)) == ids(job(flat, DAY_MS + 30))
+    assert (cut.report.events_read, cut.report.after_cut) == (30, 70)
