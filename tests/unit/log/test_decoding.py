@@ -19,6 +19,7 @@ from equipment.kafka_messages import CLICK, avro, descriptor_set, framed, kafka_
 import flinkcore as fc
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.log.decoding.wire_format import message_indexes, unframed
+from flinkcore.testing import find_races
 
 AT = pc.field("value", "at")
 JSON = fc.json_values("user STRING, at BIGINT")
@@ -112,6 +113,27 @@ def test_columns_to_decode_are_checked() -> None:
         schema({"value": "json"})
     with pytest.raises(ConfigurationError, match="json_values needs the fields"):
         fc.json_values({})
+
+
+def test_analyses_and_functions_take_decoded_rows() -> None:
+    table = kafka_table([*clicks(), b"oops"])
+    user = pc.field("value", "user")
+    size = fc.TumblingEventTimeWindows.of(fc.Duration.of_seconds(5))
+
+    def job(stream: Any) -> Any:
+        timed = stream.assign_timestamps_and_watermarks(fc.WatermarkStrategy.for_monotonous_timestamps())
+        return timed.with_columns(user=user).key_by("user").window(size).aggregate(n=fc.count())
+
+    settings: dict[str, Any] = {"timestamp": AT, "decode": {"value": JSON}, "on_bad_row": "drop"}
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_event_log(table, **settings)
+    story = job(stream).why("u1")
+    assert story.events.num_rows == 10
+    assert "20 events of 2 splits (1 row was rejected)" in str(job(stream).lateness())
+    assert not find_races(job, table, split=fc.PARTITION, arrival="timestamp", **settings)
+    timed = stream.assign_timestamps_and_watermarks(fc.WatermarkStrategy.for_monotonous_timestamps())
+    with timed.elements().map(lambda row: row.value).execute_and_collect() as elements:
+        assert len(list(elements)) == 20
 
 
 # ---- messages that cannot be decoded
