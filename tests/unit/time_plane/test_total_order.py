@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
@@ -100,6 +100,7 @@ many_alike = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(many_alike, st.integers(1, 3))
 def test_runs_may_have_more_rows_of_one_place_than_are_merged_at_once(
     runs: list[list[tuple[int, int, int]]], most: int
@@ -122,6 +123,7 @@ def test_rows_before_a_place_are_counted() -> None:
 runs = st.lists(st.lists(st.integers(0, 12), max_size=8), max_size=6)
 
 
+@settings(deadline=None)
 @given(runs, st.data())
 def test_any_runs_come_out_in_the_total_order(arrivals: list[list[int]], data: st.DataObject) -> None:
     merge = TotalOrderMerge(TIMELINE)
