@@ -120,7 +120,7 @@ cdef inline void* _grown(void* memory, int64_t count, size_t size) except NULL n
 
 
 cdef int _aggregate_reserve(Aggregate* aggregate, int64_t capacity) except -1 nogil:
-    # Room for so many entries; those from `first` on are made empty.
+    # Takes memory for so many entries, which `_aggregate_start` makes empty. A part that fails leaves the others usable as they are.
     cdef int parts = aggregate.parts
     if parts & Part.WORD_PART:
         aggregate.words = <uint64_t*> _grown(aggregate.words, capacity, sizeof(uint64_t))
@@ -268,7 +268,7 @@ cdef int64_t _aggregate_owned_bytes(const Aggregate* aggregate, int64_t n) noexc
 
 
 cdef void _sum(Aggregate* aggregate, const uint32_t* entries, const uint64_t* values, int64_t n) noexcept nogil:
-    # Integers wrap around as Java's do.
+    # Integers wrap around as Java's do. Floats are added in the order of the rows, as their sum depends on it.
     cdef uint64_t* words = aggregate.words
     cdef int64_t i
     if aggregate.whole_numbers:
@@ -334,6 +334,7 @@ cdef int _distribute(
 
 cdef void _least_words(Aggregate* aggregate, const uint32_t* entries, const uint64_t* values, int64_t n) noexcept nogil:
     cdef int64_t* words = <int64_t*> aggregate.words
+    # The greatest is the least of the complements: unlike a negation, a complement does not overflow.
     cdef int64_t i, value, reflect = -1 if aggregate.descending else 0
     for i in range(n):
         value = <int64_t> values[i] ^ reflect
@@ -341,6 +342,7 @@ cdef void _least_words(Aggregate* aggregate, const uint32_t* entries, const uint
 
 
 cdef int _put(Aggregate* aggregate, uint32_t entry, const ValueBlock* values, int64_t i) except -1 nogil:
+    # A null is a value here: the first row of a window may well hold one.
     cdef uint8_t state = values.states[i] if values.with_states else <uint8_t> ValueState.SOME_VALUE
     if values.words != NULL:
         aggregate.words[entry] = values.words[i]
@@ -403,6 +405,7 @@ cdef int _least_bytes(
 
 
 cdef int _first(Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n) except -1 nogil:
+    # Rows come in order of arrival: the first one that finds the entry empty stays, and among ties `_least_by` keeps the first, too.
     cdef const uint8_t* states = aggregate.states
     cdef int64_t i
     for i in range(n):
@@ -545,6 +548,7 @@ cdef void _merge_least_by(Aggregate* aggregate, uint32_t into, Aggregate* source
         if aggregate.keys != NULL:
             if <int64_t> source.keys[other] >= <int64_t> aggregate.keys[into]:
                 return
+        # A tie stays with `into`, as `FIRST` does.
         elif not _is_better(
             aggregate,
             aggregate.by_type == ColumnType.DECIMAL128,
@@ -821,7 +825,7 @@ cdef int _emit_words(
         from_ordered_words(aggregate.type, words, n)
     for i in range(n):
         nulls += states[i] != ValueState.SOME_VALUE
-    if nulls:
+    if nulls:  # zeros under nulls, so that equal results have equal bytes
         for i in range(n):
             words[i] = words[i] if states[i] == ValueState.SOME_VALUE else 0
     result_append_words(&aggregate.result, words, n)

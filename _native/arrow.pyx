@@ -227,6 +227,7 @@ cdef int _check_schema_at(const ArrowSchema* schema, const Place* place, object 
         _broken_schema(place, exporter, "there is none")
     if schema.release == NULL:
         _broken_schema(place, exporter, "it was released, or has been taken over before")
+    # A schema may contain itself: the stack of C would end without an exception.
     if place.depth == MOST_DEPTH:
         _broken_schema(place, exporter, f"more than {MOST_DEPTH} levels of fields within fields")
     if schema.format == NULL:
@@ -282,6 +283,7 @@ cdef int64_t _first_wrong(const Offset* offsets, int64_t n) noexcept nogil:
     # Returns the first of n + 1 offsets that is negative or less than the one before it, or -1.
     cdef Offset signs = offsets[0]
     cdef int64_t i
+    # One pass without a branch: a sign bit is set where something is wrong, and only then is the row searched for.
     for i in range(n):  # a difference of two that are not negative cannot overflow
         signs |= offsets[i + 1] | <Offset> (<uint64_t> offsets[i + 1] - <uint64_t> offsets[i])
     if signs >= 0:
@@ -305,6 +307,7 @@ cdef int _check_validity(const ArrowArray* array, int64_t first, int64_t n, cons
     if array.buffers[0] == NULL:
         if array.null_count > 0:
             _broken(place, exporter, f"its null count is {array.null_count}, but it does not say which rows are null")
+    # -1 means that the nulls were not counted. Of a part of the rows the count says nothing.
     elif array.null_count >= 0 and first == 0 and n == array.length:
         nulls = _count_nulls(<const uint8_t*> array.buffers[0], array.offset, n)
         if nulls != array.null_count:
@@ -408,9 +411,11 @@ cdef int _check_array_at(
         _broken(place, exporter, f"its length is {array.length}")
     if array.offset < 0:
         _broken(place, exporter, f"its offset is {array.offset}")
+    # Not `first + n`, which may overflow.
     if first > array.length - n:
         _broken(place, exporter, f"it has {array.length:,} rows where {first + n:,} are needed")
     layout_of(schema.format, &layout)
+    # From here on, products of rows and bits do not overflow.
     if array.length > MOST_BITS // max(layout.bits, 8 * layout.offset_width, 1) - array.offset:
         _broken(place, exporter, f"{array.length} rows from row {array.offset} on are more than memory can hold")
     if array.n_buffers != layout.n_buffers and not _may_have_buffers(schema, &layout, array.n_buffers):
@@ -422,6 +427,7 @@ cdef int _check_array_at(
     start = array.offset + first
     _check_children(schema, &layout, array, start, n, place, exporter)
     for i in range(layout.has_validity, 2 if layout.n_buffers > 1 else layout.n_buffers):
+        # An array without rows may leave buffers out, and so may values of no width.
         if n and array.buffers[i] == NULL and (layout.bits or layout.offset_width or not layout.has_validity):
             _broken(place, exporter, f"{'the offsets of ' if layout.offset_width else ''}its values are missing")
     if n and layout.has_sizes:
@@ -436,6 +442,7 @@ cdef int _check_array_at(
     inner.depth = place.depth + 1
     for i in range(array.n_children):
         inner.field = schema.children[i]
+        # Rows of a struct are those of its fields; elements of lists may lie anywhere in the child, which is checked as a whole.
         if layout.rows_are_childrens:
             _check_array_at(schema.children[i], array.children[i], start, n, &inner, exporter)
         else:
@@ -594,6 +601,7 @@ cdef int _read_column(
         return 0
     if column.type == ColumnType.OTHER_TYPE and not _has_validity(schema.format):
         return 0
+    # Counted again, as the exporter's count may be -1, or that of all rows of an array of which this is a part.
     if array.null_count != 0 and array.buffers[0] != NULL:
         column.null_count = _count_nulls(<const uint8_t*> array.buffers[0], offset, length)
         if column.null_count:

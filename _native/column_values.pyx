@@ -225,7 +225,8 @@ cdef int64_t _after_inner(const ValueType* type, const uint8_t* data, int64_t le
 
 
 cdef int64_t _after_value(const ValueType* type, const uint8_t* data, int64_t length) except -2:
-    # Returns how many of the bytes are those of the value, or -1 if they are not a value.
+    # Returns how many of the bytes are those of the value, or -1 if they are not a value. They may come from a damaged checkpoint:
+    # no length is followed unchecked.
     cdef Kind kind = _kind(type)
     cdef int64_t at = 0, i, n, inner
     if kind == Kind.BIT:
@@ -461,6 +462,7 @@ cdef NativeArray value_column_take(ValueColumn* column):
 cdef int owned_bytes_set(OwnedBytes* owned, ByteView view) except -1 nogil:
     cdef int64_t capacity
     if view.length > owned.capacity:
+        # Rounded up, so that values of about one length that follow each other need no new memory.
         capacity = (view.length + 15) & ~<int64_t> 15
         owned.data = <uint8_t*> grow(owned.data, capacity, b"a value")
         owned.capacity = capacity
@@ -477,7 +479,7 @@ cdef void owned_bytes_free(OwnedBytes* owned) noexcept nogil:
 
 
 cdef uint64_t bytes_hash(ByteView view) noexcept nogil:
-    # Eight bytes at a time.
+    # Eight bytes at a time. The length counts, as zeros fill up the last word.
     cdef uint64_t hash = <uint64_t> view.length * <uint64_t> 0x9E3779B97F4A7C15, word
     cdef const uint8_t* at = view.data
     cdef int64_t left = view.length
@@ -541,6 +543,7 @@ cdef void selection_fill(
         selection.entries = entries
         selection.rows = rows
         return
+    # Each row is written, and stays if the place moves on: nulls anywhere in the column cost no mispredicted branch.
     for i in range(n):
         selection.kept_entries[kept] = entries[i]
         selection.kept_rows[kept] = rows[i]
@@ -759,6 +762,7 @@ cdef int result_append_states(ResultColumn* result, const uint8_t* states, int64
     cdef int64_t i, with_value = 0
     for i in range(n):
         with_value += states[i] == ValueState.SOME_VALUE
+    # A column has a bitmap from its first null on, and none without nulls.
     if with_value == n:
         if result.validity.length:
             bits_append_many(&result.validity, True, n)
@@ -866,7 +870,7 @@ cdef int word_lists_add(
     cdef ValueList* values
     for i in range(n):
         values = &lists[entries[i]]
-        buffer_reserve(&values.values, 8)
+        buffer_reserve(&values.values, 8)  # first: without memory, no null is noted either
         if states[i] == ValueState.NULL_VALUE:
             buffer_append_int64(&values.nulls, values.length)
             buffer_append_int64(&values.values, 0)
@@ -883,7 +887,7 @@ cdef int byte_lists_add(
     cdef ValueList* values
     for i in range(n):
         values = &lists[entries[i]]
-        buffer_reserve(&values.ends, 8)
+        buffer_reserve(&values.ends, 8)  # first, as above
         if states[i] == ValueState.NULL_VALUE:
             buffer_append_int64(&values.nulls, values.length)
         else:
@@ -904,6 +908,7 @@ cdef void _append_shifted(Buffer* into, const Buffer* other, int64_t shift) noex
 
 cdef int value_list_merge(ValueList* into, ValueList* other) except -1 nogil:
     cdef ValueList taken
+    # Elements of `into` come first, so that the two change places only if it is empty. Then nothing is copied.
     if into.length == 0:
         taken = other[0]
         other[0] = into[0]
@@ -976,7 +981,8 @@ cdef void* _new_slots(uint64_t n_slots, size_t size) except NULL nogil:
 
 
 cdef inline uint64_t* _word_slot(const WordSet* words, uint64_t word) noexcept nogil:
-    # Returns the slot of the word (not 0), or the empty slot for it.
+    # Returns the slot of the word, or the empty slot for it. 0 marks an empty slot, so that whether 0 is a member stands in one more
+    # slot after all others.
     cdef uint64_t at = (word ^ (word >> 32)) * <uint64_t> 0x9E3779B97F4A7C15
     at = (at ^ (at >> 32)) & words.mask
     while words.slots[at] != 0 and words.slots[at] != word:
@@ -1056,6 +1062,7 @@ cdef int word_sets_add(WordSet* sets, const uint32_t* entries, const uint64_t* w
 cdef int word_set_merge(WordSet* into, WordSet* other) except -1 nogil:
     cdef WordSet larger
     cdef uint64_t at
+    # Members of the smaller set go into the larger one: n merges take O(m log m) for m members.
     if other.count > into.count:
         larger = other[0]
         other[0] = into[0]
@@ -1112,6 +1119,7 @@ cdef ByteSlot* _byte_slot(const ByteSet* strings, uint64_t hash, ByteView view) 
         slot = &strings.slots[at]
         if slot.place == 0:
             return slot
+        # Most other strings differ in the hash, so that their bytes are not fetched.
         if slot.hash == hash:
             stored = _stored(strings, slot)
             if stored.length == view.length and (

@@ -31,6 +31,7 @@ cdef int32_t _encode(
     cdef int32_t count = 0
     cdef uint64_t place
     for row in range(n):
+        # Unsigned: the difference fits, even where the signed one would overflow.
         place = <uint64_t> values[row] - <uint64_t> least
         if code_of[place] < 0:
             code_of[place] = count
@@ -76,6 +77,7 @@ def integer_codes(const Integer[::1] values not None, int64_t most_range):
     between = <uint64_t> greatest - <uint64_t> least
     if between > <uint64_t> most_range:
         return None
+    # A table by value, not by hash: numbers of partitions and the like lie close together.
     cdef int32_t[::1] code_of = np.full(between + 1, -1, np.int32)
     cdef int32_t[::1] codes = np.empty(n, np.int32)
     cdef int64_t[::1] first_rows = np.empty(min(n, <int64_t> between + 1), np.int64)
@@ -91,6 +93,7 @@ cdef int check_codes(const int32_t[::1] codes, int64_t n_codes) except -1:
         for row in range(codes.shape[0]):
             least = min(least, codes[row])
             greatest = max(greatest, codes[row])
+    # The extremes take no branch per row; only a wrong code costs the search for its row.
     if least < 0 or greatest >= n_codes:
         row = 0
         while 0 <= codes[row] < n_codes:
@@ -231,6 +234,7 @@ def rows_by_split(
     cdef int64_t* timestamps_there = &there[1, 0] if n and has_timestamps else NULL
     with nogil:
         for row in range(n):
+            # A counting sort, as it keeps the rows of a split in their order.
             offsets[codes[row] + 1] += 1
         for code in range(n_codes):
             next_place[code] = offsets[code]
@@ -303,6 +307,7 @@ def mix_bytes(uint64_t[::1] numbers not None, const int32_t[::1] bounds not None
     with nogil:
         for row in range(n):
             at, end = bounds[row], bounds[row + 1]
+            # The length counts, too: zeros fill up the last word, and "a", "bc" is not to be as "ab", "c".
             number = _mixed_with(numbers[row], <uint64_t> (end - at))
             while end - at >= 8:
                 memcpy(&word, &data[at], 8)
@@ -346,6 +351,7 @@ def mix_lists(
             )
     with nogil:
         for row in range(n):
+            # The number of items counts, so that neighbouring lists are not as ones that are divided elsewhere.
             number = _mixed_with(numbers[row], <uint64_t> lengths[row])
             for at in range(starts[row], starts[row] + lengths[row]):
                 number = _mixed_with(number, items[at])
@@ -476,6 +482,7 @@ def running_maxima(
             goes_back |= recorded[offsets[code]] < running_arrivals_ms[places[code]]
             for i in range(offsets[code] + 1, offsets[code + 1]):
                 goes_back |= recorded[i] < recorded[i - 1]
+    # The arrivals of most logs never go back: these are returned without a copy.
     if not goes_back:
         for code in range(n_codes):
             if offsets[code] < offsets[code + 1]:
@@ -562,6 +569,7 @@ ctypedef fused Difference:
 
 
 cdef inline void _put(const int64_t* values, int64_t n, int64_t least, Difference* differences) noexcept nogil:
+    # Unsigned differences wrap around, as the sums in `_get` do: so a block may span all of int64.
     cdef int64_t i
     for i in range(n):
         differences[i] = <Difference> (<uint64_t> values[i] - <uint64_t> least)
@@ -788,6 +796,7 @@ cdef uint64_t SPLIT_FACTOR = 0x9E3779B97F4A7C15
 
 
 cdef inline uint64_t _mixed(uint64_t timestamp, uint64_t arrival) noexcept nogil:
+    # Timestamp and arrival are mostly close: rotated, the bits that differ from event to event do not meet.
     timestamp += (arrival << 24) | (arrival >> 40)
     return timestamp ^ (timestamp >> 15)
 
@@ -811,7 +820,8 @@ cdef inline bint _is_before(const StepPlaces* steps, int64_t step, int64_t arriv
 cdef int64_t _steps_before(
     const StepPlaces* steps, int64_t near, int64_t arrival, int32_t split, int64_t position
 ) noexcept nogil:
-    # O(log d) where the answer is d steps after `near`, O(log near) where it is before.
+    # Events come mostly in total order, so the answer is `near` or a few steps after it: the reach doubles from there, and a binary
+    # search ends in it. O(log d) where the answer is d steps after `near`, O(log near) where it is before.
     cdef int64_t low = 0, high = near, middle, reach = 1
     if near < steps.n and _is_before(steps, near, arrival, split, position):
         low = near + 1
@@ -937,6 +947,7 @@ def add_to_checksum(
     if n == 0:
         return
     of_words, of_sums = checksum[0], checksum[1]
+    # Most chunks have one split, which takes no look-up per row.
     if splits.shape[0] == 1:
         of_split = <uint64_t> splits[0] * SPLIT_FACTOR
         with nogil:

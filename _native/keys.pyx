@@ -69,7 +69,7 @@ cdef inline int64_t _whole_day(int64_t milliseconds) noexcept nogil:
     cdef int64_t rest = milliseconds % MILLISECONDS_OF_DAY  # truncates
     if rest < 0:
         rest += MILLISECONDS_OF_DAY
-    return <int64_t> (<uint64_t> milliseconds - <uint64_t> rest)
+    return <int64_t> (<uint64_t> milliseconds - <uint64_t> rest)  # `_check_day` has refused what wraps around
 
 
 cdef void _widen_values(const Column* column, int64_t* out) noexcept nogil:
@@ -122,7 +122,7 @@ cdef inline void _copy_short(uint8_t* to, const uint8_t* start, int64_t length) 
     cdef int64_t i
     if length > 16:
         memcpy(to, start, length)
-    elif length >= 8:
+    elif length >= 8:  # two words, which overlap if there are less than 16 bytes
         memcpy(&low, start, 8)
         memcpy(&high, start + length - 8, 8)
         memcpy(to, &low, 8)
@@ -135,6 +135,7 @@ cdef inline void _copy_short(uint8_t* to, const uint8_t* start, int64_t length) 
 cdef void _write_words(
     const uint8_t* values, int64_t width, int64_t n, const int64_t* offsets, uint8_t* to
 ) noexcept nogil:
+    # With a constant width, a memcpy is one instruction.
     cdef int64_t row
     if width == 8:
         for row in range(n):
@@ -219,6 +220,7 @@ cdef int64_t _row_beyond_day(
 cdef void _write_nulls(
     const KeyField* fields, int64_t f, int64_t n, const int64_t* offsets, uint8_t* data
 ) noexcept nogil:
+    # Arrow leaves open what lies under a null: zeros make bytes of equal keys equal.
     cdef int64_t row
     for row in range(n):
         if _is_null(fields, f, row):
@@ -262,6 +264,7 @@ cdef void _write_composite(
     # Writes n composite keys; the cursors (n,) are scratch.
     cdef int64_t f, row
     cdef uint8_t flags
+    # Flags are all set, and those of nulls cleared afterwards: most fields are not null.
     for f in range(0, n_fields, 8):
         flags = 0xFF if n_fields - f >= 8 else (1 << (n_fields - f)) - 1
         for row in range(n):
@@ -508,6 +511,7 @@ cdef class KeyEncoder:
             if self.fields[f].varying:
                 self.fields[f].width = 4
                 last = f
+        # The last varying field reaches to the end of the key, and needs no length.
         if last >= 0:
             self.fields[last].width = 0
         for f in range(self.n_fields):
@@ -581,6 +585,7 @@ cdef class KeyEncoder:
         return 0
 
     cdef int _encode_int64(self, const Column* column) except -1:
+        # Columns of 8 bytes are borrowed, unless several values of theirs are one key.
         if column.byte_width == 8 and column.type != ColumnType.FLOAT64 and column.type != ColumnType.DATE64:
             self.batch.values = <const int64_t*> column.values
         else:
@@ -599,6 +604,7 @@ cdef class KeyEncoder:
         if column.type == ColumnType.LARGE_STRING or column.type == ColumnType.LARGE_BINARY:
             self.batch.offsets = <const int64_t*> column.offsets
         else:
+            # Kernels read offsets of 64 bits alone: so there is one loop for all types.
             buffer_resize(&self._offsets, (n + 1) * 8)
             offsets = <int64_t*> self._offsets.data
             self.batch.offsets = offsets
@@ -753,6 +759,7 @@ cdef class KeyEncoder:
 
 
 cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b):
+    # By types and nesting: streams that are joined may give their keys other names.
     cdef int64_t field
     if a is b:
         return True
@@ -1060,7 +1067,7 @@ def key_bytes(key):
 class _KeyPickler(pickle.Pickler):
     def __init__(self, file):
         super().__init__(file, 4)
-        self.fast = True  # no memo
+        self.fast = True  # a memo would write a part that comes twice as a reference, and its copy in full
 
     def persistent_id(self, value):
         if isinstance(value, type):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import TypeVar
@@ -43,6 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
+    # Tests start hundreds of interpreters, which would each compile the package, and pytest rewrites a thousand files.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Before pytest-xdist reads its options.
     if is_shared_among_workers(config):
         # One more than cores: tests wait for Spark, for clocks and for programs in processes of their own.

@@ -18,7 +18,6 @@ from flinkcore.time_plane.timeline import Timeline
 
 MERGED_ROWS = 1 << 18
 MERGED_BYTES = 128 << 20
-"""Overlapping runs are joined, copied, and handed on in pieces of so many rows and bytes at most."""
 
 RowsT = TypeVar("RowsT", bound="TimedRows")
 
@@ -176,10 +175,16 @@ class TotalOrderMerge:
     ----------
     timeline
         Timeline of the operator to which the events come.
+    most_rows, most_bytes
+        Overlapping runs are joined, copied, and handed on in pieces of so many rows and bytes at most.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(
+        self, timeline: Timeline, most_rows: int = MERGED_ROWS, most_bytes: int = MERGED_BYTES
+    ) -> None:
         self._timeline = timeline
+        self._most_rows = most_rows
+        self._most_bytes = most_bytes
         self._held: list[LogEvents] = []
 
     def add(self, events: LogEvents) -> None:
@@ -227,7 +232,7 @@ class TotalOrderMerge:
                 last = max(last, overlapping[-1].key(-1))
             if len(overlapping) == 1:
                 yield overlapping[0], None
-            elif _are_few(overlapping):
+            elif self._are_few(overlapping):
                 yield concatenate(overlapping).in_order()
             else:
                 halves = _halves(overlapping)
@@ -236,6 +241,12 @@ class TotalOrderMerge:
                 else:
                     for half in halves:
                         yield from self._merged(half)
+
+    def _are_few(self, runs: list[LogEvents]) -> bool:
+        return (
+            sum(len(run.arrivals) for run in runs) <= self._most_rows
+            and sum(run.nbytes for run in runs) <= self._most_bytes
+        )
 
     @staticmethod
     def _pass_before(
@@ -246,13 +257,6 @@ class TotalOrderMerge:
         if cut:
             parts[0] = part.slice(cut, len(part.arrivals))
             yield part.slice(0, cut), None
-
-
-def _are_few(runs: list[LogEvents]) -> bool:
-    return (
-        sum(len(run.arrivals) for run in runs) <= MERGED_ROWS
-        and sum(run.nbytes for run in runs) <= MERGED_BYTES
-    )
 
 
 def _halves(runs: list[LogEvents]) -> tuple[list[LogEvents], list[LogEvents]] | None:

@@ -275,6 +275,7 @@ def check_windows(
     assert [row["wait_median_ms"], row["wait_p99_ms"], row["wait_max_ms"]] == expected
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(
         [

@@ -23,7 +23,15 @@ from flinkcore.operators.late_records import LateRecords
 from flinkcore.operators.metrics.task_metrics import TaskMetric
 from flinkcore.operators.records.copies import copied_function
 from flinkcore.operators.records.stream_elements import StreamElement, StreamRecord
-from flinkcore.spark.elements.messages import PROGRAM, REPORTS, Message, MessageWriter, RunRow
+from flinkcore.spark.elements.messages import (
+    LIMITS,
+    PROGRAM,
+    REPORTS,
+    Message,
+    MessageWriter,
+    RunLimits,
+    RunRow,
+)
 from flinkcore.spark.elements.shipped_job import ShippedJob
 
 if TYPE_CHECKING:
@@ -85,9 +93,17 @@ class ElementTask:
         Number of the task.
     checkpoints : TaskCheckpoints, optional
         Checkpoints from which the task is restored, and which it writes when the job stops.
+    limits : RunLimits
+        Sizes of the runs of its messages.
     """
 
-    def __init__(self, job: ShippedJob, number: int, checkpoints: TaskCheckpoints | None = None) -> None:
+    def __init__(
+        self,
+        job: ShippedJob,
+        number: int,
+        checkpoints: TaskCheckpoints | None = None,
+        limits: RunLimits = LIMITS,
+    ) -> None:
         self._job = job
         self._checkpoints = checkpoints
         self._stop_ms = None if checkpoints is None else checkpoints.stop_ms
@@ -96,7 +112,7 @@ class ElementTask:
         self._number = number
         self._vertex = job.vertex_of_task(number)
         self._sending: PausableCall[list[RunRow]] = PausableCall()
-        self._writer = writer = MessageWriter(self._sending.give)
+        self._writer = writer = MessageWriter(self._sending.give, limits)
         self._place = b""
         self._line: WaitingLine | None = None
         if is_async(self._vertex.head):

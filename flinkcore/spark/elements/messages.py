@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 from io import BytesIO
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -39,14 +39,26 @@ PROGRAM: Final = -1
 REPORTS: Final = -2
 """The target of the reports of tasks that have ended."""
 
-RUN_BYTES: Final = 1 << 20
-"""A run ends when its messages have so many bytes."""
 
-MOST_RUN_BYTES: Final = 2**31 - 1 - (1 << 20)
-"""Most bytes of a run: what a column of a batch can hold, less the room for ends of messages and classes."""
+class RunLimits(NamedTuple):
+    """Sizes of runs of messages.
 
-HELD_BYTES: Final = 8 << 20
-"""With so many bytes of messages a task gives its runs away; also most bytes of a batch of several runs."""
+    Attributes
+    ----------
+    run_bytes : int
+        A run ends when its messages have so many bytes.
+    most_run_bytes : int
+        Most bytes of a run: what a column of a batch can hold, less the room for ends of messages and classes.
+    held_bytes : int
+        A task gives its runs away when they have so many bytes; also most bytes of a batch of several runs.
+    """
+
+    run_bytes: int = 1 << 20
+    most_run_bytes: int = 2**31 - 1 - (1 << 20)
+    held_bytes: int = 8 << 20
+
+
+LIMITS: Final = RunLimits()
 
 Message = tuple[bytes, int, Any, int | None]
 """Key, kind, value and timestamp."""
@@ -204,7 +216,8 @@ class MessageWriter:
     Parameters
     ----------
     give : callable
-        Takes the rows whenever there are `HELD_BYTES` of them.
+        Takes the rows whenever there are `held_bytes` of them.
+    limits : RunLimits
 
     Attributes
     ----------
@@ -212,9 +225,10 @@ class MessageWriter:
         Key of the message or timer that the task is processing.
     """
 
-    def __init__(self, give: Callable[[list[RunRow]], None]) -> None:
+    def __init__(self, give: Callable[[list[RunRow]], None], limits: RunLimits = LIMITS) -> None:
         self.position = b""
         self._give = give
+        self._limits = limits
         self._sent = 0
         self._runs: dict[int, _Run] = {}
         self._complete: list[RunRow] = []
@@ -240,15 +254,16 @@ class MessageWriter:
             run = self._runs[target] = _Run(key, self._class_ids)
         before = run.nbytes
         run.add((key, kind, value, timestamp))
-        if run.nbytes > MOST_RUN_BYTES:
+        limits = self._limits
+        if run.nbytes > limits.most_run_bytes:
             raise UserCodeError(
                 f"the element {shown(value)} cannot be sent to another task: pickled it has more than "
-                f"{MOST_RUN_BYTES - RUN_BYTES:,} bytes. Send it in pieces"
+                f"{limits.most_run_bytes - limits.run_bytes:,} bytes. Send it in pieces"
             )
         self._held_bytes += run.nbytes - before
-        if run.nbytes >= RUN_BYTES:
+        if run.nbytes >= limits.run_bytes:
             self._end_run(target)
-        if self._held_bytes >= HELD_BYTES:
+        if self._held_bytes >= limits.held_bytes:
             self._give(self.take())
 
     def _end_run(self, target: int) -> None:
@@ -263,11 +278,11 @@ class MessageWriter:
         return rows
 
 
-def pieces(rows: Sequence[RunRow]) -> Iterator[Sequence[RunRow]]:
-    """Divide rows into pieces of at most HELD_BYTES; a larger row is a piece by itself."""
+def pieces(rows: Sequence[RunRow], most_bytes: int = LIMITS.held_bytes) -> Iterator[Sequence[RunRow]]:
+    """Divide rows into pieces of at most so many bytes; a larger row is a piece by itself."""
     start = n_bytes = 0
     for at, row in enumerate(rows):
-        if at > start and n_bytes + len(row.payload) > HELD_BYTES:
+        if at > start and n_bytes + len(row.payload) > most_bytes:
             yield rows[start:at]
             start, n_bytes = at, 0
         n_bytes += len(row.payload)

@@ -32,6 +32,7 @@ def test_an_empty_batch_is_in_order() -> None:
     assert total_order(empty, empty.astype(np.int32), empty) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 2), st.integers(0, 4)), min_size=1, max_size=80))
 def test_the_order_is_that_of_a_stable_sort(rows: list[tuple[int, int, int]]) -> None:
     assert order_of(rows) == sorted(range(len(rows)), key=lambda row: rows[row])
@@ -53,6 +54,7 @@ def test_columns_of_different_lengths_are_an_error() -> None:
         total_order(np.array([1, 2]), np.array([0], np.int32), np.array([0, 1]))
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 127), max_size=60),
     st.integers(1, 9),

@@ -4,7 +4,7 @@ import doctest
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore._native import event_log
@@ -15,6 +15,7 @@ NUMBERS = st.integers(-(2**63), 2**63 - 1)
 ROWS = st.lists(st.tuples(st.integers(0, 4), NUMBERS, NUMBERS), max_size=40)
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_rows_of_a_split_come_together_in_their_order(rows: list[tuple[int, int, int]]) -> None:
     codes, arrivals, timestamps = np.array(rows, object).reshape(-1, 3).T
@@ -28,6 +29,7 @@ def test_rows_of_a_split_come_together_in_their_order(rows: list[tuple[int, int,
     assert [alone[0].tolist(), alone[1].tolist(), alone[2]] == [offsets.tolist(), found[0].tolist(), None]
 
 
+@settings(deadline=None)
 @given(ROWS, st.lists(NUMBERS, min_size=6, max_size=6))
 def test_arrivals_are_the_running_maxima_of_their_splits(
     rows: list[tuple[int, int, int]], before: list[int]

@@ -1,6 +1,6 @@
 """How much allowed lateness sessions need, compared with sessions under each lateness."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore.analysis.saving_bounds import SessionsByLateness
@@ -24,6 +24,7 @@ def in_time(events: list[tuple[int, int, int]], lateness_ms: int) -> list[bool]:
     return taken
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 40), st.integers(1, 7), st.sampled_from([0, 0, 0, 1, 2, 9, 25])), max_size=25

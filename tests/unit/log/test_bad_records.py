@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore.common import WatermarkStrategy
@@ -152,6 +152,7 @@ def test_a_file_of_csv_without_sound_records_has_none(tmp_path, text):
     assert sum(batch.num_rows - batch.column(BAD_RECORD).drop_null().__len__() for batch in batches) == 0
 
 
+@settings(deadline=None)
 @given(lines=st.lists(st.sampled_from([b"1\n", b"x\n", b"\n", b"12\n", b'"\n'])), size=st.integers(1, 5))
 def test_every_record_is_sound_or_bad_and_in_its_place(lines, size):
     def parse(text):

@@ -23,8 +23,10 @@ from flinkcore.errors import InternalError, UserCodeError
 from flinkcore.spark.elements import messages as messages_module
 from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.elements.messages import (
+    LIMITS,
     Message,
     MessageWriter,
+    RunLimits,
     RunRow,
     merged,
     pieces,
@@ -34,13 +36,13 @@ from flinkcore.spark.elements.messages import (
 from flinkcore.spark.elements.shipped_job import ShippedJob
 
 
-def writer_with_room() -> MessageWriter:
+def writer_with_room(limits: RunLimits = LIMITS) -> MessageWriter:
     """A writer whose rows are taken at the end."""
 
     def give(rows: list[RunRow]) -> None:
         raise AssertionError("it holds few bytes")
 
-    return MessageWriter(give)
+    return MessageWriter(give, limits)
 
 
 def values(rows: list[RunRow]) -> list[Any]:
@@ -64,9 +66,8 @@ def test_values_are_as_they_were_when_they_were_sent() -> None:
     assert writer.take() == []
 
 
-def test_runs_end_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages_module, "RUN_BYTES", 2000)
-    writer = writer_with_room()
+def test_runs_end_when_they_are_long() -> None:
+    writer = writer_with_room(RunLimits(run_bytes=2000))
     for number in range(100):
         writer.send(number % 2, 0, "x" * 100)
     rows = writer.take()
@@ -74,13 +75,9 @@ def test_runs_end_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(len(list(row.messages())) for row in rows) == 100
 
 
-def test_a_writer_gives_its_rows_as_soon_as_it_holds_enough_also_amid_a_call_without_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(messages_module, "RUN_BYTES", 2000)
-    monkeypatch.setattr(messages_module, "HELD_BYTES", 5000)
+def test_a_writer_gives_its_rows_as_soon_as_it_holds_enough_also_amid_a_call_without_end() -> None:
     given: list[list[RunRow]] = []
-    writer = MessageWriter(given.append)
+    writer = MessageWriter(given.append, RunLimits(run_bytes=2000, held_bytes=5000))
     numbers = itertools.count()
     while len(given) < 10:
         writer.send(next(numbers) % 7, 0, "x" * 100)  # as many targets as share what is held
@@ -94,10 +91,8 @@ def test_a_writer_gives_its_rows_as_soon_as_it_holds_enough_also_amid_a_call_wit
     assert writer.take() == []
 
 
-def test_an_element_that_no_row_can_hold_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages_module, "RUN_BYTES", 300)
-    monkeypatch.setattr(messages_module, "MOST_RUN_BYTES", 1000)
-    writer = writer_with_room()
+def test_an_element_that_no_row_can_hold_is_named() -> None:
+    writer = writer_with_room(RunLimits(run_bytes=300, most_run_bytes=1000))
     writer.send(0, 0, "x" * 500)
     with pytest.raises(UserCodeError, match=r"element 'yyy.*has more than 700 bytes.*in pieces"):
         writer.send(0, 0, "y" * 1000)
@@ -169,14 +164,14 @@ def test_a_value_that_cannot_be_unpickled_is_told_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_runs_of_several_senders_are_merged(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_several_senders_are_merged(seed: int) -> None:
     chosen = random.Random(seed)
-    monkeypatch.setattr(messages_module, "RUN_BYTES", chosen.choice([1, 200, 100_000]))
+    limits = RunLimits(run_bytes=chosen.choice([1, 200, 100_000]))
     keys = list(range(300))
     chosen.shuffle(keys)
     rows: list[RunRow] = []
     for sender in range(3):
-        writer = writer_with_room()
+        writer = writer_with_room(limits)
         for key in sorted(keys[sender::3]):
             writer.move_to(key.to_bytes(8, "big"))
             for _ in range(chosen.randrange(3)):
@@ -240,12 +235,11 @@ def test_reading_values_leaves_their_class_as_the_program_has_it() -> None:
     assert Local.told is told
 
 
-def test_batches_hold_limited_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages_module, "HELD_BYTES", 100)
+def test_batches_hold_limited_bytes() -> None:
     rows = [
         RunRow(1, bytes([number]), bytes(size)) for number, size in enumerate([40, 60, 1, 300, 50, 50, 50])
     ]
-    assert [[len(row.payload) for row in some] for some in pieces(rows)] == [
+    assert [[len(row.payload) for row in some] for some in pieces(rows, 100)] == [
         [40, 60],
         [1],
         [300],
@@ -255,9 +249,7 @@ def test_batches_hold_limited_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(pieces([])) == []
 
 
-def test_a_task_sends_amid_a_call_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages_module, "RUN_BYTES", 2000)
-    monkeypatch.setattr(messages_module, "HELD_BYTES", 5000)
+def test_a_task_sends_amid_a_call_without_end() -> None:
     env = StreamExecutionEnvironment()
     stream = env.from_collection([0]).flat_map(itertools.count)
     configuration = env.get_config()
@@ -268,7 +260,7 @@ def test_a_task_sends_amid_a_call_without_end(monkeypatch: pytest.MonkeyPatch) -
         .of_tasks()
         .items()
     )
-    sent = ElementTask(planned, task).read(source)
+    sent = ElementTask(planned, task, limits=RunLimits(run_bytes=2000, held_bytes=5000)).read(source)
     taken = [row for rows in itertools.islice(sent, 10) for row in rows]
     sent.close()  # type: ignore[attr-defined]
     assert values(taken) == list(range(len(values(taken))))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore._native.event_log import packed_integers, unpacked_integers
@@ -23,6 +23,7 @@ NEAR = st.integers(-300, 70_000)
 ANY = st.integers(-(2**63), 2**63 - 1)
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(NEAR, max_size=300) | st.lists(ANY, max_size=300), max_size=4))
 def test_packed_integers_are_those_that_were_packed(drawn: list[list[int]]) -> None:
     values = np.array([value for part in drawn for value in part], np.int64)

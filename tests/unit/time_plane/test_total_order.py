@@ -3,10 +3,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.time_plane import total_order
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
 from flinkcore.time_plane.total_order import Events, LogEvents, TotalOrderMerge
 
@@ -77,10 +76,8 @@ def interleaved(n_rows: int, n_runs: int) -> list[LogEvents]:
 
 
 @pytest.mark.parametrize(("rows", "size"), [(7, 1 << 30), (1 << 30, 400)], ids=["rows", "bytes"])
-def test_runs_that_overlap_are_given_in_pieces(monkeypatch: pytest.MonkeyPatch, rows: int, size: int) -> None:
-    monkeypatch.setattr(total_order, "MERGED_ROWS", rows)
-    monkeypatch.setattr(total_order, "MERGED_BYTES", size)
-    merge = TotalOrderMerge(TIMELINE)
+def test_runs_that_overlap_are_given_in_pieces(rows: int, size: int) -> None:
+    merge = TotalOrderMerge(TIMELINE, rows, size)
     for run in interleaved(100, 3):
         merge.add(run)
     released = list(merge.release(None))
@@ -91,9 +88,8 @@ def test_runs_that_overlap_are_given_in_pieces(monkeypatch: pytest.MonkeyPatch, 
     assert max(part.nbytes for part, _ in released) <= size
 
 
-def test_a_piece_may_be_as_small_as_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(total_order, "MERGED_BYTES", 1)
-    merge = TotalOrderMerge(TIMELINE)
+def test_a_piece_may_be_as_small_as_a_row() -> None:
+    merge = TotalOrderMerge(TIMELINE, most_bytes=1)
     for run in interleaved(10, 4):
         merge.add(run)
     assert [len(part.arrivals) for part, _ in merge.release(None)] == [1] * 10
@@ -104,18 +100,17 @@ many_alike = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(many_alike, st.integers(1, 3))
 def test_runs_may_have_more_rows_of_one_place_than_are_merged_at_once(
     runs: list[list[tuple[int, int, int]]], most: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(total_order, "MERGED_ROWS", most)
-        merge = TotalOrderMerge(TIMELINE)
-        for run in runs:
-            merge.add(events(run))
-        assert labels(list(merge.release(None))) == [
-            f"{a}/{s}/{p}" for a, s, p in sorted(row for run in runs for row in run)
-        ]
+    merge = TotalOrderMerge(TIMELINE, most)
+    for run in runs:
+        merge.add(events(run))
+    assert labels(list(merge.release(None))) == [
+        f"{a}/{s}/{p}" for a, s, p in sorted(row for run in runs for row in run)
+    ]
 
 
 def test_rows_before_a_place_are_counted() -> None:
@@ -128,6 +123,7 @@ def test_rows_before_a_place_are_counted() -> None:
 runs = st.lists(st.lists(st.integers(0, 12), max_size=8), max_size=6)
 
 
+@settings(deadline=None)
 @given(runs, st.data())
 def test_any_runs_come_out_in_the_total_order(arrivals: list[list[int]], data: st.DataObject) -> None:
     merge = TotalOrderMerge(TIMELINE)
