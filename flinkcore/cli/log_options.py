@@ -70,15 +70,15 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         f"table: its directory, {TABLES}",
     )
     parser.add_argument(
-        "--format", help="parquet, arrow, avro, csv or json; by the files' endings if not given"
+        "--format", help="parquet, arrow, avro, csv, tsv or json; by the files' endings if not given"
     )
     parser.add_argument(
         "--format-option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of CSV, such as 'delimiter=;', null_values=NA,none, newlines_in_values=true or block_bytes=67108864; "
-        "of Parquet int96_unit=ns; repeat for more",
+        help="of CSV, such as 'delimiter=;', null_values=NA,none, encoding=latin-1, newlines_in_values=true or "
+        "block_bytes=67108864; of Parquet int96_unit=ns; repeat for more",
     )
     parser.add_argument(
         "--type",

@@ -764,7 +764,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         arrival_start_ms : int
             Arrival of the first record of each split without an arrival column, in ms since the epoch.
         format : str, optional
-            ``parquet``, ``arrow``, ``avro``, ``csv`` or ``json`` (lines); by default according to the file name.
+            ``parquet``, ``arrow``, ``avro``, ``csv``, ``tsv`` or ``json`` (lines); by default as the file's name says.
         format_options : mapping, optional
             Options of the format's reader.
         schema : pyarrow.Schema, pyspark.sql.types.StructType, str or mapping, optional

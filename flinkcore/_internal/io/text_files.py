@@ -44,8 +44,14 @@ _COMPRESSED_MARKS: Final = (
 )
 
 
-def refuse_other_encodings(block: bytes) -> None:
+def refuse_other_encodings(block: bytes, or_else: str = "") -> None:
     """Check that the first block of a text file is not UTF-16 or UTF-32, or compressed.
+
+    Parameters
+    ----------
+    block : bytes
+    or_else : str
+        Another remedy for the first two.
 
     Raises
     ------
@@ -56,7 +62,7 @@ def refuse_other_encodings(block: bytes) -> None:
         raise _invalid(COMPRESSED)
     line = block[:4096].split(b"\n", 1)[0]
     if block.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line:
-        raise _invalid(OTHER_ENCODING)
+        raise _invalid(OTHER_ENCODING + or_else)
 
 
 _MARKS: Final = {
@@ -133,7 +139,7 @@ class CsvRows:
     def __init__(self, stream: Any, block_bytes: int, delimiter: str) -> None:
         self._stream = stream
         self._block = self._filled_block(block_bytes)
-        refuse_other_encodings(self._block)
+        refuse_other_encodings(self._block, ", or give format_options={'encoding': 'utf-16'}")
         self.is_empty = not self._block
         self.names = self._header(delimiter)
         self._end_row = delimiter.encode() * len(self.names) + b"\n"

@@ -190,7 +190,7 @@ _UNSUPPORTED = re.compile(
 
 def remedy(error: BaseException) -> str | None:
     """Return what to do about a file that is sound, but not one that is read here; None if it may be damaged."""
-    if str(error) in (OTHER_ENCODING, COMPRESSED):
+    if str(error).startswith((OTHER_ENCODING, COMPRESSED)):
         return "Take it out of the log if it is not a part of it"
     if ENCRYPTED.search(str(error)):
         return (

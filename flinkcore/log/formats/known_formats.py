@@ -20,6 +20,7 @@ _FORMATS = {
     "feather": "arrow",
     "avro": "avro",
     "csv": "csv",
+    "tsv": "tsv",
     "json": "json",
 }
 _EXTENSIONS = {
@@ -31,6 +32,7 @@ _EXTENSIONS = {
     "feather": "arrow",
     "avro": "avro",
     "csv": "csv",
+    "tsv": "tsv",
     "json": "json",
     "jsonl": "json",
     "ndjson": "json",
@@ -40,8 +42,10 @@ _FORMAT_TYPES: dict[str, Callable[..., FileFormat]] = {
     "arrow": ArrowFormat,
     "avro": AvroFormat,
     "csv": CsvFormat,
+    "tsv": CsvFormat,
     "json": JsonFormat,
 }
+_DEFAULT_OPTIONS: dict[str, dict[str, Any]] = {"tsv": {"delimiter": "\t"}}
 _COMPRESSIONS = ("gz", "bz2", "zst", "lz4")
 
 
@@ -59,8 +63,8 @@ def file_format(
     files : sequence of LogFile
         Not empty.
     format : str, optional
-        "parquet", "arrow" (also "ipc", "feather"), "avro", "csv" or "json" (lines). Guessed from the extensions if
-        not given; CSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
+        "parquet", "arrow" (also "ipc", "feather"), "avro", "csv", "tsv" (CSV with tabs) or "json" (lines). Guessed from
+        the extensions if not given; CSV, TSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
     options : mapping, optional
         Parameters of :class:`~flinkcore.log.formats.text_formats.CsvFormat`, ``JsonFormat`` or
         :class:`~flinkcore.log.formats.columnar_formats.ParquetFormat`.
@@ -107,7 +111,8 @@ def file_format(
             )
     settings = {"given": given, "is_lenient": is_lenient}
     return _FORMAT_TYPES[kind](
-        **(options or {}), **{name: value for name, value in settings.items() if name in parameters}
+        **(_DEFAULT_OPTIONS.get(kind, {}) | dict(options or {})),
+        **{name: value for name, value in settings.items() if name in parameters},
     )
 
 
@@ -115,7 +120,7 @@ def _guess(file: LogFile) -> str:
     parts = file.path.rsplit("/", 1)[-1].lower().split(".")
     packed = len(parts) > 2 and parts[-1] in _COMPRESSIONS
     kind = _EXTENSIONS.get(parts[-2] if packed else parts[-1]) if len(parts) > 1 else None
-    if kind is None or (packed and kind not in ("csv", "json")):
+    if kind is None or (packed and kind not in ("csv", "tsv", "json")):
         raise SourceError(
             f"the extension of {file.name} is not that of a format. Known are "
             f"{', '.join('.' + extension for extension in _EXTENSIONS)}; CSV and JSON may also end in "

@@ -1,5 +1,6 @@
 """CSV and JSON lines: types are inferred from parts of some files and hold for the whole log."""
 
+import codecs
 import json
 import re
 from bisect import bisect_left
@@ -59,8 +60,9 @@ class CsvFormat:
     are spread over the log, and every file is read with them: a column of numbers in one and of text in another is
     text. A column that is inferred as ``timestamp[s]`` is read as ``timestamp[us]``, so that fractions of a second
     may come later; whole numbers beyond int64 are uint64, if it holds them, and those that float64 would not tell from
-    others near them are an error, unless a type is given. Text is UTF-8; for other bytes give the type ``"binary"``. A
-    file that ends within a value is an error; one without a line break at its end, which may be cut, is warned of.
+    others near them are an error, unless a type is given. Text is UTF-8, unless ``encoding`` says otherwise; for bytes
+    that are not text give the type ``"binary"``. A file that ends within a value is an error; one without a line break
+    at its end, which may be cut, is warned of.
 
     Parameters
     ----------
@@ -73,6 +75,8 @@ class CsvFormat:
         True if quoted values may hold line breaks, which otherwise are an error; slower.
     block_bytes : int
         Size of the blocks that are read at once, 1 MiB to 1 GiB; no row may be longer.
+    encoding : str, optional
+        Encoding of the text as Python names it, such as "latin-1", "cp1252" or "utf-16"; UTF-8 by default.
     given : mapping of str to pyarrow.DataType
         Plain types that are not inferred.
     is_lenient : bool
@@ -95,6 +99,7 @@ class CsvFormat:
         null_values: Sequence[str] | None = None,
         newlines_in_values: bool = False,
         block_bytes: int = _BLOCK_BYTES,
+        encoding: str | None = None,
         *,
         given: Mapping[str, pa.DataType] | None = None,
         is_lenient: bool = False,
@@ -120,7 +125,15 @@ class CsvFormat:
                 f"block_bytes is a number from {1 << 20} to {1 << 30}, not {block_bytes!r}"
             )
         self._block_bytes = block_bytes
+        self._encoding = None if encoding is None else _encoding(encoding)
         self._is_lenient = is_lenient
+
+    def _opened(self, file: LogFile) -> Any:
+        """Open a file as a stream of UTF-8."""
+        stream = file.filesystem.open_input_stream(file.path)
+        return (
+            stream if self._encoding is None else pa.transcoding_input_stream(stream, self._encoding, "utf-8")
+        )
 
     def schema(self, file: LogFile, at_a_glance: bool = False) -> pa.Schema | None:
         block_bytes = min(_SAMPLED_BYTES, self._block_bytes) if at_a_glance else self._block_bytes
@@ -162,7 +175,7 @@ class CsvFormat:
         self, file: LogFile, block_bytes: int, types: Mapping[str, pa.DataType]
     ) -> tuple[pa.Schema | None, pa.RecordBatch | None]:
         """Read the schema, None of an empty file, and the first block, None if there are no rows."""
-        with file.filesystem.open_input_stream(file.path) as stream:
+        with self._opened(file) as stream:
             rows = CsvRows(stream, block_bytes, self._delimiter)
             if rows.is_empty:
                 return None, None
@@ -176,7 +189,7 @@ class CsvFormat:
     def batches(
         self, file: LogFile, pieces: range | None, columns: ColumnsToRead
     ) -> Iterator[pa.RecordBatch]:
-        with source_faults(file.name, self._advice), file.filesystem.open_input_stream(file.path) as stream:
+        with source_faults(file.name, self._advice), self._opened(file) as stream:
             rows = CsvRows(stream, self._block_bytes, self._delimiter)
             if rows.is_empty:
                 columns.warnings.append(empty_file(file.name))
@@ -207,7 +220,7 @@ class CsvFormat:
                     yield batch
             rows.check_end()
             if not self._newlines_in_values and rows.line_breaks != 1 + rows_read:
-                _check_lines(file, rows_read)
+                self._check_lines(file, rows_read)
             if rows.ends_within_line:
                 columns.warnings.append(no_last_line_break(file.name))
         except pa.ArrowInvalid as error:
@@ -228,13 +241,13 @@ class CsvFormat:
             columns.warnings.append(no_last_line_break(file.name))
 
     def _names(self, file: LogFile) -> list[str]:
-        with file.filesystem.open_input_stream(file.path) as stream:
+        with self._opened(file) as stream:
             return CsvRows(stream, self._block_bytes, self._delimiter).names
 
     def _blocks_of_records(self, file: LogFile, block_bytes: int) -> Iterator[list[Record]]:
         """Yield the records after the header, block by block; a record that lacks its end belongs to the next block."""
         line, open_text, is_header = 1, b"", True
-        with file.filesystem.open_input_stream(file.path) as stream:
+        with self._opened(file) as stream:
             for _, block in _line_blocks(stream, block_bytes):
                 block = open_text + block
                 records = records_of(block, line, self._newlines_in_values)
@@ -267,7 +280,7 @@ class CsvFormat:
 
     def _check_digits(self, file: LogFile, name: str) -> None:
         """Check that a column which was inferred as float64 holds no whole number that such a float rounds."""
-        with file.filesystem.open_input_stream(file.path) as stream:
+        with self._opened(file) as stream:
             rows = CsvRows(stream, self._block_bytes, self._delimiter)
             read = self._contents(rows, {name: pa.string()}, [name], self._block_bytes)
             with closing(read) as contents:
@@ -276,6 +289,20 @@ class CsvFormat:
                     for text in column.filter(pc.match_substring_regex(column, _WHOLE)).to_pylist():
                         if _is_rounded(text):
                             raise _rounded(file, name, text, "'string'")
+
+    def _check_lines(self, file: LogFile, rows: int) -> None:
+        """Check that a CSV file has a row in each line but the header and blank ones."""
+        lines, ends_within_line = 0, False
+        with self._opened(file) as stream:
+            while block := read_block(stream, _BLOCK_BYTES):
+                found = _LINE.findall(block)
+                lines += len(found) - (ends_within_line and block[:1] not in b"\r\n")
+                ends_within_line = block[-1:] not in b"\r\n"
+        if lines != 1 + rows:
+            raise pa.ArrowInvalid(
+                f"it has {rows:,} rows in {lines - 1:,} lines below the header: a value has line breaks, which is "
+                "right if format_options={'newlines_in_values': True} says so, or a quote too many"
+            )
 
     def _row_fault(self, error: pa.ArrowInvalid) -> pa.ArrowInvalid:
         """Return the error of a row that does not fit into a block, in the terms of the log's settings."""
@@ -306,21 +333,6 @@ class CsvFormat:
             include_columns=list(names),
             null_values=self._null_values,
             strings_can_be_null=self._null_values is not None,
-        )
-
-
-def _check_lines(file: LogFile, rows: int) -> None:
-    """Check that a CSV file has a row in each line but the header and blank ones."""
-    lines, ends_within_line = 0, False
-    with file.filesystem.open_input_stream(file.path) as stream:
-        while block := read_block(stream, _BLOCK_BYTES):
-            found = _LINE.findall(block)
-            lines += len(found) - (ends_within_line and block[:1] not in b"\r\n")
-            ends_within_line = block[-1:] not in b"\r\n"
-    if lines != 1 + rows:
-        raise pa.ArrowInvalid(
-            f"it has {rows:,} rows in {lines - 1:,} lines below the header: a value has line breaks, which is right if "
-            "format_options={'newlines_in_values': True} says so, or a quote too many"
         )
 
 
@@ -450,6 +462,12 @@ class JsonFormat:
         """Name the line; Arrow counts rows of the block."""
         line = 1 + _lines_before(file, offset) + _sound_lines(block, schema, unexpected)
         text = re.sub(r"[.]? in row \d+$", "", str(error).removeprefix("JSON parse error: "))
+        if text == "Column() changed from object to array":
+            return SourceError(
+                f"{file.name} cannot be read: line {line} is an array, and not an object. If the file is one array, "
+                "write a line per object, such as by jq -c '.[]'",
+                file=file.name,
+            )
         other_type = re.fullmatch(r"Column\(/(.+)\) (changed from \w+ to \w+)", text)
         if other_type:
             text = f"column {other_type[1]!r} {other_type[2]}"
@@ -586,6 +604,19 @@ def _line_blocks(stream: Any, block_bytes: int) -> Iterator[tuple[int, bytes]]:
         yield offset, block
 
 
+def _encoding(name: object) -> str | None:
+    """Return an encoding, or None for UTF-8; raise a ConfigurationError if Python has none of this name."""
+    try:
+        found = codecs.lookup(name) if isinstance(name, str) else None
+    except LookupError:
+        found = None
+    if found is None or not found._is_text_encoding:
+        raise ConfigurationError(
+            f"encoding is the name of an encoding of text, such as 'latin-1' or 'utf-16', not {name!r}"
+        )
+    return None if found.name == "utf-8" else found.name
+
+
 def _is_compressed(path: str) -> bool:
     """Return whether Arrow decompresses the file, as its name says."""
     return path.endswith((".br", ".bz2", ".gz", ".lz4", ".zst"))
@@ -704,8 +735,14 @@ def _type_fault(file: LogFile, error: object, columns: ColumnsToRead) -> SchemaE
     read_as = ", ".join(
         f"{name} {wanted} (from {columns.origins[name]})" for name, wanted in columns.types.items()
     )
+    if "invalid UTF8 data" in str(error):
+        return SchemaError(
+            f"{file.name} has text that is not UTF-8: {error}. Give its encoding, such as "
+            "format_options={'encoding': 'latin-1'}, or the type 'binary' of bytes that are not text with "
+            "schema={column: type}"
+        )
     return SchemaError(
         f"{file.name} has a value of another type: {error}. Its columns were read as {read_as}; "
-        "give the type with schema={column: type} ('binary' of text that is not UTF-8), or repair the value; a time "
+        "give the type with schema={column: type}, or repair the value; a time "
         "column may be a 'string', and on_bad_row then covers what is no time"
     )

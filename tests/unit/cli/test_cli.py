@@ -537,7 +537,7 @@ def test_each_setting_that_the_command_renames_is_in_a_message_of_the_package() 
         ({"k": [None]}, [], "give --on-bad-row drop"),
         ({}, ["--split", "nope"], "--split names column 'nope'"),
         ({}, ["--timestamp", "nope"], "--timestamp names column 'nope'"),
-        ({}, ["--format", "tsv"], "format 'tsv' is unknown"),
+        ({}, ["--format", "psv"], "format 'psv' is unknown"),
     ],
 )
 def test_errors_name_the_options_of_the_command(

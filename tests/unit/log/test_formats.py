@@ -624,7 +624,7 @@ def test_text_that_is_not_utf8_is_an_error_of_csv_where_its_column_is_read(tmp_p
     (tmp_path / "a.csv").write_bytes("id,name\n1,Müller\n".encode("latin-1"))
     source = LogFiles.discover(tmp_path)
     assert source.schema == pa.schema([("id", pa.int64()), ("name", pa.string())])
-    with pytest.raises(SchemaError, match=r"a\.csv has a value of another type: .*UTF8.*'binary' of text"):
+    with pytest.raises(SchemaError, match=r"a\.csv has text that is not UTF-8: .*UTF8.*'binary' of bytes"):
         read_all(source)
     assert read_all(source, columns=["id"]).to_pydict() == {"id": [1]}
     named = LogFiles.discover(tmp_path, schema={"name": "binary"})
@@ -849,7 +849,7 @@ def test_json_that_is_not_lines_of_objects_is_an_error(tmp_path, text):
     [
         ('{"ts": 1}\n\n{"ts": 2}\n{"ts": ', SourceError, r"Invalid value in line 4\. The file is truncated"),
         ('{"ts": 1}\n{"ts": 2}\n{"ts": "x"}\n', SchemaError, "'ts' changed from number to string in line 3"),
-        ('{"ts": 1}\n[1]\n', SourceError, "changed from object to array in line 2"),
+        ('{"ts": 1}\n[1]\n', SourceError, "line 2 is an array, and not an object"),
     ],
     ids=["truncated", "number, then text", "array"],
 )
