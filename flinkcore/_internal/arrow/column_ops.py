@@ -44,6 +44,26 @@ _NOT_OF_A_ROW: Final = re.compile(
 )
 """Arrow's errors about functions such as cumulative_sum, sum and rank."""
 
+_REMEDIES: Final = (
+    (
+        re.compile(
+            r"timestamp with timezone to timestamp without|zoned and non-zoned"
+            r"|input types \(timestamp\[\w+, tz=[^]]*\], timestamp\[\w+\]\)"
+            r"|input types \(timestamp\[\w+\], timestamp\[\w+, tz="
+        ),
+        "Only one of two times has a time zone. Give the other one a zone, such as datetime(2001, 12, 31, "
+        "tzinfo=timezone.utc), or cast its column: pc.field('column').cast(pa.timestamp('ms', 'UTC'))",
+    ),
+    (
+        re.compile(
+            r"input types \((?:(?:timestamp|date32|date64)\[[^]]*\], string|string, (?:timestamp|date32|date64)\[)"
+        ),
+        "A time is not text. Write datetime(2001, 12, 31, tzinfo=timezone.utc), without tzinfo for a column without "
+        "a time zone, or date(2001, 12, 31)",
+    ),
+)
+"""Errors of Arrow's about times, by what to write instead."""
+
 _TREE_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
 
 
@@ -485,7 +505,9 @@ def _failure(batch: pa.RecordBatch, expressions: NamedExpressions) -> SchemaErro
         if (error := _error_of(batch.slice(0, 0), name, expression)) is not None:
             if _NOT_OF_A_ROW.match(str(error)):
                 return _not_of_a_row(name, expression)
-            return SchemaError(f"{_shown(name, expression)}: {error}; {_describe(batch.schema)}")
+            return SchemaError(
+                f"{_shown(name, expression)}: {error}; {_describe(batch.schema)}{_remedy(error)}"
+            )
         if (error := _error_of(batch, name, expression)) is not None:
             if _NOT_OF_A_ROW.match(str(error)):
                 return _not_of_a_row(name, expression)
@@ -496,9 +518,14 @@ def _failure(batch: pa.RecordBatch, expressions: NamedExpressions) -> SchemaErro
             row = bisect_left(range(batch.num_rows), True, key=fails)
             return DataError(
                 f"{_shown(name, expression)}: {_shortened(str(error))} in the row "
-                f"{_shown_row(batch.slice(row - 1, 1))}; {_describe(batch.schema)}"
+                f"{_shown_row(batch.slice(row - 1, 1))}; {_describe(batch.schema)}{_remedy(error)}"
             )
     return SchemaError(f"{expressions} cannot be computed together; {_describe(batch.schema)}")
+
+
+def _remedy(error: Exception) -> str:
+    """Return what to do about an error, to be put after it, or an empty text."""
+    return next((f". {remedy}" for of, remedy in _REMEDIES if of.search(str(error))), "")
 
 
 def _error_of(batch: pa.RecordBatch, name: str, expression: Expression) -> Exception | None:

@@ -1,7 +1,7 @@
 """Filters and computed columns on batches."""
 
 import pickle
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
@@ -282,3 +282,51 @@ def test_a_row_whose_values_python_does_not_have_is_named() -> None:
 def test_an_expression_that_takes_other_rows_says_so(function: Any) -> None:
     with pytest.raises(SchemaError, match=r"x \w+\(a\): .* takes other rows, too: aggregate in windows"):
         WithColumns((("x", function(pc.field("a"))),)).apply(pa.RecordBatch.from_pydict({"a": [1, 2]}))
+
+
+ZONED, PLAIN = pc.field("zoned"), pc.field("plain")
+UTC = datetime(2001, 1, 1, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        datetime(2001, 1, 1) < ZONED,
+        datetime(2001, 1, 1) == ZONED,
+        pc.scalar(datetime(2001, 1, 1)) <= ZONED,
+        PLAIN < UTC,
+        pc.scalar(UTC) != PLAIN,
+        ZONED > PLAIN,
+        PLAIN > ZONED,
+        ZONED.isin([datetime(2001, 1, 1)]),
+        (ZONED - pc.scalar(datetime(2001, 1, 1))) > pa.scalar(1, pa.duration("ms")),
+    ],
+    ids=str,
+)
+def test_a_time_with_a_zone_against_one_without_says_what_to_write(expression: pc.Expression) -> None:
+    times = batch(zoned=pa.array([0], pa.timestamp("ms", "UTC")), plain=pa.array([0], pa.timestamp("us")))
+    with pytest.raises(
+        (SchemaError, DataError), match=r"Give the other one a zone, such as datetime\(2001, 12, 31, tzinfo="
+    ):
+        Filter(expression).apply(times)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [ZONED > "2001-01-01", pc.scalar("2001-01-01") == PLAIN, pc.field("day") >= "2001-01-01"],
+    ids=str,
+)
+def test_a_time_against_text_says_what_to_write(expression: pc.Expression) -> None:
+    times = batch(
+        zoned=pa.array([0], pa.timestamp("ms", "UTC")),
+        plain=pa.array([0], pa.timestamp("us")),
+        day=pa.array([0], pa.date32()),
+    )
+    with pytest.raises(SchemaError, match=r"A time is not text\. Write datetime\(2001, 12, 31, tzinfo="):
+        Filter(expression).apply(times)
+
+
+def test_other_types_that_do_not_fit_get_no_advice_about_times() -> None:
+    times = batch(zoned=pa.array([0], pa.timestamp("ms", "UTC")))
+    with pytest.raises(SchemaError, match=r"columns: zoned \(timestamp\[ms, tz=UTC\]\)$"):
+        Filter(ZONED > 5).apply(times)
