@@ -8,8 +8,8 @@ Timestamps are distinct and in random order, the worst case for a heap; a stream
 heapq runs at a smaller size, which flatters it. `add` includes the growth of an empty heap, on all sides.
 The best round counts, on all sides.
 
-`FLINKCORE_BENCH_EVENTS` sets the number of timers (4 M), of which the smaller size has a quarter; memory is
-measured with 2.5 times as many, and at least with a million. Flink's JVM has a heap of 1,536 bytes per timer (6 GB).
+`FLINKCORE_BENCH_EVENTS` sets the number of timers (1 M), of which the smaller size has a quarter; memory is
+measured with 2.5 times as many, and at least with a million. Flink's JVM has a heap of 1,536 bytes per timer (1.5 GB).
 """
 
 import heapq
@@ -27,7 +27,7 @@ import pytest
 from benchmarks.peers.flink import FlinkUnavailable, run_java
 from flinkcore._native.timers import TimerHeap
 
-TIMERS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 4_000_000))
+TIMERS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 1_000_000))
 SIZES = (TIMERS // 4, TIMERS)
 HEAPQ_SIZE = min(TIMERS, 200_000)
 FEWEST_TIMERS_MEASURED = 1_000_000  # of fewer, batches and NumPy take much of the memory

@@ -109,3 +109,17 @@ def test_the_timers_are_as_many_as_the_setting_says_and_no_time_looks_like_a_fai
     assert "batch_verbs[4000-poll]" in done.stdout
     assert "Timeout" not in done.stdout + done.stderr
     assert "no java in JAVA_HOME or on the PATH" in done.stdout
+
+
+def test_the_virtual_machine_of_flinks_timers_fits_into_two_gigabytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("pytest_benchmark")
+    monkeypatch.syspath_prepend(ROOT)
+    monkeypatch.delenv("FLINKCORE_BENCH_EVENTS", raising=False)
+    try:
+        module = importlib.import_module("benchmarks.test_timers")
+        assert int(module.JVM_HEAP.removesuffix("m")) <= 2_048
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+            del sys.modules[name]
