@@ -89,7 +89,12 @@ def installed_wheel() -> Wheel:
         if file.suffix in SUFFIXES and (file.parent / "__init__.py").exists() and not _has_lost_source(file)
     }
     information = f"flinkcore-{flinkcore.__version__}.dist-info"
-    files[f"{information}/METADATA"] = _metadata().encode()
+    files[f"{information}/METADATA"] = (
+        _metadata("METADATA") or f"Metadata-Version: 2.1\nName: flinkcore\nVersion: {flinkcore.__version__}\n"
+    ).encode()
+    entry_points = _metadata("entry_points.txt")
+    if entry_points is not None:  # a source tree that is not installed has none
+        files[f"{information}/entry_points.txt"] = entry_points.encode()
     files[f"{information}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: flinkcore\nRoot-Is-Purelib: false\nTag: {_tag()}\n".encode()
     )
@@ -121,12 +126,12 @@ def _tag() -> str:
     return f"{python}-{python}{threads}-{platform}"
 
 
-def _metadata() -> str:
+def _metadata(name: str) -> str | None:
+    """Return a file of the installed distribution's metadata, or None if it is not there."""
     try:
-        text = importlib.metadata.distribution("flinkcore").read_text("METADATA")
+        return importlib.metadata.distribution("flinkcore").read_text(name)
     except importlib.metadata.PackageNotFoundError:
-        text = None
-    return text or f"Metadata-Version: 2.1\nName: flinkcore\nVersion: {flinkcore.__version__}\n"
+        return None
 
 
 def _hash(content: bytes) -> str:

@@ -35,6 +35,10 @@ def test_the_installed_package_becomes_a_wheel_with_a_true_record() -> None:
                 content = packed.read(path)
                 found = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
                 assert (digest, size) == (f"sha256={found}", str(len(content)))
+        (entry_points,) = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        text = packed.read(entry_points).decode()
+        assert "[console_scripts]\nflinkcore = flinkcore.cli:main\n" in text
+        assert "[pytest11]\nflinkcore = flinkcore.pytest_plugin\n" in text
     assert "flinkcore/spark/shipping/tasks.py" in names
     assert any(re.fullmatch(r"flinkcore/_native/valve\..*\.so", name) for name in names)
     assert {"METADATA", "WHEEL"} <= {Path(name).name for name in names}
