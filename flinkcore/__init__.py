@@ -5,11 +5,12 @@ Where to start::
     import flinkcore as fc
 
     env = fc.StreamExecutionEnvironment.get_execution_environment()   # in this process
-    env = flinkcore.spark.SparkExecutionEnvironment(spark)            # on Spark
+    env = fc.spark.SparkExecutionEnvironment(spark)                   # on Spark
 
 Their ``from_event_log`` returns a ``flinkcore.datastream.LogStream``, whose ``assign_timestamps_and_watermarks``,
 ``key_by`` and ``window`` with ``aggregate``, or ``process``, make a job. ``execute()`` gives its result (`JobResult`):
-rows, side outputs and a `ReplayReport`. The names that most jobs use are in this package; all others are in:
+rows, side outputs and a `ReplayReport`. The names that most jobs use are in this package; all others are in these
+packages, which need no import of their own:
 
 flinkcore.common
     Duration, Time, WatermarkStrategy, OutputTag and watermark generators.
@@ -29,15 +30,16 @@ The other packages are private: their names and places change without notice.
 From a shell: ``flinkcore replay --help``, ``flinkcore demo``.
 """
 
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from flinkcore._internal.python.lazy_names import by_name, lazy_names
 
 if TYPE_CHECKING:
+    from flinkcore import analysis, common, datastream, errors, spark, testing  # noqa: F401, attributes
     from flinkcore.columnar.results.report import ReplayReport
     from flinkcore.columnar.results.result import JobResult, SideOutput
-    from flinkcore.common import Duration, OutputTag, WatermarkStrategy
+    from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
     from flinkcore.datastream import FILE, PARTITION, StreamExecutionEnvironment
     from flinkcore.datastream.aggregates import (
         collect,
@@ -69,6 +71,7 @@ __all__ = [
     "SideOutput",
     "SlidingEventTimeWindows",
     "StreamExecutionEnvironment",
+    "Time",
     "TumblingEventTimeWindows",
     "WatermarkStrategy",
     "collect",
@@ -90,7 +93,7 @@ _MODULES: Final = by_name(
     {
         "columnar.results.report": "ReplayReport",
         "columnar.results.result": "JobResult SideOutput",
-        "common": "Duration OutputTag WatermarkStrategy",
+        "common": "Duration OutputTag Time WatermarkStrategy",
         "datastream": "FILE PARTITION StreamExecutionEnvironment",
         "datastream.aggregates": "collect count count_distinct first last max_ max_by mean min_ min_by sum_",
         "datastream.window": "EventTimeSessionWindows SlidingEventTimeWindows TumblingEventTimeWindows",
@@ -99,6 +102,8 @@ _MODULES: Final = by_name(
 
 
 def _refuse(name: str) -> NoReturn:
+    from importlib.util import find_spec
+
     if (
         find_spec(f"{__name__}.{name}") is not None
     ):  # Python asks so before it imports a module of this package
@@ -108,4 +113,10 @@ def _refuse(name: str) -> NoReturn:
     refuse_aggregate(__name__, name)
 
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULES, _refuse)
+_PACKAGES: Final = ("analysis", "common", "datastream", "errors", "spark", "testing")
+
+_named, __dir__ = lazy_names(__name__, _MODULES, _refuse)
+
+
+def __getattr__(name: str) -> Any:
+    return import_module(f"{__name__}.{name}") if name in _PACKAGES else _named(name)

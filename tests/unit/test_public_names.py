@@ -1,6 +1,7 @@
 """Each public name has one home, and private modules are not imported by accident."""
 
 import json
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -43,6 +44,30 @@ print(sorted(zip(*result.to_arrow().select(["user", "n"]).to_pydict().values()))
 def test_one_import_is_enough_for_a_first_job() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[('a', 1), ('a', 1), ('b', 1)]"
+
+
+IMPORTED = re.compile(r"^from flinkcore(?!\.examples)[\w.]* import (.+?)(?:  #.*)?$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_one_import_is_enough_for_what_the_first_pages_show(page: str) -> None:
+    text = (PACKAGE.parent / page).read_text(encoding="utf-8")
+    assert "import flinkcore as fc" in text or IMPORTED.search(text)
+    names = {name.strip() for names in IMPORTED.findall(text) for name in names.split(",")}
+    names |= set(re.findall(r"\bfc\.(\w+)", text))
+    for name in names:
+        if name == "spark" or hasattr(flinkcore, name):
+            continue
+        assert name in import_module("flinkcore.spark").__all__
+
+
+def test_packages_need_no_import_of_their_own() -> None:
+    program = """
+import flinkcore as fc
+print(fc.errors.DataError.__name__, fc.common.Types.INT(), fc.testing.StreamRecord(1).value)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "DataError"
 
 
 @pytest.mark.parametrize("name", flinkcore.__all__)
