@@ -155,7 +155,8 @@ class _WindowedLog(WindowsOfStream[KeyedLogStream], Generic[Applied, Processed])
         LogStream
             With aggregates, the columns are: the keys, ``window_start`` and ``window_end`` (null for windows without
             bounds), the aggregates in the order given, ``late_firing`` (bool: a late row fired the window) and
-            ``watermark`` (int64 ms: in force at the firing); for :meth:`retracting` windows also ``row_kind`` (string).
+            ``watermark`` (int64 ms: in force at the firing; 2**63 - 1 at the end of the log, -2**63 before the first
+            watermark, which no timestamp can hold); for :meth:`retracting` windows also ``row_kind`` (string).
 
         Raises
         ------

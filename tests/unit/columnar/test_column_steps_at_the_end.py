@@ -17,6 +17,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import count, max_
+from flinkcore.datastream.window import CountTrigger
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 LATE = OutputTag("late")
@@ -227,3 +228,17 @@ def test_what_if_compares_what_the_steps_give() -> None:
     stream = counted(events()).select("user", "window_start", "n")
     wider = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(50))
     assert "1" in str(stream.what_if(wider, keys=["user", "window_start"]))
+
+
+def test_a_watermark_becomes_a_timestamp_that_is_null_at_both_ends_of_the_log() -> None:
+    every = timed(events()).key_by("user").window(TENS).trigger(CountTrigger.of(1)).aggregate(n=count())
+    ends = [-(2**63), 2**63 - 1]
+    seen: list[int] = []
+    for results in (every, counted(events())):
+        watermark = pc.if_else(pc.field("watermark").isin(ends), None, pc.field("watermark"))
+        found = results.with_columns(at=watermark.cast(pa.timestamp("ms", "UTC"))).to_arrow()
+        seen += found["watermark"].to_pylist()
+        assert found["at"].cast("int64").to_pylist() == [
+            None if watermark_ms in ends else watermark_ms for watermark_ms in found["watermark"].to_pylist()
+        ]
+    assert set(seen) > set(ends)
