@@ -296,6 +296,23 @@ def test_columns_that_a_replay_does_not_need_are_not_evaluated(spark: Any) -> No
         per_minute(stream.filter(pc.field("other").is_null())).to_arrow()
 
 
+def test_streams_and_results_over_a_dataframe_have_a_schema_before_spark_evaluates_it(spark: Any) -> None:
+    fails = dataframe_of(spark, rides()).withColumn("metres", F.expr("raise_error('evaluated')").cast("int"))
+    log = SparkExecutionEnvironment(spark).from_event_log(fails, timestamp="ended", timestamp_unit="s")
+    timed = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    windows = timed.key_by("meter").window(TumblingEventTimeWindows.of(Time.minutes(1)))
+    stream = windows.aggregate(rides=count(), metres=sum_("metres"))
+    assert log.columns == ["ended", "received", "meter", "distance", "metres"]
+    result = stream.execute()
+    result.discard()
+    assert stream.columns == result.columns
+    assert stream.columns[:3] == ["meter", "window_start", "window_end"]
+    assert stream.schema == result.schema
+    assert result.schema.field("metres").type == pa.int64()
+    with pytest.raises(AttributeError, match="SparkResult has no toPandas: call to_pandas"):
+        result.toPandas  # noqa: B018
+
+
 def test_the_report_says_that_rows_have_the_order_in_which_spark_gave_them(spark: Any) -> None:
     log = dataframe_of(spark, crowded())
     env = SparkExecutionEnvironment(spark)
