@@ -41,7 +41,8 @@ def float_text(value: float) -> str:
     """Return a number of 32 bits as ``Float.toString`` does."""
     import numpy as np
 
-    return _number_text(value, str(np.float32(value)))
+    # The text of numpy's own begins an exponent at other numbers, by version.
+    return _number_text(value, np.format_float_positional(np.float32(value), trim="0"))
 
 
 def _number_text(value: float, shortest: str) -> str:

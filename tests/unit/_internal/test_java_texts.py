@@ -78,6 +78,12 @@ def test_the_text_of_a_float_is_no_longer_than_32_bits_need(value: float) -> Non
 def test_floats_are_written_as_in_java() -> None:
     single = struct.unpack("f", struct.pack("f", 1.1))[0]
     assert float_text(single) == Types.FLOAT().text(single) == "1.1"
+    assert [float_text(value) for value in (1e6, -3e6, 9999999.0, 1e-3)] == [
+        "1000000.0",
+        "-3000000.0",
+        "9999999.0",
+        "0.001",
+    ]
     assert [float_text(value) for value in (16777216.0, 1e-4, math.inf)] == [
         "1.6777216E7",
         "1.0E-4",
