@@ -134,8 +134,9 @@ def max_(column: str) -> Aggregate:
 def mean(column: str) -> Aggregate:
     """Return the mean of a numeric column, which is SQL's ``AVG``; null if there is no value.
 
-    Flink SQL's of integers is an integer, this one and Spark's are not. It is of float64, but of decimal128(p, s) decimal128(min(p + 4, 38), min(s + 4, 38)) as in Spark: the exact mean,
-    rounded half up. One with more digits is an error as of `sum_`.
+    Flink SQL's of integers is an integer, this one and Spark's are not. It is of float64, but of decimal128(p, s)
+    decimal128(min(p + 4, 38), min(s + 4, 38)) as in Spark: the exact mean, rounded half up. One with more digits is an
+    error as of `sum_`.
     """
     return Aggregate("mean", column)
 
