@@ -38,6 +38,7 @@ from flinkcore.datastream.graph.element_transformations import (
 )
 from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, ElementJob
+from flinkcore.datastream.graph.topic_records import TopicSource
 from flinkcore.datastream.graph.transformations import (
     PartitionTransformation,
     TimestampsAndWatermarksTransformation,
@@ -838,7 +839,7 @@ def _refuse_step(node: StreamNode, is_stopped_amid: bool) -> None:
             f"{node.name}, a job over columns within one over single elements",
             "run it alone with its own checkpoints, and begin with what it gives",
         )
-    with_strategy = (TimestampsAndWatermarksTransformation, SourceTransformation)
+    with_strategy = (TimestampsAndWatermarksTransformation, SourceTransformation, TopicSource)
     strategy = step.strategy if isinstance(step, with_strategy) else None
     if strategy is None and is_of_log(step):
         found = [each for each in step.in_order() if isinstance(each, TimestampsAndWatermarksTransformation)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,9 @@ from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.timestamp_assigner import NO_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.graph.topic_records import TopicSource
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     TimestampsAndWatermarksTransformation,
@@ -28,16 +31,18 @@ from flinkcore.elements.arrivals.element_arrivals import (
 )
 from flinkcore.elements.arrivals.job_clock import JobClock
 from flinkcore.elements.arrivals.split_watermarks import RestoredSplits, SplitWatermarks
+from flinkcore.elements.arrivals.topic_values import LEFT_OUT, TopicValues
 from flinkcore.elements.tasks.subtask_state import broadcast_state
 from flinkcore.elements.tasks.task_output import ElementCall, TaskOutput
 from flinkcore.errors import ConfigurationError
+from flinkcore.log.sources.topic_log import TopicLog
 from flinkcore.operators.keys.element_rows import element_rows
 from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
 from flinkcore.operators.timers.processing_time import ProcessingTimeService
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.time_pass import time_planes_of
 from flinkcore.time_plane.timeline import TimePlane
-from flinkcore.time_plane.total_order import Events, TotalOrderMerge
+from flinkcore.time_plane.total_order import TimelineEvents, TotalOrderMerge
 
 SPLITS: Final = "flinkcore.splits"
 """Name of the state in a checkpoint that has, of each split, its value and its `SplitWatermark`."""
@@ -61,12 +66,15 @@ class LogReading:
         Operations on the columns afterwards.
     strategy : WatermarkStrategy or None
     time_plane : TimePlane
+    values : TopicValues or None
+        What makes elements of the records of a topic; None: elements are rows.
     """
 
     plan: LogPlan
     after: tuple[ColumnOp, ...]
     strategy: WatermarkStrategy | None
     time_plane: TimePlane
+    values: TopicValues | None = None
 
     @classmethod
     def of(
@@ -100,7 +108,12 @@ class LogReading:
         timed = replace(plan, strategy=WatermarkStrategy.no_watermarks())
         cuts = [] if cut is None else [cut]
         (time_plane,) = time_planes_of([timed], [timed.log.chunks(1)], 1, cuts=cuts, stops=stops)
-        return cls(plan, after, strategy, time_plane)
+        values = None
+        if isinstance(source := next(step.in_order()), TopicSource):
+            is_declared = source.type_info is not source.deserializer.get_produced_type()
+            declared = source.type_info if is_declared else None
+            values = TopicValues(source.shown_topics, source.deserializer, declared)
+        return cls(plan, after, strategy, time_plane, values)
 
     @classmethod
     def plan_of(cls, step: Transformation, configuration: ExecutionConfig) -> LogPlan:
@@ -114,6 +127,9 @@ class LogReading:
         source, *steps = step.in_order()
         source = source if log is None else log
         assert isinstance(source, EventLogSource)
+        of_topic = source if isinstance(source, TopicSource) else None
+        if of_topic is not None:
+            source, steps = of_topic.reading(configuration.get_arrival_rate())
         assigned = [
             at for at, each in enumerate(steps) if isinstance(each, TimestampsAndWatermarksTransformation)
         ]
@@ -130,6 +146,8 @@ class LogReading:
                 before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
                 source = replace(source, log=replace(source.log, checked_units=("arrival",)))
         plan = plan_of_log(source, tuple(before), (), Forward(), configuration)
+        if of_topic is not None and strategy is not None:
+            _require_timestamps(plan, strategy)
         return plan, after, strategy
 
     @property
@@ -157,16 +175,29 @@ class LogReading:
     def _ordered(self, merge: TotalOrderMerge, floor: int | None) -> Iterator[Event]:
         for events, rows in merge.release(floor):
             ordered = events if rows is None else events.take(rows)
-            yield from zip(
+            found = zip(
                 ordered.arrivals.tolist(),
                 ordered.splits.tolist(),
                 self._values(ordered),
-                ordered.timestamps.tolist(),
+                self._timestamps(ordered),
                 strict=True,
             )
+            yield from (
+                found if self.values is None else (event for event in found if event[2] is not LEFT_OUT)
+            )
 
-    def _values(self, events: Events) -> Iterable[Any]:
+    def _timestamps(self, events: TimelineEvents) -> Iterable[int]:
+        source = self.plan.log.source
+        if isinstance(source, TopicLog) and source.without_timestamps is not None:
+            return repeat(NO_TIMESTAMP, len(events.timestamps))
+        timestamps: list[int] = events.timestamps.tolist()
+        return timestamps
+
+    def _values(self, events: TimelineEvents) -> Iterable[Any]:
         batch = events.batch
+        if self.values is not None:
+            splits = self.time_plane.split_values
+            return self.values.elements(batch, [splits[split] for split in events.splits.tolist()])
         left = np.arange(batch.num_rows)
         for operation in self.after:
             batch, kept = operation.apply(batch)
@@ -177,6 +208,20 @@ class LogReading:
         for at, row in zip(left.tolist(), element_rows(batch), strict=True):
             values[at] = row
         return values
+
+
+def _require_timestamps(plan: LogPlan, strategy: WatermarkStrategy) -> None:
+    """Accept a strategy that takes the timestamps of records if they have some."""
+    source = plan.log.source
+    assert isinstance(source, TopicLog)
+    if source.without_timestamps is None or strategy.timestamp_assigner is not None:
+        return
+    if strategy.out_of_orderness_ms is not None or strategy.generator_supplier is not None:
+        raise ConfigurationError(
+            f"this strategy takes the timestamps of records: {strategy}. The dump of topic "
+            f"{source.without_timestamps!r} has none. Give the strategy with_timestamp_assigner(...), or a dump with "
+            "timestamps, such as Parquet with the columns value, partition, offset and timestamp"
+        )
 
 
 def _refuse(strategy: WatermarkStrategy, after: tuple[ColumnOp, ...]) -> None:

@@ -382,11 +382,16 @@ def _inputs_first(ends: Sequence[Transformation]) -> list[Transformation]:
 
 def is_of_log(step: Transformation) -> bool:
     """Return whether a step is an event log, or a step on its columns before any operator."""
+    return isinstance(step, EventLogSource) or _is_of_columns(step)
+
+
+def _is_of_columns(step: Transformation) -> bool:
+    """Return whether a step takes the columns of a log before any operator."""
     if isinstance(step, EventLogSource):
-        return True
+        return not step.gives_elements
     if isinstance(step, TimestampsAndWatermarksTransformation):
-        return is_of_log(step.input) and not has_watermarks(step.input)
-    return isinstance(step, _COLUMN_STEPS) and is_of_log(step.input)
+        return _is_of_columns(step.input) and not has_watermarks(step.input)
+    return isinstance(step, _COLUMN_STEPS) and _is_of_columns(step.input)
 
 
 def has_watermarks(step: Transformation) -> bool:
