@@ -372,8 +372,8 @@ class StreamExecutionEnvironment(WithFormerMethods):
               Records have no timestamps, so that a TimestampAssigner is needed for event time. They arrive at the rate
               of :meth:`ExecutionConfig.set_arrival_rate`, and partitions take turns.
             - Parquet, Avro or Arrow with a column ``value`` (binary or text) and any of ``topic``, ``partition``,
-              ``offset`` and ``timestamp``, as Spark's Kafka source has them. Records arrive at their timestamps, or with a later
-              one that lies before them in their partition.
+              ``offset`` and ``timestamp``, as Spark's Kafka source has them. Records arrive at their
+              timestamps, or with a later one that lies before them in their partition.
 
         Returns
         -------

@@ -67,7 +67,7 @@ class LogReading:
     strategy : WatermarkStrategy or None
     time_plane : TimePlane
     values : TopicValues or None
-        What makes elements of the records of a topic; None: elements are rows.
+        Makes elements of the records of a topic, or None where elements are rows.
     """
 
     plan: LogPlan

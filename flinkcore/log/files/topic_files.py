@@ -12,7 +12,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 
 
 class PlaceInTopic(NamedTuple):
-    """Where the records of a file belong.
+    """The topic and the offsets of the records of a file.
 
     Attributes
     ----------

@@ -112,7 +112,7 @@ def file_format(
 
 
 def is_columnar(file: LogFile) -> bool:
-    """Return whether a file has columns, as its extension says, and is no text."""
+    """Return whether a file has columns, as its extension says, and is not text."""
     extension = file.path.rsplit("/", 1)[-1].lower().rpartition(".")[2]
     return _EXTENSIONS.get(extension, "json") not in ("csv", "json")
 

@@ -9,7 +9,7 @@ timestamps the records of all partitions arrive in turn, at the rate of the job.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -40,7 +40,7 @@ class TopicLog:
     Attributes
     ----------
     records : TopicRecords
-        What is read.
+        The topics, and from where to where they are read.
     dumps : tuple of TopicDump
     """
 
@@ -53,7 +53,8 @@ class TopicLog:
     def of(cls, records: TopicRecords) -> TopicLog:
         """Find the files of all topics; errors as of `TopicDump.of`."""
         dumps = [TopicDump.of(topic, paths, records.stores) for topic, paths in records.dumps.items()]
-        return cls(records, tuple(dumps))
+        # The stores have been asked, and may hold a Spark session, which is not sent to workers.
+        return cls(replace(records, stores=None), tuple(dumps))
 
     @property
     def without_timestamps(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Which records of a topic are read, by their offsets, and when they arrive."""
+"""The records of a topic that are read, by their offsets, and when they arrive."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def kept_records(topic: str, rows: PlacedRows, has_timestamps: bool, records: To
     Raises
     ------
     SourceError
-        If an offset is asked for that the dump does not have, or times, and there are none.
+        If an offset is asked for that the dump does not have, or a time, and records have no timestamps.
     """
     is_kept = np.zeros(len(rows.offset), np.bool_)
     arrival_ms = np.zeros(len(rows.offset), np.int64)

@@ -37,7 +37,7 @@ class TopicDump:
     topic : str
     files : LogFiles
     places : tuple of PlaceInTopic
-        What the paths of the files say.
+        Places that the paths of the files name.
     """
 
     topic: str
@@ -51,7 +51,7 @@ class TopicDump:
         Raises
         ------
         SourceError
-            If there are none, some are of another topic, or of several formats, or some name a partition and others
+            If no file is found, some are of another topic, or of several formats, or some name a partition and others
             do not.
         SchemaError
             If they have columns, and none with values.
@@ -143,7 +143,7 @@ class PlacedRows(NamedTuple):
     row : numpy.ndarray of int64, shape (n_rows,)
         Number of the row in the file, from 0.
     partition, offset, timestamp_ms : numpy.ndarray of int64, shape (n_rows,)
-        Timestamps are 0 if there are none.
+        Timestamps are 0 if records have none.
     """
 
     file: Int64s
@@ -245,8 +245,8 @@ class _PlaceReader:
         if len(wrong):
             row = int(rows[wrong[0]])
             raise DataError(
-                f"{file.row_name(row)} has {values[wrong[0]]} in column {name!r}, which is no {name} of a record of "
-                f"topic {self._dump.topic!r}. Take the row out of the dump",
+                f"{file.row_name(row)} has {values[wrong[0]]} in column {name!r}, which no record of topic "
+                f"{self._dump.topic!r} has. Take the row out of the dump",
                 column=name,
                 **file.place(row),
             )
