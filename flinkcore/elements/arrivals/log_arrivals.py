@@ -110,7 +110,7 @@ class LogReading:
         (time_plane,) = time_planes_of([timed], [timed.log.chunks(1)], 1, cuts=cuts, stops=stops)
         values = None
         if isinstance(source := next(step.in_order()), TopicSource):
-            is_declared = source.type_info is not source.deserializer.get_produced_type()
+            is_declared = source.type_info != source.deserializer.get_produced_type()
             declared = source.type_info if is_declared else None
             values = TopicValues(source.shown_topics, source.deserializer, declared)
         return cls(plan, after, strategy, time_plane, values)

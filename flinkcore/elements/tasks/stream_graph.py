@@ -31,6 +31,7 @@ from flinkcore.datastream.graph.element_transformations import (
     SourceTransformation,
 )
 from flinkcore.datastream.graph.pipeline_executor import ElementJob
+from flinkcore.datastream.graph.topic_records import TopicSource
 from flinkcore.datastream.graph.transformations import (
     BroadcastTransformation,
     ChainingStrategy,
@@ -322,9 +323,9 @@ class StreamGraphGenerator:
         return before is not ChainingStrategy.NEVER and (target.collects or after is ChainingStrategy.ALWAYS)
 
     def _refuse_in_batch_mode(self, step: Transformation) -> None:
-        if not self._configuration.is_batch() or not isinstance(step, _ELEMENT_SOURCES):
+        if not self._configuration.is_batch() or not isinstance(step, (*_ELEMENT_SOURCES, TopicSource)):
             return
-        strategy = step.strategy if isinstance(step, SourceTransformation) else None
+        strategy = None if isinstance(step, LegacySourceTransformation) else step.strategy
         if strategy is not None and strategy.alignment_parameters is not None:
             raise ConfigurationError(
                 f"{step}: the execution mode BATCH has no watermarks to align; leave with_watermark_alignment out"

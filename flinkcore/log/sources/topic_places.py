@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -66,9 +66,13 @@ class TopicDump:
                 f"{files[lines.index(False)].name}. Give a path with files of one format",
                 file=files[lines.index(True)].name,
             )
-        format = LineFormat() if lines[0] else file_format(files)
-        dump = cls(topic, LogFiles(files, format), places)
-        if not lines[0]:
+        if lines[0]:
+            # Directories name the partition, and add no columns to lines.
+            dump = cls(
+                topic, LogFiles(tuple(replace(file, partition=()) for file in files), LineFormat()), places
+            )
+        else:
+            dump = cls(topic, LogFiles(files, file_format(files)), places)
             dump._require_columns()
         if not dump.has(PARTITION):
             _refuse_some_without_partition(topic, files, places)
@@ -171,12 +175,17 @@ class PlacedRows(NamedTuple):
         DataError
             If a row has no partition, offset or timestamp.
         """
-        reader = _PlaceReader(dump)
-        parts = [part for number, file in enumerate(files) for part in reader.read(number, file)]
-        if dump.has(TOPIC) and not parts and reader.other_topics:
+        reader = _PlaceReader(dump, dump.topic)
+        parts = reader.read_all(files)
+        named = reader.other_topics - {None}
+        if not parts and len(named) == 1:
+            parts = _PlaceReader(dump, *named).read_all(
+                files
+            )  # the dump of one topic may stand for another one
+        elif not parts and reader.other_topics:
             raise SourceError(
                 f"column {TOPIC!r} of the dump of topic {dump.topic!r} has other topics: "
-                f"{', '.join(map(repr, sorted(reader.other_topics)))}. Give the topic the dump that has its records"
+                f"{', '.join(sorted(map(repr, reader.other_topics)))}. Give the topic the dump that has its records"
             )
         empty = np.empty(0, np.int64)
         rows = cls(*(np.concatenate([empty, *(part[at] for part in parts)]) for at in range(5)))
@@ -189,20 +198,30 @@ class PlacedRows(NamedTuple):
 class _PlaceReader:
     """Reads the places of rows, file after file: where nothing has offsets, they are counted.
 
+    Parameters
+    ----------
+    dump : TopicDump
+    topic : str
+        Topic of the rows, where these have one.
+
     Attributes
     ----------
     other_topics : set of str or None
         Topics of rows that were passed over.
     """
 
-    def __init__(self, dump: TopicDump) -> None:
+    def __init__(self, dump: TopicDump, topic: str) -> None:
         self.other_topics: set[Any] = set()
         self._dump = dump
+        self._topic = topic
         self._names = [name for name in (TOPIC, PARTITION, OFFSET, TIMESTAMP) if dump.has(name)]
         self._next_offsets: dict[int, int] = {}
 
-    def read(self, number: int, file: Chunk) -> Iterator[PlacedRows]:
-        """Yield the places of the rows of a file."""
+    def read_all(self, files: Sequence[Chunk]) -> list[PlacedRows]:
+        """Return the places of the rows of all files, in parts that are not empty."""
+        return [part for number, file in enumerate(files) for part in self._read(number, file)]
+
+    def _read(self, number: int, file: Chunk) -> Iterator[PlacedRows]:
         place, first = self._dump.places[number], 0
         if place.partition is not None and place.offset is not None:
             self._next_offsets[place.partition] = place.offset
@@ -232,7 +251,7 @@ class _PlaceReader:
         if TOPIC not in self._names:
             return np.arange(batch.num_rows, dtype=np.int64)
         column = batch.column(TOPIC)
-        is_other = pc.fill_null(pc.not_equal(column, self._dump.topic), True)
+        is_other = pc.fill_null(pc.not_equal(column, self._topic), True)
         self.other_topics.update(pc.unique(column.filter(is_other)).to_pylist())
         found: Int64s = np.flatnonzero(~is_other.to_numpy(zero_copy_only=False)).astype(np.int64)
         return found

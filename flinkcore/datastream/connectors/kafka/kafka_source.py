@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
@@ -144,14 +144,13 @@ class KafkaSourceBuilder:
         """Set the consumer group, whose committed offsets a dump does not have."""
         return self.set_property(_GROUP_ID, group_id)
 
-    def set_topics(self, *topics: str | Iterable[str]) -> KafkaSourceBuilder:
+    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
         """Set the topics, each of which needs a dump; ConfigurationError if none is given, or they are set already."""
-        listed = [name for topic in topics for name in ([topic] if isinstance(topic, str) else topic)]
-        if not listed:
+        if not topics:
             raise ConfigurationError("set_topics(...) takes the name of one topic at least")
-        for topic in listed:
+        for topic in topics:
             check_topic(topic)
-        return self._subscribe("topics", tuple(dict.fromkeys(listed)))
+        return self._subscribe("topics", tuple(dict.fromkeys(topics)))
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
         """Set a regular expression: those topics are read that have a dump and match it as a whole.
