@@ -12,6 +12,7 @@ import numpy as np
 from flinkcore._internal.arrow.column_ops import ColumnOp
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.operator_plans.forward import Forward
+from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.execution_config import ExecutionConfig
@@ -23,6 +24,7 @@ from flinkcore.datastream.graph.transformations import (
     TimestampsAndWatermarksTransformation,
     Transformation,
 )
+from flinkcore.elements.arrivals.aligned_splits import AlignedSplits
 from flinkcore.elements.arrivals.element_arrivals import (
     ELEMENTS_AT_ONCE,
     Origin,
@@ -68,6 +70,8 @@ class LogReading:
     time_plane : TimePlane
     values : TopicValues or None
         Makes elements of the records of a topic, or None where elements are rows.
+    watermark_buffer_size : int
+        Age of the watermarks that alignment compares, in updates.
     """
 
     plan: LogPlan
@@ -75,6 +79,7 @@ class LogReading:
     strategy: WatermarkStrategy | None
     time_plane: TimePlane
     values: TopicValues | None = None
+    watermark_buffer_size: int = 0
 
     @classmethod
     def of(
@@ -113,7 +118,8 @@ class LogReading:
             is_declared = source.type_info != source.deserializer.get_produced_type()
             declared = source.type_info if is_declared else None
             values = TopicValues(source.shown_topics, source.deserializer, declared)
-        return cls(plan, after, strategy, time_plane, values)
+        buffer_size = configuration.get_watermark_alignment_buffer_size()
+        return cls(plan, after, strategy, time_plane, values, buffer_size)
 
     @classmethod
     def plan_of(cls, step: Transformation, configuration: ExecutionConfig) -> LogPlan:
@@ -141,10 +147,13 @@ class LogReading:
             assert isinstance(assigning, TimestampsAndWatermarksTransformation)
             strategy = assigning.strategy
             _refuse(strategy, after)
+            if configuration.is_batch():
+                refuse_alignment_in_batch_mode(strategy)
             if strategy.timestamp_assigner is not None:
-                # It gives the event time of single elements, and has no part in reading the log.
-                before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
                 source = replace(source, log=replace(source.log, checked_units=("arrival",)))
+            # These concern single elements, and have no part in reading the log.
+            read_with = replace(strategy, timestamp_assigner=None, alignment_parameters=None)
+            before[-1] = replace(assigning, strategy=read_with)
         plan = plan_of_log(source, tuple(before), (), Forward(), configuration)
         if of_topic is not None and strategy is not None:
             _require_timestamps(plan, strategy)
@@ -225,11 +234,6 @@ def _require_timestamps(plan: LogPlan, strategy: WatermarkStrategy) -> None:
 
 
 def _refuse(strategy: WatermarkStrategy, after: tuple[ColumnOp, ...]) -> None:
-    if strategy.alignment_parameters is not None:
-        raise ConfigurationError(
-            f"a job that runs element by element does not align splits, as this strategy asks: {strategy}. Leave "
-            "with_watermark_alignment out"
-        )
     if strategy.timestamp_assigner is not None and after:
         raise ConfigurationError(
             "steps over columns come after assign_timestamps_and_watermarks with a TimestampAssigner, which is called "
@@ -257,6 +261,8 @@ class LogArrivals(Origin):
         Whether there is no watermark before the last.
     restored : RestoredSplits, optional
         State from which the watermarks of the splits resume, or None at their beginning.
+    align : callable, optional
+        Aligns the splits by their watermarks, if their strategy says so.
     """
 
     def __init__(
@@ -269,12 +275,14 @@ class LogArrivals(Origin):
         finish: Callable[[], None],
         is_batch: bool = False,
         restored: RestoredSplits | None = None,
+        align: Callable[[SplitWatermarks, int], AlignedSplits | None] = lambda watermarks, n_splits: None,
     ) -> None:
         self.number = number
         self._output = output
         self._reading = reading
         self._finish = finish
         self._watermarks: SplitWatermarks | None = None
+        self._aligned: AlignedSplits | None = None
         collect = _collect_kept(output.collect) if reading.after else output.collect
         splits = reading.time_plane.split_values
         self._processes: list[ElementCall] = [collect for _ in splits]
@@ -295,7 +303,9 @@ class LogArrivals(Origin):
                 output.emit_watermark_status(WatermarkStatus.IDLE)
                 if not self._watermarks.is_idle:
                     output.emit_watermark_status(WatermarkStatus.ACTIVE)
-            self._processes = [self._watermarks.process(number) for number in range(len(splits))]
+            self._aligned = align(self._watermarks, len(splits))
+            process = self._watermarks.process if self._aligned is None else self._aligned.process
+            self._processes = [process(number) for number in range(len(splits))]
         self._record: StreamRecord[Any] = StreamRecord(None)
         self._end_ms = end_ms
         self._events = reading.events(output)
@@ -322,6 +332,8 @@ class LogArrivals(Origin):
         record.value, record.timestamp = value, timestamp
         self._processes[split](record)
         self._take()
+        if self._next is None and self._aligned is not None:
+            self._aligned.finish()
 
     def snapshot(self, is_amid: bool) -> SourceSnapshot:
         cut = self._reading.time_plane.cut
@@ -345,6 +357,8 @@ class LogArrivals(Origin):
         """Emit all events, each at its time, and pause now and then."""
         if self._next is not None:
             yield from self._emit_events(clock)
+            if self._aligned is not None:
+                self._aligned.finish()
         clock.fire_before(self._end_ms)
         clock.end(self._end_ms, self.number)
         self.end()
@@ -376,6 +390,8 @@ class LogArrivals(Origin):
         self._next = None
 
     def end(self) -> None:
+        if self._aligned is not None:
+            self._aligned.finish()
         self.next_arrival_ms, self.at_end = None, False
         if self._watermarks is None or not self._processes:
             end_input(self._output)
@@ -387,6 +403,8 @@ class LogArrivals(Origin):
     def close(self) -> None:
         """Close the files."""
         self._events.close()  # type: ignore[attr-defined]
+        if self._aligned is not None:
+            self._aligned.close()
         if self._watermarks is not None:
             self._watermarks.close()
 

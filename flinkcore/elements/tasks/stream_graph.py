@@ -10,6 +10,7 @@ from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.print_sink import PrintSink
 from flinkcore.datastream.functions import Function, function_name
 from flinkcore.datastream.graph.declared_type import declared_type
@@ -398,6 +399,16 @@ def _is_of_columns(step: Transformation) -> bool:
 def has_watermarks(step: Transformation) -> bool:
     """Return whether timestamps and watermarks are assigned between the log and a step."""
     return any(isinstance(before, TimestampsAndWatermarksTransformation) for before in step.in_order())
+
+
+def strategy_of(step: Transformation) -> WatermarkStrategy | None:
+    """Return the watermark strategy of a source, a log or a step that assigns one; None without one."""
+    if isinstance(step, SourceTransformation | TopicSource | TimestampsAndWatermarksTransformation):
+        return step.strategy
+    if not is_of_log(step):
+        return None
+    found = [each for each in step.in_order() if isinstance(each, TimestampsAndWatermarksTransformation)]
+    return found[0].strategy if found else None
 
 
 def is_source(step: Transformation) -> bool:

@@ -94,6 +94,7 @@ def as_log(rows: list[tuple[int, int, int, str]], strategy: WatermarkStrategy) -
         BOUNDED.with_idleness(Duration.of_seconds(1)),
         WatermarkStrategy.for_monotonous_timestamps(),
         WatermarkStrategy.no_watermarks(),
+        BOUNDED.with_watermark_alignment("group", Duration.of_seconds(3)),
     ],
     ids=str,
 )
@@ -134,6 +135,28 @@ def test_the_watermark_waits_for_the_partition_that_lags(tmp_path: Path) -> None
     watermarks = {value: watermark for value, _, watermark, _ in seen}
     assert watermarks["c"] == 9_999  # of partition 0, for 1 is ahead
     assert watermarks["f"] == 39_999
+
+
+def test_topics_of_a_group_wait_for_each_other(tmp_path: Path) -> None:
+    ahead = records(
+        tmp_path / "a.parquet", [(0, n, 1_000_000 + n * 100, f"{n * 1000} a") for n in range(200)]
+    )
+    slow = records(tmp_path / "b.parquet", [(0, n, 1_000_000 + n * 100, f"{n * 100} b") for n in range(200)])
+
+    def read_of_a_meanwhile(strategy: WatermarkStrategy) -> int:
+        """How far the one topic is read when the other one is at 8 seconds."""
+        environment = StreamExecutionEnvironment.get_execution_environment()
+        environment.replace_source(KafkaSource, {"a": ahead, "b": slow})
+        a, b = (environment.from_source(builder(topic).build(), strategy, topic) for topic in "ab")
+        seen = list(a.union(b).execute_and_collect())
+        assert len(seen) == 400
+        return max(int(value.split()[0]) for value in seen[: seen.index("8000 b")])
+
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(FirstField())
+    aligned = strategy.with_watermark_alignment("group", Duration.of_seconds(2), Duration.of_millis(400))
+    alone = strategy.with_watermark_alignment("group", Duration.of_days(9), Duration.of_millis(400))
+    assert read_of_a_meanwhile(strategy) == read_of_a_meanwhile(alone) == 80_000
+    assert read_of_a_meanwhile(aligned) < 20_000
 
 
 def test_lines_are_read_as_a_source_of_files_reads_them(tmp_path: Path) -> None:
