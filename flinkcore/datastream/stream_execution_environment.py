@@ -371,9 +371,9 @@ class StreamExecutionEnvironment(WithFormerMethods):
               ``partition=0`` have the partition, and offsets are counted from 0; otherwise each file is a partition.
               Records have no timestamps, so that a TimestampAssigner is needed for event time. They arrive at the rate
               of :meth:`ExecutionConfig.set_arrival_rate`, and partitions take turns.
-            - Parquet, Avro or Arrow with a column ``value`` (binary or text) and any of ``topic``, ``partition``,
-              ``offset`` and ``timestamp``, as Spark's Kafka source has them. Records arrive at their
-              timestamps, or with a later one that lies before them in their partition.
+            - Parquet, Avro or Arrow, or a Delta or Iceberg table, with a column ``value`` (binary or text) and any of
+              ``topic``, ``partition``, ``offset`` and ``timestamp``, as Spark's Kafka source has them. Records arrive
+              at their timestamps, or with a later one that lies before them in their partition.
 
         Returns
         -------

@@ -19,8 +19,8 @@ from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import LogFiles, TableSource
-from flinkcore.log.sources.topic_log import TopicLog
 from flinkcore.log.tables.lake_files import log_of_paths, table_files
+from flinkcore.log.topics.topic_log import TopicLog
 
 _DELIMITERS: Final = (";", "\t", "|")
 _SPARK_FILE: Final = re.compile(r"part-\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

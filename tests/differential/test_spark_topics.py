@@ -32,6 +32,7 @@ from flinkcore.datastream.connectors.kafka import (
     KafkaSource,
 )
 from flinkcore.datastream.formats.json import JsonRowDeserializationSchema
+from flinkcore.errors import ConfigurationError
 from flinkcore.spark import SparkExecutionEnvironment
 
 BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2))
@@ -106,7 +107,12 @@ def windows_of_two_topics(environment: StreamExecutionEnvironment) -> DataStream
     return keyed.window(TumblingEventTimeWindows.of(Time.seconds(10))).process(Counted())
 
 
-@pytest.mark.parametrize("job", [per_partition, after_the_source, windows_of_two_topics])
+def aligned(environment: StreamExecutionEnvironment) -> DataStream:
+    strategy = BOUNDED.with_watermark_alignment("group", Duration.of_seconds(1), Duration.of_millis(300))
+    return environment.from_source(builder("clicks").build(), strategy, "clicks").process(Seen())
+
+
+@pytest.mark.parametrize("job", [per_partition, after_the_source, windows_of_two_topics, aligned])
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_a_job_over_topics_gives_on_spark_what_it_gives_embedded(
     spark: Any, dumps: dict[str, Path], job: Any, parallelism: int
@@ -116,6 +122,16 @@ def test_a_job_over_topics_gives_on_spark_what_it_gives_embedded(
     expected = list(job(embedded.set_parallelism(parallelism)).execute_and_collect())
     assert len(expected) > 20
     assert list(job(on_spark.set_parallelism(parallelism)).execute_and_collect()) == expected
+
+
+def test_topics_of_a_group_are_not_aligned_on_spark(spark: Any, dumps: dict[str, Path]) -> None:
+    environment = with_dumps(SparkExecutionEnvironment(spark), dumps)
+    strategy = BOUNDED.with_timestamp_assigner(FirstField()).with_watermark_alignment(
+        "group", Duration.of_seconds(1)
+    )
+    streams = [environment.from_source(builder(topic).build(), strategy, topic) for topic in dumps]
+    with pytest.raises(ConfigurationError, match="on Spark tasks run each for itself"):
+        streams[0].union(streams[1]).execute_and_collect()
 
 
 def test_a_topic_is_written_on_spark_as_embedded(spark: Any, dumps: dict[str, Path], tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from flinkcore.elements.arrivals.topic_values import LEFT_OUT, TopicValues
 from flinkcore.elements.tasks.subtask_state import broadcast_state
 from flinkcore.elements.tasks.task_output import ElementCall, TaskOutput
 from flinkcore.errors import ConfigurationError
-from flinkcore.log.sources.topic_log import TopicLog
+from flinkcore.log.topics.topic_log import TopicLog
 from flinkcore.operators.keys.element_rows import element_rows
 from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
 from flinkcore.operators.timers.processing_time import ProcessingTimeService

@@ -115,6 +115,32 @@ def test_columns_that_a_dump_lacks_are_those_of_files_and_lines(tmp_path: Path) 
     assert collected(source, clicks=tmp_path) == ["x"]
 
 
+def test_a_table_of_a_lake_is_a_dump_at_its_current_version(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    table = pq.read_table(records(tmp_path / "a.parquet", [(0, 0, 5, "a"), (1, 0, 6, "x")], topic="clicks"))
+    lake = str(tmp_path / "lake")
+    deltalake.write_deltalake(lake, table, partition_by=["partition"])
+    assert clicks(tmp_path / "lake") == ["a", "x"]
+    more = records(tmp_path / "b.parquet", [(0, 1, 7, "b"), (0, 2, 4, "c")], topic="clicks")
+    deltalake.write_deltalake(lake, pq.read_table(more), mode="append")
+    assert clicks(tmp_path / "lake") == ["a", "x", "b", "c"]
+    deltalake.DeltaTable(lake).delete("partition = 1")
+    assert clicks(tmp_path / "lake") == ["a", "b", "c"]
+    deltalake.DeltaTable(lake).delete()
+    assert clicks(tmp_path / "lake") == []
+
+
+def test_files_that_are_no_lines_of_text_are_named(tmp_path: Path) -> None:
+    damaged = tmp_path / "clicks.txt.gz"
+    damaged.write_bytes(gzip.compress(b"a\n" * 1000)[:-12])
+    with pytest.raises(SourceError, match=r"clicks\.txt\.gz cannot be read"):
+        clicks(damaged)
+    for content in ("a\n".encode("utf-16"), gzip.compress(b"a\n")):
+        (tmp_path / "clicks.txt").write_bytes(content)
+        with pytest.raises(SourceError, match=r"clicks\.txt cannot be read: it is"):
+            clicks(tmp_path / "clicks.txt")
+
+
 TIMED = [(0, 10, 100, "a"), (0, 11, 300, "b"), (0, 12, 200, "c"), (0, 13, 400, "d"), (1, 0, 150, "x")]
 OFFSETS = KafkaOffsetsInitializer
 CLICKS_0, CLICKS_1 = KafkaTopicPartition("clicks", 0), KafkaTopicPartition("clicks", 1)

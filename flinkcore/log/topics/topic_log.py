@@ -29,8 +29,8 @@ from flinkcore.datastream.graph.topic_records import (
 )
 from flinkcore.errors import SourceError
 from flinkcore.log.sources.chunks import Chunk
-from flinkcore.log.sources.topic_offsets import kept_records
-from flinkcore.log.sources.topic_places import PlacedRows, TopicDump
+from flinkcore.log.topics.topic_offsets import kept_records
+from flinkcore.log.topics.topic_places import PlacedRows, TopicDump
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from flinkcore._internal.arrow.milliseconds import check_time_type, no_time, to_
 from flinkcore._internal.io.stores import stores_of
 from flinkcore.datastream.graph.topic_records import OFFSET, PARTITION, TIMESTAMP, VALUE
 from flinkcore.errors import DataError, SchemaError, SourceError
-from flinkcore.log.files.log_files import LogFile, discover_files
+from flinkcore.log.files.log_files import LogFile, PathOfTable, discover_files
 from flinkcore.log.files.topic_files import PlaceInTopic, place_in_topic
 from flinkcore.log.formats.known_formats import file_format, is_columnar
 from flinkcore.log.formats.line_format import LineFormat
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import LogFiles
+from flinkcore.log.tables.lake_files import table_at, table_files
 
 TOPIC: Final = "topic"
 _MOST_OFFSET: Final = 2**59 - 1
@@ -46,7 +47,7 @@ class TopicDump:
 
     @classmethod
     def of(cls, topic: str, paths: Sequence[str], stores: Any) -> TopicDump:
-        """Find the files.
+        """Find the files, or those of a Delta or Iceberg table.
 
         Raises
         ------
@@ -56,7 +57,13 @@ class TopicDump:
         SchemaError
             If they have columns, and none with values.
         """
-        found = discover_files(list(paths), stores_of(stores))
+        try:
+            found = discover_files(list(paths), stores_of(stores))
+        except PathOfTable as of_table:
+            table = table_files(table_at(of_table, stores_of(stores)))
+            dump = cls(topic, table, tuple(PlaceInTopic() for _ in table.files))
+            dump._require_columns()
+            return dump
         files = _of_topic(topic, found)
         places = tuple(place_in_topic(file.path) for file in files)
         lines = [not is_columnar(file) for file in files]
@@ -222,7 +229,7 @@ class _PlaceReader:
         return [part for number, file in enumerate(files) for part in self._read(number, file)]
 
     def _read(self, number: int, file: Chunk) -> Iterator[PlacedRows]:
-        place, first = self._dump.places[number], 0
+        place, first = (*self._dump.places, PlaceInTopic())[number], 0  # a table without files has a chunk
         if place.partition is not None and place.offset is not None:
             self._next_offsets[place.partition] = place.offset
         for batch in file.read(self._names or [VALUE], _BATCH_ROWS):

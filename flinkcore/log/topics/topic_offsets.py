@@ -16,7 +16,7 @@ from flinkcore.datastream.connectors.kafka.kafka_offsets import (
 )
 from flinkcore.datastream.graph.topic_records import TopicRecords
 from flinkcore.errors import SourceError
-from flinkcore.log.sources.topic_places import PlacedRows
+from flinkcore.log.topics.topic_places import PlacedRows
 
 
 class KeptRecords(NamedTuple):
