@@ -14,7 +14,6 @@ from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.elements.arrivals.split_watermarks import SplitWatermarks
 from flinkcore.elements.sources.watermark_alignment import WatermarkAggregator, WatermarkSampler
 from flinkcore.elements.tasks.task_output import ElementCall
-from flinkcore.operators.records.output import OutputFullError
 from flinkcore.operators.records.stream_elements import StreamRecord
 from flinkcore.operators.timers.processing_time import ProcessingTimeService, ScheduledTimer
 
@@ -129,8 +128,4 @@ class AlignedSplits:
     def _read(self, waiting: deque[tuple[int, Any, int | None]]) -> None:
         while waiting:
             split, value, timestamp = waiting.popleft()
-            try:
-                self._processes[split](StreamRecord(value, timestamp))
-            except OutputFullError as full:
-                full.then(lambda: self._read(waiting))
-                raise
+            self._processes[split](StreamRecord(value, timestamp))

@@ -1,5 +1,6 @@
 """Jobs over dumps of topics give what the same jobs give over event logs, files and collections."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from equipment.text_files import lines_in
 from equipment.topic_dumps import FirstField, builder, collected, lines, records, stream_of
 
 from flinkcore.common import (
@@ -29,6 +31,8 @@ from flinkcore.datastream.connectors.file_system import FileSource, StreamFormat
 from flinkcore.datastream.connectors.kafka import (
     FlinkKafkaConsumer,
     KafkaOffsetsInitializer,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
     KafkaSource,
 )
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, UserCodeError
@@ -287,6 +291,33 @@ def test_a_job_resumes_with_the_dump_of_what_came_next(tmp_path: Path) -> None:
     saved = tmp_path / "checkpoint"
     parts = run(days[0], stop_with_checkpoint=saved) + run(days[1], restore_from=saved)
     assert parts == run(whole)
+
+
+def test_a_sink_of_topics_commits_with_the_checkpoints_of_its_job(tmp_path: Path) -> None:
+    rows = [(0, n, 1_000_000 + n * 100, f"{n} u") for n in range(100)]
+    days = [records(tmp_path / f"{n}.parquet", part) for n, part in enumerate((rows[:60], rows[60:]))]
+    schema = KafkaRecordSerializationSchema.builder().set_topic("out")
+    schema = schema.set_value_serialization_schema(SimpleStringSchema())
+    sink = (
+        KafkaSink.builder().set_bootstrap_servers("broker:9092").set_record_serializer(schema.build()).build()
+    )
+    saved = tmp_path / "checkpoint"
+    for dump, checkpoints in zip(
+        days, ({"stop_with_checkpoint": saved}, {"restore_from": saved}), strict=True
+    ):
+        stream = stream_of(builder("clicks").build(), BOUNDED, clicks=dump)
+        stream._environment.replace_sink(KafkaSink, tmp_path / "topics")
+        stream.sink_to(sink)
+        stream._environment.execute(**checkpoints)
+    assert lines_in(tmp_path / "topics" / "out") == sorted(value for *_, value in rows)
+
+
+def test_a_topic_is_a_source_in_plans(tmp_path: Path) -> None:
+    stream = stream_of(builder("clicks").build(), BOUNDED, clicks=lines(tmp_path / "clicks.txt", ["a"]))
+    stream.map(str).print()
+    plan = json.loads(stream._environment.get_execution_plan())
+    first = plan["nodes"][0]
+    assert (first["type"], first["pact"]) == ("Source: topics", "Data Source")
 
 
 def test_sources_of_other_kinds_are_not_replaced() -> None:
