@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.milliseconds import check_time_type, no_time, to_milliseconds
+from flinkcore._internal.arrow.time_units import UNIT_NAMES, looks_dated
 from flinkcore._internal.io.stores import stores_of
 from flinkcore.datastream.graph.topic_records import OFFSET, PARTITION, TIMESTAMP, VALUE
 from flinkcore.errors import DataError, SchemaError, SourceError
@@ -181,6 +182,8 @@ class PlacedRows(NamedTuple):
             If a file cannot be read, or the rows have the names of other topics.
         DataError
             If a row has no partition, offset or timestamp.
+        SchemaError
+            If timestamps are numbers in another unit than milliseconds.
         """
         reader = _PlaceReader(dump, dump.topic)
         parts = reader.read_all(files)
@@ -196,10 +199,23 @@ class PlacedRows(NamedTuple):
             )
         empty = np.empty(0, np.int64)
         rows = cls(*(np.concatenate([empty, *(part[at] for part in parts)]) for at in range(5)))
+        if dump.has_timestamps and len(rows.timestamp_ms):
+            _refuse_other_units(dump, int(rows.timestamp_ms.min()), int(rows.timestamp_ms.max()))
         if not wanted:
             return rows
         mine = np.isin(rows.partition, list(wanted))
         return cls(*(column[mine] for column in rows))
+
+
+def _refuse_other_units(dump: TopicDump, least: int, greatest: int) -> None:
+    if not pa.types.is_integer(dump.files.schema.field(TIMESTAMP).type):
+        return
+    for unit, name in UNIT_NAMES.items():
+        if unit != "ms" and looks_dated(least, unit) and looks_dated(greatest, unit):
+            raise SchemaError(
+                f"column {TIMESTAMP!r} of the dump of topic {dump.topic!r} has integers, which are milliseconds since "
+                f"the epoch, but {least} to {greatest} look like {name}. Write milliseconds, or timestamps"
+            )
 
 
 class _PlaceReader:

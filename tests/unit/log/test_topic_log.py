@@ -231,6 +231,7 @@ def test_partitions_are_read_alone_and_must_be_there(tmp_path: Path) -> None:
         ({"value": [1]}, "column 'value' of the dump of topic 'clicks' is int64", SchemaError),
         ({"value": ["a"], "offset": ["b"]}, "column 'offset' .* is string, not integers", SchemaError),
         ({"value": ["a"], "timestamp": [True]}, "'timestamp'", SchemaError),
+        ({"value": ["a"], "timestamp": [1_700_000_000]}, "1700000000 look like seconds", SchemaError),
         ({"value": ["a"], "offset": [-1]}, r"row 0 .* has -1 in column 'offset'", DataError),
         (
             {"value": ["a"], "partition": pa.array([None], pa.int32())},
