@@ -55,6 +55,7 @@ REFERENCE = {
         "flinkcore.datastream.connectors",
         "flinkcore.datastream.connectors.print_sink",
         "flinkcore.datastream.connectors.file_system",
+        "flinkcore.datastream.connectors.kafka",
         "flinkcore.datastream.formats.csv",
         "flinkcore.datastream.formats.json",
         "flinkcore.datastream.formats.avro",

@@ -25,7 +25,7 @@ MODULES: Final = {
     "checkpoint_storage checkpointing_mode connectors data_stream execution_mode "
     "externalized_checkpoint_retention formats functions output_tag slot_sharing_group state state_backend "
     "stream_execution_environment time_characteristic time_domain timerservice window",
-    "datastream.connectors": "base file_system number_seq",
+    "datastream.connectors": "base file_system kafka number_seq",
     "datastream.formats": "avro csv json orc parquet",
     "metrics": "metricbase",
     "table": "types",

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import flinkcore
+from flinkcore.cli.replacements import Replacements, add_replacements
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.common import Configuration
 from flinkcore.common.settings.flink_settings import check_settings, unknown_settings
@@ -50,6 +51,7 @@ def add_commands(commands: Any) -> None:
         default=[],
         help="a module, folder or archive of modules that its functions need; repeat for more",
     )
+    replacing = add_replacements(run)
     run.add_argument("program", metavar="PROGRAM.py")
     of_program = run.add_argument(
         "arguments",
@@ -62,14 +64,14 @@ def add_commands(commands: Any) -> None:
         for action in (setting, parallelism, clock, master, python_files)
         for option in action.option_strings
     ]
-    run.set_defaults(call=run_program, own_options=options)
+    run.set_defaults(call=run_program, own_options=[*options, *replacing], prog=run.prog)
 
 
 def run_program(arguments: argparse.Namespace) -> int:
     """Run `flinkcore run`, and return the exit status: 0, or 1 after an error, whose traceback is printed.
 
     A program that ends well, but has sinks or steps that never ran, gets a message. Options of this command among
-    the arguments of the program are warned of.
+    the arguments of the program are warned of, except those that replace its sources and sinks, which work there, too.
 
     Raises
     ------
@@ -82,12 +84,14 @@ def run_program(arguments: argparse.Namespace) -> int:
     """
     if not os.path.isfile(arguments.program):
         raise SourceError(f"there is no program {arguments.program}", file=arguments.program)
-    of_program = _arguments_of_program(arguments)
+    replacements, of_program = _replacements(arguments)
+    of_program = _arguments_of_program(arguments, of_program)
     configuration, python_files = _configuration(arguments), _python_files(arguments.py_files)
     environments: list[StreamExecutionEnvironment] = []
 
     def new_environment() -> StreamExecutionEnvironment:
         environments.append(_new_environment(configuration, arguments.master, python_files))
+        replacements.apply(environments[-1])
         return environments[-1]
 
     import_module("flinkcore.pyflink")
@@ -106,22 +110,38 @@ def run_program(arguments: argparse.Namespace) -> int:
     except SystemExit as end:
         if not end.code:
             _tell_what_did_not_run(environments)
+            replacements.tell_what_is_unused(environments)
         raise
     finally:
         StreamExecutionEnvironment.initialize_context_environment(None)
         sys.argv, sys.path[:] = before
     _tell_what_did_not_run(environments)
+    replacements.tell_what_is_unused(environments)
     return 0
 
 
-def _arguments_of_program(arguments: argparse.Namespace) -> list[str]:
+def _replacements(arguments: argparse.Namespace) -> tuple[Replacements, list[str]]:
+    """Return what replaces sources and sinks of the program, and its arguments."""
+    given: list[str] = arguments.arguments
+    if _are_of_program_alone(arguments):
+        return Replacements.of(arguments, [], arguments.prog)[0], given
+    return Replacements.of(arguments, given, arguments.prog)
+
+
+def _are_of_program_alone(arguments: argparse.Namespace) -> bool:
+    """Return whether a ``--`` says that all options after the program are its own."""
+    given: list[str] = arguments.arguments
+    before = arguments.given[: len(arguments.given) - len(given)]
+    return given[:1] == ["--"] or before[-1] == "--"
+
+
+def _arguments_of_program(arguments: argparse.Namespace, of_program: list[str]) -> list[str]:
     """Return what the program gets; warn of options of this command, unless a ``--`` says that they are its own."""
-    of_program: list[str] = arguments.arguments
-    if of_program[:1] == ["--"]:  # argparse takes it out in some versions of Python
-        return of_program[1:]
-    before = arguments.given[: len(arguments.given) - len(of_program)]
+    if _are_of_program_alone(arguments):
+        # argparse takes it out in some versions of Python
+        return of_program[1:] if of_program[:1] == ["--"] else of_program
     mistaken = [argument for argument in of_program if _is_one_of(argument, arguments.own_options)]
-    if mistaken and before[-1] != "--":
+    if mistaken:
         print(
             f"flinkcore: warning: the program gets {' and '.join(mistaken)}, and flinkcore run does not, since options "
             f"after {arguments.program} are the program's. Write options of flinkcore run before {arguments.program}, "

@@ -242,6 +242,8 @@ class Stream(ConfiguredStream):
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Call a SinkFunction with every element when the environment is executed; ConfigurationError if it is none."""
+        if getattr(sink_func, "is_of_cluster", False):
+            return self._end(self._collected(), self._environment._replaced_topics.sink_of(sink_func))
         if not isinstance(sink_func, SinkFunction):
             raise ArgumentTypeError(
                 f"add_sink takes a SinkFunction, not {sink_func!r}; a Sink goes to sink_to"
@@ -252,6 +254,8 @@ class Stream(ConfiguredStream):
         """Write the elements to a Sink when the environment is executed; ConfigurationError if it is none."""
         if not isinstance(sink, Sink):
             raise ArgumentTypeError(f"sink_to takes a Sink such as a FileSink, not {sink!r}")
+        if sink.is_of_cluster:
+            sink = self._environment._replaced_topics.sink_of(sink)
         return self._end(self._collected(), sink)
 
     def _end(self, step: Transformation, sink: Sink | SinkFunction) -> DataStreamSink:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.io import InputFormat
@@ -43,6 +44,9 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.logs.log_stream import LogStream
+    from flinkcore.datastream.replaced_topics import ReplacedTopics
+
+S = TypeVar("S", bound="StreamExecutionEnvironment")
 
 
 class StreamExecutionEnvironment(LogEnvironment):
@@ -200,11 +204,95 @@ class StreamExecutionEnvironment(LogEnvironment):
                 "log is read by from_event_log(...)"
             )
         declared = source.produced_type() if type_info is None else declared_type(type_info, "type_info")
+        if isinstance(source, Source) and source.is_of_cluster:
+            strategy = as_watermark_strategy(watermark_strategy)
+            return self._of_topics(source, strategy, declared).name(source_name)
         if self._stores is not None:
             source = source.in_stores(self._stores)
         strategy = as_watermark_strategy(watermark_strategy)
         stream = DataStream(self, SourceTransformation(source, strategy, declared)).name(source_name)
         return stream if source.is_parallel() else stream.force_non_parallel()
+
+    def replace_source(
+        self: S, source: type, dumps: Mapping[str, str | PathLike[str] | Sequence[str | PathLike[str]]]
+    ) -> S:
+        """Read dumps of topics in place of sources of a cluster, so that their program need not be changed.
+
+        Parameters
+        ----------
+        source : type
+            ``KafkaSource`` or ``FlinkKafkaConsumer`` of :mod:`flinkcore.datastream.connectors.kafka`: all sources of
+            this class that the environment gets later.
+        dumps : mapping of str to path, or sequence of these
+            For each topic files, directories, globs or URIs of stores, added to those of earlier calls. Their files are
+
+            - lines of text or JSON, with a value each, also compressed. Names such as ``clicks+0+0000000042.json``, as
+              Kafka Connect gives them, have the partition and the offset of the first line; directories such as
+              ``partition=0`` have the partition, and offsets are counted from 0; otherwise each file is a partition.
+              Records have no timestamps, so that a TimestampAssigner is needed for event time. They arrive at the rate
+              of :meth:`ExecutionConfig.set_arrival_rate`, and partitions take turns.
+            - Parquet, Avro or Arrow, or a Delta or Iceberg table, with a column ``value`` (binary or text) and any of
+              ``topic``, ``partition``, ``offset`` and ``timestamp``, as Spark's Kafka source has them. Records arrive
+              at their timestamps, or with a later one that lies before them in their partition.
+
+        Returns
+        -------
+        StreamExecutionEnvironment
+            This environment.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is another class, or no mapping of topics to paths.
+
+        Notes
+        -----
+        Each partition is a split with its own watermark, as in Flink, and the default timestamp of an element is that
+        of its record. A record that is in the dump twice, by its partition and offset, is read once, with a warning.
+        The places of records are read ahead of all else, and take some 50 bytes of memory each.
+        """
+        self._replaced_topics.add_dumps(source, dumps)
+        return self
+
+    def replace_sink(
+        self: S, sink: type, directory: str | PathLike[str], format: Literal["lines", "parquet"] | None = None
+    ) -> S:
+        """Write files in place of sinks of a cluster.
+
+        Parameters
+        ----------
+        sink : type
+            ``KafkaSink`` or ``FlinkKafkaProducer`` of :mod:`flinkcore.datastream.connectors.kafka`: all sinks of this
+            class that streams get later.
+        directory : path
+            A local directory. The records of each topic are written into a directory of its name within it, from where
+            :meth:`replace_source` reads them. All files appear at the end of the job, or none.
+        format : {"lines", "parquet"}, optional
+            A value in each line, or Parquet with the columns ``key``, ``value`` and ``topic``. By default lines for
+            texts and JSON without keys, else Parquet. A record with a key or a line break is an error in lines.
+
+        Returns
+        -------
+        StreamExecutionEnvironment
+            This environment.
+
+        Raises
+        ------
+        ConfigurationError
+            If it is another class, the directory is not local, or there is no such format.
+        """
+        self._replaced_topics.set_directory(sink, directory, format)
+        return self
+
+    @cached_property
+    def _replaced_topics(self) -> ReplacedTopics:
+        """The files in place of topics, whose classes few programs load."""
+        from flinkcore.datastream.replaced_topics import ReplacedTopics
+
+        return ReplacedTopics()
+
+    def _of_topics(self, source: Any, strategy: WatermarkStrategy, declared: TypeInformation) -> DataStream:
+        return DataStream(self, self._replaced_topics.source_step(source, strategy, declared, self._stores))
 
     def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
         """Return the stream of the elements that a format reads.
@@ -267,6 +355,12 @@ class StreamExecutionEnvironment(LogEnvironment):
         -----
         Follows ``addSource`` of Flink 1.20, which has no idle timeout. PyFlink's takes Java functions.
         """
+        if getattr(source_func, "is_of_cluster", False) and not isinstance(source_func, Source):
+            consumer: Any = source_func
+            declared = (
+                consumer.get_produced_type() if type_info is None else declared_type(type_info, "type_info")
+            )
+            return self._of_topics(consumer, consumer.strategy, declared).name(source_name)
         if not isinstance(source_func, SourceFunction):
             hint = (
                 f"; take from_source for the source {source_func}" if isinstance(source_func, Source) else ""

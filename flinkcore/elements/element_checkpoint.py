@@ -66,7 +66,13 @@ from flinkcore.elements.arrivals.restored_sources import (
 from flinkcore.elements.arrivals.split_watermarks import RestoredSplits, SplitWatermark
 from flinkcore.elements.sources.source_contexts import checked_context_state
 from flinkcore.elements.sources.source_watermarks import SourceWatermarks
-from flinkcore.elements.tasks.stream_graph import JobVertex, StreamNode, is_of_log, is_source_node
+from flinkcore.elements.tasks.stream_graph import (
+    JobVertex,
+    StreamNode,
+    is_of_log,
+    is_source_node,
+    strategy_of,
+)
 from flinkcore.elements.tasks.stream_task import StreamTask
 from flinkcore.elements.tasks.subtask_state import (
     SENT,
@@ -850,13 +856,14 @@ def _refuse_step(node: StreamNode, is_stopped_amid: bool) -> None:
             f"{node.name}, a job over columns within one over single elements",
             "run it alone with its own checkpoints, and begin with what it gives",
         )
-    with_strategy = (TimestampsAndWatermarksTransformation, SourceTransformation)
-    strategy = step.strategy if isinstance(step, with_strategy) else None
-    if strategy is None and is_of_log(step):
-        found = [each for each in step.in_order() if isinstance(each, TimestampsAndWatermarksTransformation)]
-        strategy = found[0].strategy if found else None
+    strategy = strategy_of(step)
     if strategy is None:
         return
+    if strategy.alignment_parameters is not None and is_of_log(step):
+        raise has_none(
+            f"{node.name}, a log whose splits are aligned in a job over single elements: rows that wait would be lost",
+            "leave with_watermark_alignment out, or let the job run over the columns of the log",
+        )
     own = copied_strategy(strategy)
     try:
         generator = own.create_watermark_generator(lambda: 0)

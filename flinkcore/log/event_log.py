@@ -18,6 +18,7 @@ from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.datastream.graph.log_settings import LogSettings
+from flinkcore.datastream.graph.topic_records import TopicRecords
 from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.arrival_cut import ArrivalCut
@@ -30,6 +31,7 @@ from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_typ
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import LogFiles, TableSource
 from flinkcore.log.tables.lake_files import log_of_paths, table_files
+from flinkcore.log.topics.topic_log import TopicLog
 
 _DELIMITERS: Final = (";", "\t", "|")
 _CUT_CHUNK_BYTES: Final = 4 << 20
@@ -44,7 +46,7 @@ class EventLog(LogSettings):
 
     Parameters
     ----------
-    source : LogFiles or TableSource
+    source : LogFiles, TableSource or TopicLog
         Where the rows are; :meth:`of` builds it from paths or data.
     timestamp : str
         Column with the source timestamp: a plan computes that of an expression before.
@@ -67,7 +69,7 @@ class EventLog(LogSettings):
         If a setting has no meaning.
     """
 
-    source: LogFiles | TableSource
+    source: LogFiles | TableSource | TopicLog
     timestamp: str
     since_ms: int | None = None
     fields: tuple[str, ...] = ()
@@ -95,10 +97,10 @@ class EventLog(LogSettings):
 
         Parameters
         ----------
-        data : str, path, sequence of these, LakeTable, LogFiles, ArrowData, or Arrow data
+        data : str, path, sequence of these, LakeTable, TopicRecords, LogFiles, ArrowData, or Arrow data
             Paths as :func:`~flinkcore.log.files.log_files.discover_files` takes them, of which a directory may be a
-            table; a table, or its files; otherwise anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``, as
-            ``TableSource.of`` takes it, or `ArrowData` of that.
+            table; a table, or its files; records of topics; otherwise anything with ``__arrow_c_stream__`` or
+            ``__arrow_c_array__``, as ``TableSource.of`` takes it, or `ArrowData` of that.
         settings : LogSettings
             A log whose paths name no partition is one split also with ``PARTITION``.
         format : str, optional
@@ -124,7 +126,7 @@ class EventLog(LogSettings):
             If a column of arrivals, splits or positions is missing, or has values that have no order.
         """
         split = settings.split
-        source: LogFiles | TableSource
+        source: LogFiles | TableSource | TopicLog
         if not isinstance(data, ArrowData) and (
             hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
         ):
@@ -135,6 +137,8 @@ class EventLog(LogSettings):
                     "format=, filesystem=, format_options= and schema= have no meaning for in-memory data"
                 )
             source = data.imported(TableSource.of)
+        elif isinstance(data, TopicRecords):
+            source = TopicLog.of(data)
         elif isinstance(data, LakeTable | LogFiles):
             source = _table_or_files(data, split)
         elif isinstance(data, str | os.PathLike | Iterable):

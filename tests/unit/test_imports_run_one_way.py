@@ -43,7 +43,7 @@ FOLDERS = {
         *("records", "keys", "timers", "metrics", "combined_watermark_status", "late_records", "state"),
         *("streaming_runtime_context", "stream_operator"),
     ),
-    "log": ("files", "formats", "schemas", "sources", "order", "decoding", "tables"),
+    "log": ("files", "formats", "schemas", "sources", "order", "decoding", "tables", "topics"),
     "columnar": (
         "operator_plans",
         "plans",

@@ -54,6 +54,8 @@ _MODULES: Final = by_name(
     {
         "file_system": "BucketAssigner FileSink FileSource FileSourceBuilder OutputFileConfig RollingPolicy "
         "StreamFormat",
+        "kafka": "FlinkKafkaConsumer FlinkKafkaProducer KafkaRecordDeserializationSchema KafkaSink KafkaSource "
+        "Semantic",
         "source_reader_base": "RecordEmitter RecordsBySplits SourceReaderBase SplitReader",
     }
 )

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore.common.boundedness import Boundedness
@@ -218,12 +218,19 @@ class Source(ABC):
     The elements of a split arrive at a stated rate on the job's clock, the first one an interval after its start: so
     often is a reader polled, once for each split that it reads. A reader that has nothing is polled again 1 ms later.
 
+    Attributes
+    ----------
+    is_of_cluster : bool
+        Whether it reads a cluster, which files replace.
+
     Notes
     -----
     Follows ``pyflink.datastream.connectors.Source`` and Flink's ``org.apache.flink.api.connector.source.Source`` with
     its ``SourceReaderFactory``. Deliberate difference: the splits of a log are known when the job starts, so that
     :meth:`create_splits` stands for the enumerator that discovers and assigns them.
     """
+
+    is_of_cluster: ClassVar[bool] = False
 
     @property
     def boundedness(self) -> Boundedness:
@@ -325,10 +332,17 @@ class SinkWriter(ABC):
 class Sink(ABC):
     """The end of a stream.
 
+    Attributes
+    ----------
+    is_of_cluster : bool
+        Whether it writes to a cluster, which files replace.
+
     Notes
     -----
     Follows ``pyflink.datastream.connectors.Sink`` and Flink's ``Sink`` with ``SupportsCommitter``.
     """
+
+    is_of_cluster: ClassVar[bool] = False
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:

@@ -209,7 +209,11 @@ class EventLogSource(Transformation):
         As given to :meth:`StreamExecutionEnvironment.from_event_log`.
     filesystem : pyarrow.fs.FileSystem, fsspec filesystem, Stores or None
         As given to :meth:`StreamExecutionEnvironment.from_event_log`, or the stores of the executor.
+    gives_elements : bool
+        Whether its events are single elements, and not rows of columns.
     """
+
+    gives_elements: ClassVar[bool] = False
 
     data: Any
     log: LogSettings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
@@ -11,16 +12,20 @@ import numpy as np
 from flinkcore._internal.arrow.column_ops import ColumnOp
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.operator_plans.forward import Forward
+from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log
 from flinkcore.columnar.plans.nested_columns import with_nested_columns
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.timestamp_assigner import NO_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.graph.topic_records import TopicSource
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     TimestampsAndWatermarksTransformation,
     Transformation,
 )
+from flinkcore.elements.arrivals.aligned_splits import AlignedSplits
 from flinkcore.elements.arrivals.element_arrivals import (
     ELEMENTS_AT_ONCE,
     Origin,
@@ -29,16 +34,18 @@ from flinkcore.elements.arrivals.element_arrivals import (
 )
 from flinkcore.elements.arrivals.job_clock import JobClock
 from flinkcore.elements.arrivals.split_watermarks import RestoredSplits, SplitWatermarks
+from flinkcore.elements.arrivals.topic_values import LEFT_OUT, TopicValues
 from flinkcore.elements.tasks.subtask_state import broadcast_state
 from flinkcore.elements.tasks.task_output import ElementCall, TaskOutput
 from flinkcore.errors import ConfigurationError
+from flinkcore.log.topics.topic_log import TopicLog
 from flinkcore.operators.keys.element_rows import element_rows
 from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
 from flinkcore.operators.timers.processing_time import ProcessingTimeService
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.time_pass import time_planes_of
 from flinkcore.time_plane.timeline import TimePlane
-from flinkcore.time_plane.total_order import Events, TotalOrderMerge
+from flinkcore.time_plane.total_order import TimelineEvents, TotalOrderMerge
 
 SPLITS: Final = "flinkcore.splits"
 """Name of the state in a checkpoint that has, of each split, its value and its `SplitWatermark`."""
@@ -62,12 +69,18 @@ class LogReading:
         Operations on the columns afterwards.
     strategy : WatermarkStrategy or None
     time_plane : TimePlane
+    values : TopicValues or None
+        Makes elements of the records of a topic, or None where elements are rows.
+    watermark_buffer_size : int
+        Age of the watermarks that alignment compares, in updates.
     """
 
     plan: LogPlan
     after: tuple[ColumnOp, ...]
     strategy: WatermarkStrategy | None
     time_plane: TimePlane
+    values: TopicValues | None = None
+    watermark_buffer_size: int = 0
 
     @classmethod
     def of(
@@ -102,7 +115,13 @@ class LogReading:
         timed = replace(plan, strategy=WatermarkStrategy.no_watermarks())
         cuts = [] if cut is None else [cut]
         (time_plane,) = time_planes_of([timed], [timed.log.chunks(1)], 1, cuts=cuts, stops=stops)
-        return cls(plan, after, strategy, time_plane)
+        values = None
+        if isinstance(source := next(step.in_order()), TopicSource):
+            is_declared = source.type_info != source.deserializer.get_produced_type()
+            declared = source.type_info if is_declared else None
+            values = TopicValues(source.shown_topics, source.deserializer, declared)
+        buffer_size = configuration.get_watermark_alignment_buffer_size()
+        return cls(plan, after, strategy, time_plane, values, buffer_size)
 
     @classmethod
     def plan_of(cls, step: Transformation, configuration: ExecutionConfig) -> LogPlan:
@@ -116,6 +135,9 @@ class LogReading:
         source, *steps = step.in_order()
         source = source if log is None else log
         assert isinstance(source, EventLogSource)
+        of_topic = source if isinstance(source, TopicSource) else None
+        if of_topic is not None:
+            source, steps = of_topic.reading(configuration.get_arrival_rate())
         assigned = [
             at for at, each in enumerate(steps) if isinstance(each, TimestampsAndWatermarksTransformation)
         ]
@@ -127,11 +149,16 @@ class LogReading:
             assert isinstance(assigning, TimestampsAndWatermarksTransformation)
             strategy = assigning.strategy
             _refuse(strategy, after)
+            if configuration.is_batch():
+                refuse_alignment_in_batch_mode(strategy)
             if strategy.timestamp_assigner is not None:
-                # It gives the event time of single elements, and has no part in reading the log.
-                before[-1] = replace(assigning, strategy=replace(strategy, timestamp_assigner=None))
                 source = replace(source, log=replace(source.log, checked_units=("arrival",)))
+            # These concern single elements, and have no part in reading the log.
+            read_with = replace(strategy, timestamp_assigner=None, alignment_parameters=None)
+            before[-1] = replace(assigning, strategy=read_with)
         plan = plan_of_log(source, tuple(before), (), Forward(), configuration)
+        if of_topic is not None and strategy is not None:
+            _require_timestamps(plan, strategy)
         return plan, with_nested_columns(after, plan.data_schema()), strategy
 
     @property
@@ -159,16 +186,29 @@ class LogReading:
     def _ordered(self, merge: TotalOrderMerge, floor: int | None) -> Iterator[Event]:
         for events, rows in merge.release(floor):
             ordered = events if rows is None else events.take(rows)
-            yield from zip(
+            found = zip(
                 ordered.arrivals.tolist(),
                 ordered.splits.tolist(),
                 self._values(ordered),
-                ordered.timestamps.tolist(),
+                self._timestamps(ordered),
                 strict=True,
             )
+            yield from (
+                found if self.values is None else (event for event in found if event[2] is not LEFT_OUT)
+            )
 
-    def _values(self, events: Events) -> Iterable[Any]:
+    def _timestamps(self, events: TimelineEvents) -> Iterable[int]:
+        source = self.plan.log.source
+        if isinstance(source, TopicLog) and source.without_timestamps is not None:
+            return repeat(NO_TIMESTAMP, len(events.timestamps))
+        timestamps: list[int] = events.timestamps.tolist()
+        return timestamps
+
+    def _values(self, events: TimelineEvents) -> Iterable[Any]:
         batch = events.batch
+        if self.values is not None:
+            splits = self.time_plane.split_values
+            return self.values.elements(batch, [splits[split] for split in events.splits.tolist()])
         left = np.arange(batch.num_rows)
         for operation in self.after:
             batch, kept = operation.apply(batch)
@@ -181,12 +221,21 @@ class LogReading:
         return values
 
 
-def _refuse(strategy: WatermarkStrategy, after: tuple[ColumnOp, ...]) -> None:
-    if strategy.alignment_parameters is not None:
+def _require_timestamps(plan: LogPlan, strategy: WatermarkStrategy) -> None:
+    """Accept a strategy that takes the timestamps of records if they have some."""
+    source = plan.log.source
+    assert isinstance(source, TopicLog)
+    if source.without_timestamps is None or strategy.timestamp_assigner is not None:
+        return
+    if strategy.out_of_orderness_ms is not None or strategy.generator_supplier is not None:
         raise ConfigurationError(
-            f"a job that runs element by element does not align splits, as this strategy asks: {strategy}. Leave "
-            "with_watermark_alignment out"
+            f"this strategy takes the timestamps of records: {strategy}. The dump of topic "
+            f"{source.without_timestamps!r} has none. Give the strategy with_timestamp_assigner(...), or a dump with "
+            "timestamps, such as Parquet with the columns value, partition, offset and timestamp"
         )
+
+
+def _refuse(strategy: WatermarkStrategy, after: tuple[ColumnOp, ...]) -> None:
     if strategy.timestamp_assigner is not None and after:
         raise ConfigurationError(
             "steps over columns come after assign_timestamps_and_watermarks with a TimestampAssigner, which is called "
@@ -214,6 +263,8 @@ class LogArrivals(Origin):
         Whether there is no watermark before the last.
     restored : RestoredSplits, optional
         State from which the watermarks of the splits resume, or None at their beginning.
+    align : callable, optional
+        Aligns the splits by their watermarks, if their strategy says so.
     """
 
     def __init__(
@@ -226,12 +277,14 @@ class LogArrivals(Origin):
         finish: Callable[[], None],
         is_batch: bool = False,
         restored: RestoredSplits | None = None,
+        align: Callable[[SplitWatermarks, int], AlignedSplits | None] = lambda watermarks, n_splits: None,
     ) -> None:
         self.number = number
         self._output = output
         self._reading = reading
         self._finish = finish
         self._watermarks: SplitWatermarks | None = None
+        self._aligned: AlignedSplits | None = None
         collect = _collect_kept(output.collect) if reading.after else output.collect
         splits = reading.time_plane.split_values
         self._processes: list[ElementCall] = [collect for _ in splits]
@@ -252,7 +305,9 @@ class LogArrivals(Origin):
                 output.emit_watermark_status(WatermarkStatus.IDLE)
                 if not self._watermarks.is_idle:
                     output.emit_watermark_status(WatermarkStatus.ACTIVE)
-            self._processes = [self._watermarks.process(number) for number in range(len(splits))]
+            self._aligned = align(self._watermarks, len(splits))
+            process = self._watermarks.process if self._aligned is None else self._aligned.process
+            self._processes = [process(number) for number in range(len(splits))]
         self._record: StreamRecord[Any] = StreamRecord(None)
         self._end_ms = end_ms
         self._events = reading.events(output)
@@ -279,6 +334,8 @@ class LogArrivals(Origin):
         record.value, record.timestamp = value, timestamp
         self._processes[split](record)
         self._take()
+        if self._next is None and self._aligned is not None:
+            self._aligned.finish()
 
     def snapshot(self, is_amid: bool) -> SourceSnapshot:
         cut = self._reading.time_plane.cut
@@ -302,6 +359,8 @@ class LogArrivals(Origin):
         """Emit all events, each at its time, and pause now and then."""
         if self._next is not None:
             yield from self._emit_events(clock)
+            if self._aligned is not None:
+                self._aligned.finish()
         clock.fire_before(self._end_ms)
         clock.end(self._end_ms, self.number)
         self.end()
@@ -333,6 +392,8 @@ class LogArrivals(Origin):
         self._next = None
 
     def end(self) -> None:
+        if self._aligned is not None:
+            self._aligned.finish()
         self.next_arrival_ms, self.at_end = None, False
         if self._watermarks is None or not self._processes:
             end_input(self._output)
@@ -344,6 +405,8 @@ class LogArrivals(Origin):
     def close(self) -> None:
         """Close the files."""
         self._events.close()  # type: ignore[attr-defined]
+        if self._aligned is not None:
+            self._aligned.close()
         if self._watermarks is not None:
             self._watermarks.close()
 

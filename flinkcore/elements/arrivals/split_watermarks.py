@@ -8,12 +8,43 @@ from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.elements.sources.source_watermarks import PausableRelativeClock
 from flinkcore.elements.tasks.stream_input_processor import StreamOneInputProcessor
 from flinkcore.elements.tasks.task_output import ElementCall, TaskOutput
 from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 from flinkcore.operators.stream_operator import OneInputStreamOperator
-from flinkcore.operators.timers.processing_time import ProcessingTimeService
+from flinkcore.operators.timers.processing_time import (
+    ProcessingTimeCallback,
+    ProcessingTimeService,
+    ScheduledTimer,
+)
 from flinkcore.operators.timestamps_and_watermarks_operator import TimestampsAndWatermarksOperator
+
+
+class SplitClock(ProcessingTimeService):
+    """The clock of a source as the operator of a split knows it: while the split is paused, it does not turn idle.
+
+    Parameters
+    ----------
+    clock : ProcessingTimeService
+        Clock of the source.
+    """
+
+    def __init__(self, clock: ProcessingTimeService) -> None:
+        super().__init__()
+        self._clock = clock
+        self._pausable = PausableRelativeClock(clock.relative_time)
+        self.pause = self._pausable.pause
+        self.resume = self._pausable.un_pause
+
+    def current_processing_time(self) -> int:
+        return self._clock.current_processing_time()
+
+    def relative_time(self) -> int:
+        return self._pausable.relative_time_ms()
+
+    def register_timer(self, timestamp_ms: int, callback: ProcessingTimeCallback) -> ScheduledTimer:
+        return self._clock.register_timer(timestamp_ms, callback)
 
 
 class SourceHead(OneInputStreamOperator):
@@ -138,11 +169,14 @@ class SplitWatermarks:
         restored: RestoredSplits | None = None,
     ) -> None:
         self._valve = valve = StreamOneInputProcessor(SourceHead(output), max(1, len(split_names)))
+        is_aligned = strategy.alignment_parameters is not None
+        clocks = [SplitClock(clock) if is_aligned else clock for _ in split_names]
+        self._clocks = [each for each in clocks if isinstance(each, SplitClock)]
         self._operators = [
             TimestampsAndWatermarksOperator(
                 strategy,
                 SplitOutput(collect or output.collect, valve, channel),
-                clock,
+                clocks[channel],
                 interval_ms,
                 emit_progressive_watermarks=not is_batch,
                 split=name,
@@ -169,6 +203,19 @@ class SplitWatermarks:
     def is_idle(self) -> bool:
         """Return whether all splits are."""
         return all(is_idle for _, is_idle in self._valve.state()[0])
+
+    @property
+    def current(self) -> list[tuple[int, bool]]:
+        """The last watermark of each split, in ms since the epoch, and whether it is idle."""
+        return [(operator.watermark_ms, operator.is_idle) for operator in self._operators]
+
+    def pause(self, split: int) -> None:
+        """Let a split of aligned ones not turn idle until `resume`."""
+        self._clocks[split].pause()
+
+    def resume(self, split: int) -> None:
+        """Let the time go on by which a split turns idle."""
+        self._clocks[split].resume()
 
     def snapshot(self) -> tuple[list[SplitWatermark], int]:
         """Return where the operators of the splits stand, and the last watermark of all.

@@ -32,7 +32,9 @@ from flinkcore.elements.tasks.stream_task import StreamTask
 from flinkcore.elements.tasks.task_output import ElementCall
 
 if TYPE_CHECKING:
+    from flinkcore.elements.arrivals.aligned_splits import AlignedSplits
     from flinkcore.elements.arrivals.function_arrivals import FunctionArrivals
+    from flinkcore.elements.arrivals.split_watermarks import SplitWatermarks
     from flinkcore.elements.sources.source_contexts import LockedSourceContext
     from flinkcore.elements.sources.watermark_alignment import SourceCoordinator
     from flinkcore.operators.state import OperatorStateSnapshot
@@ -321,6 +323,18 @@ class TaskLog:
         """Return the log."""
         from flinkcore.elements.arrivals.log_arrivals import LogArrivals  # loads pyarrow
 
+        def align(watermarks: SplitWatermarks, n_splits: int) -> AlignedSplits | None:
+            parameters = self.reading.strategy.alignment_parameters
+            if parameters is None:
+                return None
+            from flinkcore.elements.arrivals.aligned_splits import AlignedSplits
+
+            group = task.source_coordinators.group(parameters.watermark_group)
+            samples = self.reading.watermark_buffer_size
+            return AlignedSplits(
+                str(task.vertex.first_task), parameters, group, watermarks, n_splits, task.clock, samples
+            )
+
         task.emit_latency_markers()
         return [
             LogArrivals(
@@ -332,6 +346,7 @@ class TaskLog:
                 task.end_source,
                 self.is_batch,
                 self.restored,
+                align,
             )
         ]
 

@@ -251,6 +251,10 @@ class SourceCoordinators:
         self._groups = WatermarkAlignmentGroups()
         self._coordinators: dict[str, SourceCoordinator] = {}
 
+    def group(self, watermark_group: str) -> WatermarkAggregator[str]:
+        """Return the watermarks of a group by source."""
+        return self._groups.group(watermark_group)
+
     def of_source(
         self, source_name: str, alignment_parameters: WatermarkAlignmentParams
     ) -> SourceCoordinator:

@@ -10,6 +10,7 @@ from flinkcore.common.boundedness import Boundedness
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.print_sink import PrintSink
 from flinkcore.datastream.functions import Function, function_name
 from flinkcore.datastream.graph.declared_type import declared_type
@@ -31,6 +32,7 @@ from flinkcore.datastream.graph.element_transformations import (
     SourceTransformation,
 )
 from flinkcore.datastream.graph.pipeline_executor import ElementJob
+from flinkcore.datastream.graph.topic_records import TopicSource
 from flinkcore.datastream.graph.transformations import (
     BroadcastTransformation,
     ChainingStrategy,
@@ -322,9 +324,9 @@ class StreamGraphGenerator:
         return before is not ChainingStrategy.NEVER and (target.collects or after is ChainingStrategy.ALWAYS)
 
     def _refuse_in_batch_mode(self, step: Transformation) -> None:
-        if not self._configuration.is_batch() or not isinstance(step, _ELEMENT_SOURCES):
+        if not self._configuration.is_batch() or not isinstance(step, (*_ELEMENT_SOURCES, TopicSource)):
             return
-        strategy = step.strategy if isinstance(step, SourceTransformation) else None
+        strategy = None if isinstance(step, LegacySourceTransformation) else step.strategy
         if strategy is not None and strategy.alignment_parameters is not None:
             raise ConfigurationError(
                 f"{step}: the execution mode BATCH has no watermarks to align; leave with_watermark_alignment out"
@@ -382,16 +384,31 @@ def _inputs_first(ends: Sequence[Transformation]) -> list[Transformation]:
 
 def is_of_log(step: Transformation) -> bool:
     """Return whether a step is an event log, or a step on its columns before any operator."""
+    return isinstance(step, EventLogSource) or _is_of_columns(step)
+
+
+def _is_of_columns(step: Transformation) -> bool:
+    """Return whether a step takes the columns of a log before any operator."""
     if isinstance(step, EventLogSource):
-        return True
+        return not step.gives_elements
     if isinstance(step, TimestampsAndWatermarksTransformation):
-        return is_of_log(step.input) and not has_watermarks(step.input)
-    return isinstance(step, _COLUMN_STEPS) and is_of_log(step.input)
+        return _is_of_columns(step.input) and not has_watermarks(step.input)
+    return isinstance(step, _COLUMN_STEPS) and _is_of_columns(step.input)
 
 
 def has_watermarks(step: Transformation) -> bool:
     """Return whether timestamps and watermarks are assigned between the log and a step."""
     return any(isinstance(before, TimestampsAndWatermarksTransformation) for before in step.in_order())
+
+
+def strategy_of(step: Transformation) -> WatermarkStrategy | None:
+    """Return the watermark strategy of a source, a log or a step that assigns one; None without one."""
+    if isinstance(step, SourceTransformation | TopicSource | TimestampsAndWatermarksTransformation):
+        return step.strategy
+    if not is_of_log(step):
+        return None
+    found = [each for each in step.in_order() if isinstance(each, TimestampsAndWatermarksTransformation)]
+    return found[0].strategy if found else None
 
 
 def is_source(step: Transformation) -> bool:

@@ -11,7 +11,7 @@ _VALUE: Final = re.compile(r"[0-9]{1,5}|shardId-[0-9]+", re.IGNORECASE)
 """A number of more digits is rather a date, such as 20010131."""
 
 _CONNECT_FILE: Final = re.compile(
-    r"(?P<topic>[A-Za-z0-9._-]+)\+(?P<partition>[0-9]{1,5})\+(?P<offset>[0-9]{1,19})\..+"
+    r"(?P<topic>[A-Za-z0-9._-]+)\+(?P<partition>[0-9]{1,5})\+(?P<offset>[0-9]{1,19})(\..+)?"
 )
 _NUMBER: Final = re.compile(r"[0-9]+")
 

@@ -120,6 +120,12 @@ def file_format(
     )
 
 
+def is_columnar(file: LogFile) -> bool:
+    """Return whether a file has columns, as its extension says, and is not text."""
+    extension = file.path.rsplit("/", 1)[-1].lower().rpartition(".")[2]
+    return _EXTENSIONS.get(extension, "json") not in ("csv", "json")
+
+
 def _guess(file: LogFile) -> str:
     parts = file.path.rsplit("/", 1)[-1].lower().split(".")
     packed = len(parts) > 2 and parts[-1] in _COMPRESSIONS

@@ -18,7 +18,7 @@ from flinkcore.datastream.graph.element_transformations import SideOutputTransfo
 from flinkcore.datastream.graph.transformations import EventLogSource, StreamGraph, Transformation
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.elements.job_sources import JobSources
-from flinkcore.elements.tasks.stream_graph import JobVertex
+from flinkcore.elements.tasks.stream_graph import JobVertex, is_source_node, strategy_of
 from flinkcore.errors import ConfigurationError
 from flinkcore.operators.keys.element_rows import element_rows
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, log_schema
@@ -100,11 +100,12 @@ def _refuse_alignment_between_tasks(vertices: Sequence[JobVertex]) -> None:
     groups: set[str] = set()
     for vertex in vertices:
         step = vertex.head.transformation
-        strategy = step.strategy if isinstance(step, SourceTransformation) else None
+        strategy = strategy_of(step) if is_source_node(vertex.head) else None
         aligned = None if strategy is None else strategy.alignment_parameters
         if aligned is None:
             continue
-        if vertex.parallelism > 1 or aligned.watermark_group in groups:
+        n_tasks = vertex.parallelism if isinstance(step, SourceTransformation) else 1  # a log has one
+        if n_tasks > 1 or aligned.watermark_group in groups:
             raise ConfigurationError(
                 f"{step}: on Spark tasks run each for itself, and do not see how far others have read, so only the "
                 "splits of one task can be aligned. Give the source set_parallelism(1) and a group of its own, or run "

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark import cloudpickle
 
 from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.connectors.base import Source, SourceSplit, new_run_id
 from flinkcore.datastream.functions import PacedSourceContext, SourceFunction, function_name
 from flinkcore.datastream.graph.log_settings import LogSettings
@@ -89,6 +90,8 @@ class _WithoutSources(cloudpickle.CloudPickler):  # type: ignore[misc]
             return SourceElsewhere, (str(value),)
         if isinstance(value, SourceFunction):
             return FunctionElsewhere, (function_name(value),)
+        if isinstance(value, EventLogSource) and value.gives_elements:
+            return ElementsElsewhere, (None, value.log, value.element_type, value.settings)
         if isinstance(value, EventLogSource):
             return _log_elsewhere, (value.log.on_bad_row, value.settings)
         return super().reducer_override(value)
@@ -126,6 +129,31 @@ class FunctionElsewhere(SourceFunction):
 
     def cancel(self) -> None:
         """Do nothing."""
+
+
+class ElementsElsewhere(EventLogSource):
+    """Stands for a log of single elements in the jobs of tasks that do not read it.
+
+    Parameters
+    ----------
+    data : None
+    log : LogSettings
+    type_info : TypeInformation
+        Type of the elements.
+    settings : OperatorSettings
+    """
+
+    gives_elements: ClassVar[bool] = True
+
+    def __init__(
+        self, data: None, log: LogSettings, type_info: TypeInformation, settings: OperatorSettings
+    ) -> None:
+        super().__init__(data, log, settings=settings)
+        self._type_info = type_info
+
+    @property
+    def element_type(self) -> TypeInformation:
+        return self._type_info
 
 
 def _log_elsewhere(on_bad_row: Any, settings: OperatorSettings) -> EventLogSource:

@@ -255,7 +255,7 @@ def test_an_unknown_setting_of_the_command_is_told_of_once(
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("import pyflink.datastream.connectors.kafka", "dump the topic into files"),
+        ("import pyflink.datastream.connectors.pulsar", "dump the topic into files"),
         ("from pyflink.table import StreamTableEnvironment", "the Table API and SQL are not there"),
         (
             "import pyflink.nothing",

@@ -1,6 +1,7 @@
 """Event logs in jobs that run element by element give what their columnar replays give."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -282,10 +283,51 @@ def test_steps_over_columns_behind_functions_are_refused(env: StreamExecutionEnv
         behind.map(lambda row: row).execute_and_collect()
 
 
-def test_alignment_of_splits_is_refused(env: StreamExecutionEnvironment) -> None:
+@pytest.mark.parametrize("idle_ms", [None, 700])
+@pytest.mark.parametrize("seed", range(4))
+def test_splits_are_aligned_as_in_a_replay_over_columns(
+    env: StreamExecutionEnvironment, seed: int, idle_ms: int | None
+) -> None:
+    chosen = random.Random(seed)
+    rows = []
+    arrival = 1_000_000
+    for number in range(2500):
+        arrival += chosen.choice([0, 0, 1, 3, 9]) + (900 if number % 600 == 500 else 0)
+        split = chosen.randrange(4)
+        pace = 1 if split < 2 else split + chosen.randrange(2)  # two splits run ahead
+        rows.append((split, arrival, (arrival - 1_000_000) * pace - chosen.randrange(300), number % 5))
+    log = pa.table(dict(zip(("split", "arrival", "ts", "user"), zip(*rows, strict=True), strict=True)))
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(200))
+    if idle_ms is not None:
+        strategy = strategy.with_idleness(Duration.of_millis(idle_ms))
+
+    def counts(strategy: WatermarkStrategy, by_element: bool) -> list[Any]:
+        stream = events(env, log).assign_timestamps_and_watermarks(strategy)
+        size = TumblingEventTimeWindows.of(Time.milliseconds(500))
+        if by_element:
+            windows = stream.elements().key_by(lambda row: row.user).window(size).side_output_late_data(LATE)
+            return sorted(windows.process(Numbered()).execute_and_collect())
+        columnar = stream.key_by("user").window(size).side_output_late_data(LATE).aggregate(n=count())
+        found = columnar.execute().to_arrow().select(["window_start", "user", "n"])
+        return sorted(zip(*found.to_pydict().values(), strict=True))
+
+    aligned = strategy.with_watermark_alignment("group", Duration.of_millis(300), Duration.of_millis(150))
+    assert counts(aligned, by_element=True) == counts(aligned, by_element=False)
+    assert counts(aligned, by_element=True) != counts(strategy, by_element=True)
+
+
+class Numbered(ProcessWindowFunction[Any, Any, Any, Any]):
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        yield context.window().start, key, len(list(elements))
+
+
+def test_there_are_no_checkpoints_of_aligned_elements(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
     aligned = BOUNDED.with_watermark_alignment("group", Duration.of_seconds(1), Duration.of_seconds(1))
-    with pytest.raises(ConfigurationError, match="does not align splits"):
-        events(env, log_of(1, 3)).assign_timestamps_and_watermarks(aligned).map(str).execute_and_collect()
+    stream = events(env, log_of(1, 3)).assign_timestamps_and_watermarks(aligned).map(str)
+    with pytest.raises(ConfigurationError, match=r"a log whose splits are aligned .*: rows that wait"):
+        stream.execute_and_collect(stop_with_checkpoint=tmp_path / "checkpoint")
 
 
 def test_no_log_is_read_before_the_settings_of_all_are_looked_at(env: StreamExecutionEnvironment) -> None:
@@ -293,9 +335,16 @@ def test_no_log_is_read_before_the_settings_of_all_are_looked_at(env: StreamExec
     damaged = env.from_event_log(
         without_time, timestamp="ts", integer_times=True
     ).assign_timestamps_and_watermarks(BOUNDED)
-    aligned = BOUNDED.with_watermark_alignment("group", Duration.of_seconds(1), Duration.of_seconds(1))
-    refused = events(env, log_of(1, 3)).assign_timestamps_and_watermarks(aligned)
-    with pytest.raises(ConfigurationError, match="does not align splits"):
+
+    class Price(TimestampAssigner):
+        def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+            return int(value.price)
+
+    assigned = BOUNDED.with_timestamp_assigner(Price())
+    refused = (
+        events(env, log_of(1, 3)).assign_timestamps_and_watermarks(assigned).filter(pc.field("price") > 0)
+    )
+    with pytest.raises(ConfigurationError, match="steps over columns come after"):
         damaged.map(str).union(refused.map(str)).execute_and_collect()
 
 
