@@ -18,10 +18,15 @@ from flinkcore._internal.show.html import html_lines
 from flinkcore._internal.show.tables import shown_table
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.lateness import first_clocks
-from flinkcore.analysis.lateness_count import TimeWindows
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, longest_ms
 from flinkcore.common.time import Duration, Time, bound_ms, interval_ms
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
-from flinkcore.datastream.window import CumulativeEventTimeWindows, SlidingEventTimeWindows, WindowAssigner
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    LocalEventTimeWindows,
+    SlidingEventTimeWindows,
+    WindowAssigner,
+)
 from flinkcore.errors import ConfigurationError
 
 _SCHEMA: Final = pa.schema(
@@ -46,8 +51,10 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def shown_windows(window: TimeWindows) -> str:
+def shown_windows(window: WindowsByTime) -> str:
     """Return windows in words, such as "tumbling windows of 1 h"."""
+    if isinstance(window, LocalEventTimeWindows):
+        return window.in_words
     size, offset = shown_duration(window.size_ms), window.offset_ms
     shift = f", shifted by {shown_duration(offset)}" if offset else ""
     if isinstance(window, SlidingEventTimeWindows):
@@ -114,7 +121,7 @@ class WindowLateness:
         one: under bounds up to that, the event is late. -1 if that is not late.
     """
 
-    window: TimeWindows
+    window: WindowsByTime
     allowed_lateness_ms: tuple[int, ...]
     late: Int64s
     max_timestamp_ms: Int64s
@@ -765,7 +772,7 @@ class LatenessFrontier:
             return None
         wait_ms = self._waits(windows, [self.own_bound_ms])[self.own_bound_ms].median_ms
         silence_ms = int(np.median(splits.silence_ms[splits.events > 0]))
-        size_ms = windows.window.size_ms
+        size_ms = longest_ms(windows.window)
         is_long = wait_ms is None or wait_ms - self.own_bound_ms > size_ms
         if not is_long or silence_ms <= size_ms:
             return None

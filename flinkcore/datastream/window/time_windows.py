@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import time
 from typing import Any, Final, TypeVar
+from zoneinfo import ZoneInfo
 
 from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.datastream.window.local_time import LocalPeriod
+from flinkcore.datastream.window.local_time_windows import LocalEventTimeWindows
 from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,
     ProcessingTimeWindowAssigner,
@@ -106,6 +110,58 @@ class TumblingEventTimeWindows(EventTimeWindowAssigner, _TumblingWindows):
     >>> TumblingEventTimeWindows.of(Time.hours(1), offset=Time.minutes(15))
     TumblingEventTimeWindows(size_ms=3600000, offset_ms=900000)
     """
+
+    @staticmethod
+    def of_local_days(zone: str | ZoneInfo, start: time = time()) -> LocalEventTimeWindows:
+        """Return windows of the days of a time zone, of 23, 24 or 25 hours as its clock is changed.
+
+        A day begins when the clock first shows its start or a later time of it. Where the clock skips the start, the
+        day begins as the clock is set forward; where the clock shows it twice, the first time. A day that the zone
+        skips, such as 30 December 2011 in Samoa, has no window. ``LocalDate.atStartOfDay`` of Java has the same rule.
+
+        Parameters
+        ----------
+        zone : str or zoneinfo.ZoneInfo
+            IANA name, such as ``"Europe/Berlin"``, or the zone itself.
+        start : datetime.time, default 00:00
+            Local time at which days begin.
+
+        Returns
+        -------
+        LocalEventTimeWindows
+            For timestamps of the years 2 to 9998.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such zone, or Python finds no time zone data.
+
+        Notes
+        -----
+        Flink has no such windows: its offset is fixed, so its days do not follow daylight saving. As for `of`,
+        timestamps are instants; a column of timestamps without a zone is refused.
+
+        Examples
+        --------
+        >>> TumblingEventTimeWindows.of_local_days("Europe/Berlin").in_words
+        'tumbling windows of a local day of Europe/Berlin, from 00:00 (23 to 25 h)'
+        """
+        return LocalEventTimeWindows.of(LocalPeriod.DAY, zone, start)
+
+    @staticmethod
+    def of_local_weeks(
+        zone: str | ZoneInfo, start: time = time(), first_weekday: int = 0
+    ) -> LocalEventTimeWindows:
+        """Return windows of the weeks of a time zone, which begin on a day from 0 (Monday) to 6 (Sunday).
+
+        Zone, start and errors are those of `of_local_days`.
+        """
+        return LocalEventTimeWindows.of(LocalPeriod.WEEK, zone, start, first_weekday)
+
+    @staticmethod
+    def of_local_months(zone: str | ZoneInfo, start: time = time()) -> LocalEventTimeWindows:
+        """Return windows of the months of a time zone; zone, start and errors are those of `of_local_days`."""
+        return LocalEventTimeWindows.of(LocalPeriod.MONTH, zone, start)
 
 
 class TumblingProcessingTimeWindows(ProcessingTimeWindowAssigner, _TumblingWindows):
