@@ -206,6 +206,10 @@ class WindowAggregation(OperatorPlan):
     def windows(self) -> OperatorWindows:
         return OperatorWindows(self.window, self.trigger, self.allowed_lateness_ms)
 
+    @property
+    def local_windows(self) -> LocalEventTimeWindows | None:
+        return self.window if isinstance(self.window, LocalEventTimeWindows) else None
+
     def partial_windows(self, events: pa.Schema, keys: tuple[str, ...]) -> PartialWindows | str:
         if not keys:
             return "events have no key"
