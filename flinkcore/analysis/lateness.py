@@ -28,7 +28,7 @@ from flinkcore.columnar.operator_plans.operator_plan import OperatorWindows
 from flinkcore.columnar.planned_job import PlannedJob
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.results.late_events import causes_of_lateness
-from flinkcore.common.time import Duration, Time, bound_ms
+from flinkcore.common.time import Interval, bound_ms
 from flinkcore.datastream.window import WindowAssigner
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.time_plane.timeline import TimePlane
@@ -44,8 +44,8 @@ _YEARS_MS: Final = 3_653 * _DAY_MS
 def lateness_of(
     planned: PlannedJob,
     windows: Sequence[WindowAssigner[Any, Any]] | None = None,
-    allowed_lateness: Sequence[Duration | Time] | None = None,
-    bounds: Sequence[Duration | Time] | None = None,
+    allowed_lateness: Sequence[Interval] | None = None,
+    bounds: Sequence[Interval] | None = None,
 ) -> LatenessFrontier:
     """Return what every bound of out-of-orderness loses in the log of a job.
 

@@ -19,7 +19,7 @@ from flinkcore._internal.show.tables import shown_table
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.lateness import first_clocks
 from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, longest_ms
-from flinkcore.common.time import Duration, Time, bound_ms, interval_ms
+from flinkcore.common.time import Duration, Interval, bound_ms, interval_ms
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -287,12 +287,12 @@ class LatenessFrontier:
         """
         return self._table(self._shown_ms.tolist())
 
-    def at(self, *bounds: Duration | Time) -> pa.Table:
+    def at(self, *bounds: Interval) -> pa.Table:
         """Return the figures at given bounds.
 
         Parameters
         ----------
-        *bounds : Duration or Time
+        *bounds : Time, Duration, datetime.timedelta or int (ms)
             Bounds that are in `bounds_ms`, or above the largest disorder.
 
         Returns
@@ -382,7 +382,7 @@ class LatenessFrontier:
         self,
         share: float,
         window: WindowAssigner[Any, Any] | None = None,
-        allowed_lateness: Duration | Time | None = None,
+        allowed_lateness: Interval | None = None,
     ) -> Duration:
         """Return the least of `bounds_ms` under which at most a share of the events is lost.
 
@@ -412,7 +412,7 @@ class LatenessFrontier:
 
     def bound_that_delays(
         self,
-        delay: Duration | Time,
+        delay: Interval,
         window: WindowAssigner[Any, Any] | None = None,
         at_most_share: float = 0.99,
     ) -> Duration:
@@ -420,7 +420,7 @@ class LatenessFrontier:
 
         Parameters
         ----------
-        delay : Duration or Time
+        delay : Time, Duration, datetime.timedelta or int (ms)
             From the end of a window to its first firing, on the clock of arrivals.
         window
             Windows whose delay counts; by default the first one stated. Without windows, or without a clock, the bound
@@ -486,9 +486,7 @@ class LatenessFrontier:
         stated = "; ".join(each.window.in_words for each in self.by_window) or "none"
         raise ConfigurationError(f"lateness was not counted for {window.in_words}; windows stated: {stated}")
 
-    def _lost(
-        self, window: WindowAssigner[Any, Any] | None, allowed_lateness: Duration | Time | None
-    ) -> Int64s:
+    def _lost(self, window: WindowAssigner[Any, Any] | None, allowed_lateness: Interval | None) -> Int64s:
         """Lost events at each bound."""
         windows = self._windows(window)
         if windows is None:
@@ -509,12 +507,12 @@ class LatenessFrontier:
 
     # ---- splits ----------------------------------------------------------------------------------------------
 
-    def by_split(self, bound: Duration | Time | None = None) -> pa.Table:
+    def by_split(self, bound: Interval | None = None) -> pa.Table:
         """Return which splits bring the late events, and which hold the watermark back.
 
         Parameters
         ----------
-        bound : Duration or Time, optional
+        bound : Time, Duration, datetime.timedelta or int (ms), optional
             Bound that `to_arrow` has, or above the largest disorder; by default the stream's own.
 
         Returns
@@ -608,7 +606,7 @@ class LatenessFrontier:
             f"{delays}; {own}."
         )
 
-    def sentence_for_delay(self, delay: Duration | Time) -> str:
+    def sentence_for_delay(self, delay: Interval) -> str:
         """Return in words which bound lets results wait no longer than a delay, and what it loses."""
         bound = self.bound_that_delays(delay).to_millis()
         at = self._place(bound)

@@ -32,7 +32,7 @@ from flinkcore.common.settings.flink_settings import (
 )
 from flinkcore.common.settings.setting_types import as_text
 from flinkcore.common.split_origin import PARTITION, SplitOrigin
-from flinkcore.common.time import Duration, Time, timeout_ms
+from flinkcore.common.time import Interval, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.checkpoint_config import CheckpointConfig
@@ -382,7 +382,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         source_func: SourceFunction,
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
-        idle_timeout: Duration | Time | None = None,
+        idle_timeout: Interval | None = None,
     ) -> DataStream:
         """Return the stream of the elements that a source function emits.
 
@@ -396,7 +396,7 @@ class StreamExecutionEnvironment(WithFormerMethods):
         source_name : str
         type_info : TypeInformation, optional
             Type of the elements; any Python object by default.
-        idle_timeout : Duration or Time, optional
+        idle_timeout : Time, Duration, datetime.timedelta or int (ms), optional
             A subtask that emits nothing for so long on the job's clock is idle, and holds no watermark back. By default
             it is idle only if it states so.
 

@@ -1,4 +1,4 @@
-"""When the days, weeks and months of a time zone begin: rules that windows carry, and the calendar that they make."""
+"""Local time of a zone: rules that say when its days begin, and calendars of its days, weeks and months."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def local_calendar(rules: bytes, period: LocalPeriod, first_weekday: int) -> Win
     widths = np.diff(bounds)
     is_first = np.append(True, widths[1:] != widths[:-1]) | (bounds[:-1] == repeated_from)
     starts, widths = bounds[:-1][is_first], widths[is_first]
-    # What follows repeats the last 400 years.
+    # From there on the last 400 years repeat.
     repeated = starts >= repeated_from
     times = -(-(HIGHEST_MS - repeated_from) // (_REPETITION * _DAY_MS))
     moves = np.arange(1, times)[:, None] * (_REPETITION * _DAY_MS)

@@ -7,7 +7,7 @@ from datetime import time
 from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
-from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.datastream.window.local_time import LocalPeriod
 from flinkcore.datastream.window.local_time_windows import LocalEventTimeWindows
 from flinkcore.datastream.window.window_assigner import (
@@ -49,8 +49,8 @@ class _TumblingWindows(TimeWindowAssigner):
     @classmethod
     def of(
         cls: type[Tumbling],
-        size: Time | Duration,
-        offset: Time | Duration | None = None,
+        size: Interval,
+        offset: Interval | None = None,
         window_stagger: WindowStagger = WindowStagger.ALIGNED,
     ) -> Tumbling:
         """Return windows of a size, shifted by an offset, if any, and staggered."""
@@ -195,9 +195,9 @@ class _SlidingWindows(TimeWindowAssigner):
     @classmethod
     def of(
         cls: type[Sliding],
-        size: Time | Duration,
-        slide: Time | Duration,
-        offset: Time | Duration | None = None,
+        size: Interval,
+        slide: Interval,
+        offset: Interval | None = None,
     ) -> Sliding:
         """Return windows of a size that start at every slide, shifted by an offset, if any."""
         return cls(
@@ -312,9 +312,7 @@ class CumulativeEventTimeWindows(EventTimeWindowAssigner):
             )
 
     @staticmethod
-    def of(
-        size: Time | Duration, step: Time | Duration, offset: Time | Duration | None = None
-    ) -> CumulativeEventTimeWindows:
+    def of(size: Interval, step: Interval, offset: Interval | None = None) -> CumulativeEventTimeWindows:
         """Return windows that grow by a step up to a size, shifted by an offset, if any."""
         return CumulativeEventTimeWindows(
             interval_ms(size, "window size"), interval_ms(step, "window step"), offset_or_zero(offset)
