@@ -51,7 +51,7 @@ class PartialWindows:
         """Length of a pane in words."""
         window = self._window
         if isinstance(window, LocalEventTimeWindows):
-            return f"local {window.period.value}"
+            return f"local {window.period}"
         return f"{slide_of(window)} ms"
 
     def pane_kernel(self) -> WindowKernel:

@@ -6,10 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from difflib import get_close_matches
-from enum import Enum
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import numpy as np
@@ -19,6 +18,7 @@ from flinkcore._native.window_calendar import WindowCalendar
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 _DAY_MS: Final = 86_400_000
+_HOUR_MS: Final = 3_600_000
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1)
 
@@ -42,12 +42,8 @@ LOWEST_MS: Final = _day_number(2) * _DAY_MS
 HIGHEST_MS: Final = _day_number(9999) * _DAY_MS - 1
 
 
-class LocalPeriod(Enum):
-    """Unit of local time that windows have."""
-
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
+LocalPeriod: TypeAlias = Literal["day", "week", "month"]
+"""Unit of local time that windows have."""
 
 
 def zone_named(zone: str | ZoneInfo, call: str) -> ZoneInfo:
@@ -187,10 +183,16 @@ def local_calendar(rules: bytes, period: LocalPeriod, first_weekday: int) -> Win
 def _days(period: LocalPeriod, first_weekday: int) -> Int64s:
     """Return the days since the epoch, from the year 1 until the rules end, with which periods begin."""
     first: Any = _day_number(1)
-    if period is LocalPeriod.MONTH:
+    if period == "month":
         months = np.arange("0001-01", "2601-02", dtype="datetime64[M]")
         return months.astype("datetime64[D]").astype(np.int64)
-    if period is LocalPeriod.DAY:
+    if period == "day":
         return np.arange(first, _AFTER_RULES)
     first += (first_weekday - date(1, 1, 1).weekday()) % 7
     return np.arange(first, _AFTER_RULES, 7)
+
+
+def day_hours(calendar: WindowCalendar) -> tuple[float, float]:
+    """Return how many hours the shortest and the longest days of a calendar have, from 1970 to 2038."""
+    starts, ends = calendar.bounds(np.arange(0, 2**41, _HOUR_MS))
+    return float((ends - starts).min()) / _HOUR_MS, float((ends - starts).max()) / _HOUR_MS

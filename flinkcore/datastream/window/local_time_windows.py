@@ -1,27 +1,25 @@
-"""Windows of local days, weeks and months, which follow the clock of a time zone."""
+"""Windows of local days, weeks and months, which follow the clock of a time zone.
+
+Programs without them load neither time zones nor NumPy.
+"""
 
 from __future__ import annotations
 
-from calendar import day_name
 from dataclasses import dataclass
 from datetime import time
-from typing import Any, Final
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from flinkcore._native.window_calendar import WindowCalendar
-from flinkcore.datastream.window.local_time import (
-    LocalPeriod,
-    local_calendar,
-    local_rules,
-    zone_named,
-)
 from flinkcore.datastream.window.window_assigner import EventTimeWindowAssigner, WindowAssigner
 from flinkcore.datastream.window.windows import TimeWindow, require_timestamp
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 
-_HOUR_MS: Final = 3_600_000
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from flinkcore._native.window_calendar import WindowCalendar
+    from flinkcore.datastream.window.local_time import LocalPeriod
+
+_WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,13 +33,14 @@ class LocalEventTimeWindows(EventTimeWindowAssigner):
     ----------
     zone : str
         Name of the time zone.
-    period : LocalPeriod
+    period : str
+        "day", "week" or "month".
     start : datetime.time
         Local time at which each period begins.
     first_weekday : int
         Day on which weeks begin, from 0 (Monday) to 6 (Sunday); of other periods 0.
     rules : bytes
-        When the days of the zone begin, as `local_rules` returns it. Windows carry the rules of the machine where they
+        Rules for the beginnings of days, as `local_rules` returns them. Windows carry those of the machine where they
         are made, so workers have the same windows without time zone data.
 
     Notes
@@ -60,7 +59,7 @@ class LocalEventTimeWindows(EventTimeWindowAssigner):
         period: LocalPeriod, zone: str | ZoneInfo, start: time = time(), first_weekday: int = 0
     ) -> LocalEventTimeWindows:
         """Return the windows of a period; see `TumblingEventTimeWindows.of_local_days` for the errors."""
-        call = f"of_local_{period.value}s"
+        call = f"of_local_{period}s"
         if not isinstance(start, time) or start.tzinfo is not None:
             raise ArgumentTypeError(
                 f"{call}: the start is a datetime.time of the zone, such as time(6), not {start!r}"
@@ -75,6 +74,8 @@ class LocalEventTimeWindows(EventTimeWindowAssigner):
             raise ConfigurationError(
                 f"{call}: first_weekday is from 0 (Monday) to 6 (Sunday), not {first_weekday!r}"
             )
+        from flinkcore.datastream.window.local_time import local_rules, zone_named
+
         found = zone_named(zone, call)
         return LocalEventTimeWindows(
             found.key, period, start.replace(fold=0), first_weekday, local_rules(found, start.replace(fold=0))
@@ -83,6 +84,8 @@ class LocalEventTimeWindows(EventTimeWindowAssigner):
     @property
     def calendar(self) -> WindowCalendar:
         """The windows themselves."""
+        from flinkcore.datastream.window.local_time import local_calendar
+
         return local_calendar(self.rules, self.period, self.first_weekday)
 
     def windows_at(
@@ -100,21 +103,18 @@ class LocalEventTimeWindows(EventTimeWindowAssigner):
     def __repr__(self) -> str:
         start = "" if self.start == time() else f", start={self.start!r}"
         weekday = f", first_weekday={self.first_weekday}" if self.first_weekday else ""
-        return f"TumblingEventTimeWindows.of_local_{self.period.value}s({self.zone!r}{start}{weekday})"
+        return f"TumblingEventTimeWindows.of_local_{self.period}s({self.zone!r}{start}{weekday})"
 
     @property
     def in_words(self) -> str:
         start = self.start.isoformat("auto" if self.start.second or self.start.microsecond else "minutes")
-        if self.period is LocalPeriod.WEEK:
-            start = f"{day_name[self.first_weekday]} {start}"
-        elif self.period is LocalPeriod.MONTH:
+        if self.period == "week":
+            start = f"{_WEEKDAYS[self.first_weekday]} {start}"
+        elif self.period == "month":
             start = f"the 1st {start}"
         else:
-            start = f"{start} ({self._hours()} h)"
-        return f"tumbling windows of a local {self.period.value} of {self.zone}, from {start}"
+            from flinkcore.datastream.window.local_time import day_hours
 
-    def _hours(self) -> str:
-        """Return how many hours days have, from 1970 to 2038, such as "23 to 25"."""
-        starts, ends = self.calendar.bounds(np.arange(0, 2**41, _HOUR_MS))
-        least, most = ((ends - starts).min() / _HOUR_MS, (ends - starts).max() / _HOUR_MS)
-        return f"{least:g}" if least == most else f"{least:g} to {most:g}"
+            least, most = day_hours(self.calendar)
+            start = f"{start} ({least:g} h)" if least == most else f"{start} ({least:g} to {most:g} h)"
+        return f"tumbling windows of a local {self.period} of {self.zone}, from {start}"

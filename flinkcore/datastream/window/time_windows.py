@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import time
-from typing import Any, Final, TypeVar
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flinkcore.common.time import Interval, interval_ms
-from flinkcore.datastream.window.local_time import LocalPeriod
 from flinkcore.datastream.window.local_time_windows import LocalEventTimeWindows
 from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,
@@ -25,6 +23,9 @@ from flinkcore.datastream.window.window_settings import (
 )
 from flinkcore.datastream.window.windows import TimeWindow, require_timestamp, time_window
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 MAX_WINDOWS: Final = 10_000_000
 """The most sliding windows that an element may be in, as in Flink."""
@@ -146,7 +147,7 @@ class TumblingEventTimeWindows(EventTimeWindowAssigner, _TumblingWindows):
         >>> TumblingEventTimeWindows.of_local_days("Europe/Berlin").in_words
         'tumbling windows of a local day of Europe/Berlin, from 00:00 (23 to 25 h)'
         """
-        return LocalEventTimeWindows.of(LocalPeriod.DAY, zone, start)
+        return LocalEventTimeWindows.of("day", zone, start)
 
     @staticmethod
     def of_local_weeks(
@@ -156,12 +157,12 @@ class TumblingEventTimeWindows(EventTimeWindowAssigner, _TumblingWindows):
 
         Zone, start and errors are those of `of_local_days`.
         """
-        return LocalEventTimeWindows.of(LocalPeriod.WEEK, zone, start, first_weekday)
+        return LocalEventTimeWindows.of("week", zone, start, first_weekday)
 
     @staticmethod
     def of_local_months(zone: str | ZoneInfo, start: time = time()) -> LocalEventTimeWindows:
         """Return windows of the months of a time zone; zone, start and errors are those of `of_local_days`."""
-        return LocalEventTimeWindows.of(LocalPeriod.MONTH, zone, start)
+        return LocalEventTimeWindows.of("month", zone, start)
 
 
 class TumblingProcessingTimeWindows(ProcessingTimeWindowAssigner, _TumblingWindows):
