@@ -54,7 +54,7 @@ _SCHEMA: Final = pa.schema(
 def shown_windows(window: WindowsByTime) -> str:
     """Return windows in words, such as "tumbling windows of 1 h"."""
     if isinstance(window, LocalEventTimeWindows):
-        return window.in_words
+        return f"tumbling windows of {window}"
     size, offset = shown_duration(window.size_ms), window.offset_ms
     shift = f", shifted by {shown_duration(offset)}" if offset else ""
     if isinstance(window, SlidingEventTimeWindows):

@@ -85,10 +85,8 @@ def zone_named(zone: str | ZoneInfo, call: str) -> ZoneInfo:
             "pip install tzdata; workers need none"
         )
     close = get_close_matches(zone.casefold(), known, n=3)
-    hint = f", maybe {' or '.join(repr(known[name]) for name in close)}" if close else ""
-    raise ConfigurationError(
-        f"{call}: there is no time zone {zone!r}. Take an IANA name, such as 'Europe/Berlin'{hint}"
-    )
+    names = " or ".join(repr(known[name]) for name in close) or "'Europe/Berlin'"
+    raise ConfigurationError(f"{call}: there is no time zone {zone!r}. Take an IANA name, such as {names}")
 
 
 @lru_cache(maxsize=32)

@@ -105,6 +105,12 @@ class LocalEventTimeWindows(EventTimeWindowAssigner):
         weekday = f", first_weekday={self.first_weekday}" if self.first_weekday else ""
         return f"TumblingEventTimeWindows.of_local_{self.period}s({self.zone!r}{start}{weekday})"
 
+    def __str__(self) -> str:
+        start = self.start.isoformat("auto" if self.start.second or self.start.microsecond else "minutes")
+        from_start = "" if self.start == time() else f" from {start}"
+        weekday = f" from {_WEEKDAYS[self.first_weekday]}" if self.first_weekday else ""
+        return f"local {self.period}s of {self.zone}{weekday}{from_start}"
+
     @property
     def in_words(self) -> str:
         start = self.start.isoformat("auto" if self.start.second or self.start.microsecond else "minutes")

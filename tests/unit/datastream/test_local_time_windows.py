@@ -28,6 +28,11 @@ def test_windows_say_what_they_are() -> None:
     assert weeks.in_words == "tumbling windows of a local week of Europe/Berlin, from Sunday 00:00"
     months = of.of_local_months("Europe/Berlin", time(6))
     assert months.in_words == "tumbling windows of a local month of Europe/Berlin, from the 1st 06:00"
+    assert [str(BERLIN), str(weeks)] == [
+        "local days of Europe/Berlin",
+        "local weeks of Europe/Berlin from Sunday",
+    ]
+    assert str(months) == "local months of Europe/Berlin from 06:00"
     assert repr(weeks) == "TumblingEventTimeWindows.of_local_weeks('Europe/Berlin', first_weekday=6)"
     assert repr(months).endswith("of_local_months('Europe/Berlin', start=datetime.time(6, 0))")
 
@@ -60,7 +65,7 @@ def test_windows_carry_their_rules_to_machines_with_other_data(monkeypatch: pyte
     [
         (
             lambda: BERLIN.of(BERLIN.period, "europe/berlin"),
-            r"no time zone 'europe/berlin'.*maybe 'Europe/Berlin'",
+            r"no time zone 'europe/berlin'. Take an IANA name, such as 'Europe/Berlin'",
         ),
         (
             lambda: TumblingEventTimeWindows.of_local_days("Mars/Olympus"),
