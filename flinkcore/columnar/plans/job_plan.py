@@ -329,7 +329,7 @@ class _JobPlanner:
             if first.logs
             else self.stages[first.results[0].stage].event_time
         )
-        _require_instants(operator, event_time)
+        _require_instants(operator, self.logs[first.logs[0]].timestamp_type() if first.logs else event_time)
         operator = operator.bound_to([each.schema for each in inputs])
         self._configuration.require_uid(step.uid, str(step))
         uid = operator_uid(step, operator, number + 1)

@@ -220,6 +220,9 @@ def test_timestamps_without_a_zone_are_refused_with_both_remedies(tmp_path: Path
         sums(events(str(tmp_path / "log.parquet")), berlin).execute()
     with pytest.raises(SchemaError, match="no time zone"):
         events(naive).key_by("user").window(berlin).process(Sums(), RESULT).execute()
+    integers = environment().from_event_log(naive, timestamp="ts", arrival="at", integer_times=True)
+    with pytest.raises(SchemaError, match="no time zone"):
+        sums(integers.assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks()), berlin).execute()
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_hours(6))
     log = environment().from_event_log(
         str(tmp_path / "log.parquet"), timestamp="ts", arrival="at", schema={"ts": "TIMESTAMP"}
