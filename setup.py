@@ -39,6 +39,7 @@ MODULES = (
     "triggered_windows",
     "valve",
     "watermark_generator",
+    "window_calendar",
     "window_operator",
 )
 

@@ -22,6 +22,7 @@ from flinkcore._native.event_log cimport check_codes, check_offsets
 from flinkcore._native.keys cimport mix_int64
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
 from flinkcore._native.panes cimport AlignedWindows, aligned_start, checked_windows, since_start, wrapping_add
+from flinkcore._native.window_calendar cimport CalendarWindow, WindowCalendar, calendar_end, calendar_window
 
 
 # ---- bounds ------------------------------------------------------------------------------------------------------
@@ -191,6 +192,13 @@ cdef inline int64_t _slide_start(const AlignedWindows* windows, int64_t number) 
     return wrapping_add(windows.slice_offset, <int64_t> (<uint64_t> number * <uint64_t> windows.slide))
 
 
+cdef inline int64_t _window_end(const AlignedWindows* windows, int64_t number) noexcept nogil:
+    # Returns the end of the window that starts with a slide.
+    if windows.calendar != NULL:
+        return calendar_end(windows.calendar, number)
+    return wrapping_add(_slide_start(windows, number), windows.size)
+
+
 cdef int64_t _cut_of(const AlignedWindows* windows) noexcept nogil:
     # Returns the distance from the start of a slide to the end of a window.
     cdef int64_t cut = 0 if windows.cumulative else windows.size % windows.slide
@@ -292,6 +300,7 @@ cdef RecentSlice* _recent_slice(
     cdef const AlignedWindows* windows = &counts.windows
     cdef int64_t per_slide = 1 if counts.cut == windows.slide else 2, since, start, number
     cdef RecentSlice* recent
+    cdef CalendarWindow window
     cdef int32_t i
     for i in range(RECENT_SLICES):
         recent = &counts.recent[i]
@@ -301,6 +310,11 @@ cdef RecentSlice* _recent_slice(
     counts.next_recent = (counts.next_recent + 1) % RECENT_SLICES
     if recent.waiting:
         _count_waiting(counts, bounds, recent, watermark)
+    if windows.calendar != NULL:
+        window = calendar_window(windows.calendar, timestamp)
+        recent.from_ms, recent.until_ms, recent.last = window.start, window.end, window.end - 1
+        recent.slice = _slice(&counts.slices, window.number)
+        return recent
     since = since_start(timestamp, windows.slice_offset, windows.slide)
     start = wrapping_add(timestamp, -since)
     number = _floor(start, windows.slide) * per_slide
@@ -461,6 +475,7 @@ cdef class LatenessCounter:
         for i in range(self.bounds.n):
             if not 0 <= groups[i + 1] - groups[i] <= 1:
                 raise ConfigurationError(f"group {groups[i + 1]} follows group {groups[i]}")
+        self.calendars = []
         self.n_splits = splits
         self.n_groups = groups[self.bounds.n] + 1
         self.groups = <int32_t*> malloc((self.bounds.n + 1) * sizeof(int32_t))
@@ -492,16 +507,23 @@ cdef class LatenessCounter:
         buffer_free(&self.windows)
 
     def add_windows(
-        self, *, int64_t size, int64_t slide, int64_t offset, bint cumulative, const int64_t[::1] allowed_lateness_ms not None
+        self,
+        *,
+        const int64_t[::1] allowed_lateness_ms not None,
+        int64_t size=0,
+        int64_t slide=0,
+        int64_t offset=0,
+        bint cumulative=False,
+        WindowCalendar calendar=None,
     ):
         """Count for windows, too; before the first event.
 
         Parameters
         ----------
-        size, slide, offset, cumulative
-            As of `time_windows`.
         allowed_lateness_ms : numpy.ndarray of int64, shape (n_lateness,)
             Not negative: what is late is counted for each of them.
+        size, slide, offset, cumulative, calendar
+            As of `time_windows`.
 
         Raises
         ------
@@ -511,10 +533,11 @@ cdef class LatenessCounter:
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, n = allowed_lateness_ms.shape[0]
         cdef WindowCounts* counts
-        cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, 0, INT64_MAX)
+        cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, calendar, 0, INT64_MAX)
         for i in range(n):
             if allowed_lateness_ms[i] < 0:
                 raise ConfigurationError(f"the allowed lateness must not be negative, it is {allowed_lateness_ms[i]} ms")
+        self.calendars.append(calendar)
         counts = <WindowCounts*> buffer_append(&self.windows, sizeof(WindowCounts))
         counts.windows = windows
         counts.cut = _cut_of(&windows)
@@ -812,7 +835,7 @@ cdef int _sliding_windows(
         while highs[high] < first:
             high += 1
         _append_window(
-            found, wrapping_add(_slide_start(windows, slide), windows.size - 1), least[lows[low]], greatest[highs[high]]
+            found, wrapping_add(_window_end(windows, slide), -1), least[lows[low]], greatest[highs[high]]
         )
         slide += 1
 
@@ -822,10 +845,11 @@ def windows_of_slices(
     const int64_t[::1] least_ms not None,
     const int64_t[::1] greatest_ms not None,
     *,
-    int64_t size,
-    int64_t slide,
-    int64_t offset,
-    bint cumulative,
+    int64_t size=0,
+    int64_t slide=0,
+    int64_t offset=0,
+    bint cumulative=False,
+    WindowCalendar calendar=None,
 ):
     """The windows that have events, by their ends.
 
@@ -833,7 +857,7 @@ def windows_of_slices(
     ----------
     slices, least_ms, greatest_ms : numpy.ndarray of int64, shape (n_slices,)
         Columns as in `LatenessCounter.counts`, the slices ascending.
-    size, slide, offset, cumulative
+    size, slide, offset, cumulative, calendar
         Parameters of the windows.
 
     Returns
@@ -847,7 +871,7 @@ def windows_of_slices(
     DataError
         If the columns do not fit together.
     """
-    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, 0, INT64_MAX)
+    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, calendar, 0, INT64_MAX)
     cdef int64_t i, n = slices.shape[0], n_windows
     cdef const int64_t* least = _column(least_ms, n, "least_ms")
     cdef const int64_t* greatest = _column(greatest_ms, n, "greatest_ms")

@@ -9,6 +9,7 @@ from flinkcore.errors import ConfigurationError
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
 from flinkcore._native.memory cimport grow
+from flinkcore._native.window_calendar cimport WindowCalendar
 from flinkcore._native.window_operator cimport (
     NO_ENTRY,
     Firings,
@@ -388,9 +389,17 @@ cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil:
 
 
 cdef AlignedWindows checked_windows(
-    int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
+    int64_t size,
+    int64_t slide,
+    int64_t offset,
+    bint cumulative,
+    WindowCalendar calendar,
+    int64_t allowed_lateness,
+    int64_t most_windows,
 ) except *:
     cdef AlignedWindows windows
+    if calendar is not None:
+        size = slide = calendar.longest
     if size <= 0 or slide <= 0 or allowed_lateness < 0:
         raise ConfigurationError(
             f"window size {size} ms and slide {slide} ms must be positive, allowed lateness {allowed_lateness} ms not negative"
@@ -407,6 +416,9 @@ cdef AlignedWindows checked_windows(
     windows.offset = since_start(offset, 0, size if cumulative else slide)
     windows.slice_offset = since_start(offset, 0, slide)
     windows.cumulative = cumulative
+    windows.calendar = NULL if calendar is None else &calendar.table
+    windows.met_from = INT64_MAX
+    windows.met_until = INT64_MIN
     return windows
 
 
@@ -441,12 +453,19 @@ cdef WindowKernel aligned_kernel(
     size_t state_size,
     const WindowVerbs* verbs,
     const AlignedWindows* windows,
+    WindowCalendar calendar,
     int64_t allowed_lateness,
 ):
-    lowest, highest = aligned_timestamps(
-        size=windows.size, slide=windows.size if windows.cumulative else windows.slide, offset=windows.offset
-    )
-    return window_kernel(name, state_size, verbs, allowed_lateness, lowest, highest)
+    cdef WindowKernel kernel
+    if calendar is None:
+        lowest, highest = aligned_timestamps(
+            size=windows.size, slide=windows.size if windows.cumulative else windows.slide, offset=windows.offset
+        )
+    else:
+        lowest, highest = calendar.lowest_timestamp, calendar.highest_timestamp
+    kernel = window_kernel(name, state_size, verbs, allowed_lateness, lowest, highest)
+    kernel.calendar = calendar
+    return kernel
 
 
 # ---- results of the keys of a window -----------------------------------------------------------------------------

@@ -56,6 +56,7 @@ from flinkcore._native.panes cimport (
     pane_free,
     pane_key,
     pane_keys,
+    pane_list_at,
     pane_list_behind,
     pane_list_check,
     pane_list_close,
@@ -68,12 +69,12 @@ from flinkcore._native.panes cimport (
     pane_open_plain,
     panes_free,
     restored_pane_entry,
-    since_start,
     slice_end,
     take_in_blocks,
     visit_from,
     visit_next,
 )
+from flinkcore._native.window_calendar cimport WindowCalendar
 from flinkcore._native.window_operator cimport (
     NO_ENTRY,
     InputRows,
@@ -206,7 +207,7 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
     cdef const uint64_t* hashes = input.keys.hashes
     cdef const int64_t* timestamps = input.timestamps
     cdef const int64_t* steps_before = input.steps_before
-    cdef int64_t i = first, n = 0, previous, timestamp, end, width = most_windows(&aligned)
+    cdef int64_t i = first, n = 0, previous, timestamp, width = most_windows(&aligned)
     cdef int64_t low = 0, high = 0  # timestamps from `low` to below `high` have `pane` as their first window
     cdef Pane* pane = NULL
     cdef Pane* other
@@ -220,12 +221,14 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
         if steps_before[row] > state.quiet_until:
             break
         if timestamp < low or timestamp >= high:
-            end = first_end(&aligned, timestamp)
-            pane = pane_list_find(&state.live, end)
+            if aligned.calendar != NULL:
+                pane = pane_list_at(&state.live, timestamp)
+            else:
+                pane = pane_list_find(&state.live, first_end(&aligned, timestamp))
             if pane == NULL:
                 break
-            low = end - aligned.slide if aligned.cumulative else pane.start
-            high = saturating_add(low, aligned.slide)
+            low = pane.end - aligned.slide if aligned.cumulative else pane.start
+            high = pane.end if aligned.calendar != NULL else saturating_add(low, aligned.slide)
         if pane.fired or timestamp >= pane.end:
             break
         previous = n
@@ -324,21 +327,24 @@ cdef WindowVerbs TIME_VERBS = WindowVerbs(
 
 def time_windows(
     *,
-    int64_t size,
-    int64_t slide,
-    int64_t offset,
     int64_t allowed_lateness,
+    int64_t size=0,
+    int64_t slide=0,
+    int64_t offset=0,
     bint cumulative=False,
+    WindowCalendar calendar=None,
     bint purges=False,
 ):
-    """Make the kernel of tumbling, sliding or cumulate windows that fire at their end.
+    """Make the kernel of tumbling, sliding or cumulate windows, or those of a calendar, that fire at their end.
 
     Parameters
     ----------
-    size, slide, offset, allowed_lateness : int
+    allowed_lateness, size, slide, offset : int
         Milliseconds; `slide` equals `size` for tumbling windows, and is the step of cumulate windows.
     cumulative : bool
         Whether windows begin once per `size` and grow by `slide`.
+    calendar : WindowCalendar, optional
+        The windows, instead of size, slide and offset.
     purges : bool
         Whether a firing empties the window.
 
@@ -353,13 +359,13 @@ def time_windows(
     """
     cdef WindowKernel kernel
     cdef TimeWindows* state
-    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, BLOCK_PAIRS)
-    kernel = aligned_kernel("time_windows", sizeof(TimeWindows), &TIME_VERBS, &windows, allowed_lateness)
+    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, calendar, allowed_lateness, BLOCK_PAIRS)
+    kernel = aligned_kernel("time_windows", sizeof(TimeWindows), &TIME_VERBS, &windows, calendar, allowed_lateness)
     state = <TimeWindows*> kernel.state
     state.windows = windows
     state.purges = purges
     state.quiet_until = INT64_MAX
-    kernel.takes_partials = slide == size and not cumulative
+    kernel.takes_partials = windows.slide == windows.size and not cumulative
     return kernel
 
 
@@ -1168,10 +1174,10 @@ def sliced_windows(*, int64_t size, int64_t slide, int64_t offset, int64_t allow
     """
     cdef WindowKernel kernel
     cdef SlicedWindows* state
-    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, INT64_MAX)
+    cdef AlignedWindows windows = checked_windows(size, slide, offset, cumulative, None, allowed_lateness, INT64_MAX)
     if size % slide:
         raise ConfigurationError(f"windows of {size} ms are not made of whole slices of {slide} ms")
-    kernel = aligned_kernel("sliced_windows", sizeof(SlicedWindows), &SLICED_VERBS, &windows, allowed_lateness)
+    kernel = aligned_kernel("sliced_windows", sizeof(SlicedWindows), &SLICED_VERBS, &windows, None, allowed_lateness)
     state = <SlicedWindows*> kernel.state
     state.windows = windows
     state.slides_per_ms = 1.0 / <double> slide
@@ -1190,14 +1196,14 @@ cdef int64_t _split_rows(
     const InputRows* input,
     const int64_t* watermark_after,
     int64_t n_steps,
-    int64_t width,
-    int64_t phase,
+    AlignedWindows* panes,
     uint32_t* before,
     uint32_t* others,
     int64_t* n_before,
 ) noexcept nogil:
     # Returns -1, or the first row with more steps before it than the timeline has.
     cdef int64_t i, timestamp, low = 0, high = 0, n = 0
+    cdef WindowVisit pane
     cdef uint32_t row
     cdef bint is_before
     for i in range(input.n):
@@ -1209,8 +1215,8 @@ cdef int64_t _split_rows(
             if timestamp < lowest or timestamp > highest:
                 others[i - n] = row
                 continue
-            low = aligned_start(timestamp, phase, width)
-            high = low + width
+            pane = first_window(panes, timestamp)
+            low, high = pane.start, pane.end
         is_before = high - 1 > watermark_after[input.steps_before[row]]
         before[n] = row
         others[i - n] = row
@@ -1226,8 +1232,9 @@ def rows_before_firing(
     const int64_t[::1] steps_before not None,
     const int64_t[::1] watermark_after not None,
     *,
-    int64_t width,
-    int64_t offset,
+    int64_t width=0,
+    int64_t offset=0,
+    WindowCalendar calendar=None,
 ):
     """Divide rows into those that come before their pane fires for the first time, and all others.
 
@@ -1245,6 +1252,8 @@ def rows_before_firing(
         The watermark in force after each number of steps, beginning with none.
     width, offset : int
         Width and offset of the panes in ms: tumbling windows, or the slides of windows that share slices.
+    calendar : WindowCalendar, optional
+        The panes, instead of width and offset.
 
     Returns
     -------
@@ -1260,12 +1269,13 @@ def rows_before_firing(
     """
     cdef const uint32_t[::1] chosen
     cdef InputRows input
+    cdef AlignedWindows panes = checked_windows(width, width, offset, False, calendar, 0, 1)
     cdef uint32_t[::1] before, others
     cdef int64_t wrong = -1, n_before = 0, lowest = kernel.lowest_timestamp, highest = kernel.highest_timestamp
     memset(&input, 0, sizeof(InputRows))
     input.n = timestamps.shape[0]
-    if steps_before.shape[0] != input.n or width <= 0 or watermark_after.shape[0] == 0:
-        raise ValueError("rows need a timestamp and a number of steps each, and panes a width")
+    if steps_before.shape[0] != input.n or watermark_after.shape[0] == 0:
+        raise ValueError("rows need a timestamp and a number of steps each, and a watermark")
     if rows is not None:
         chosen = rows
         if chosen.shape[0] and np.max(rows) >= input.n:
@@ -1284,8 +1294,7 @@ def rows_before_firing(
                 &input,
                 &watermark_after[0],
                 watermark_after.shape[0] - 1,
-                width,
-                since_start(offset, 0, width),
+                &panes,
                 &before[0],
                 &others[0],
                 &n_before,

@@ -41,6 +41,7 @@ from flinkcore._native.panes cimport (
     panes_free,
     visit_next,
 )
+from flinkcore._native.window_calendar cimport WindowCalendar
 from flinkcore._native.window_operator cimport (
     MOST_GATHERED,
     NO_ENTRY,
@@ -608,20 +609,21 @@ cdef WindowVerbs VERBS = WindowVerbs(
 
 def triggered_windows(
     *,
-    int64_t size,
-    int64_t slide,
-    int64_t offset,
     int64_t allowed_lateness,
     str trigger,
     int64_t every,
+    int64_t size=0,
+    int64_t slide=0,
+    int64_t offset=0,
     bint cumulative=False,
+    WindowCalendar calendar=None,
     bint purges=False,
 ):
-    """Make the kernel of tumbling, sliding or cumulate windows with a trigger per key.
+    """Make the kernel of tumbling, sliding or cumulate windows, or those of a calendar, with a trigger per key.
 
     Parameters
     ----------
-    size, slide, offset, allowed_lateness : int
+    allowed_lateness, size, slide, offset : int
         Milliseconds; `slide` equals `size` for tumbling windows, and is the step of cumulate windows.
     trigger : str
         "count" or "continuous_event_time".
@@ -629,6 +631,8 @@ def triggered_windows(
         Rows, or milliseconds.
     cumulative : bool
         Whether windows begin once per `size` and grow by `slide`.
+    calendar : WindowCalendar, optional
+        The windows, instead of size, slide and offset.
     purges : bool
         Whether a firing empties the window.
 
@@ -647,9 +651,9 @@ def triggered_windows(
     cdef Trigger made
     if trigger == "event_time":
         raise ValueError("time_windows makes windows that fire at their end")
-    windows = checked_windows(size, slide, offset, cumulative, allowed_lateness, MOST_WINDOWS)
+    windows = checked_windows(size, slide, offset, cumulative, calendar, allowed_lateness, MOST_WINDOWS)
     made = window_trigger(trigger, every, purges)
-    kernel = aligned_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, &windows, allowed_lateness)
+    kernel = aligned_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, &windows, calendar, allowed_lateness)
     state = <TriggeredWindows*> kernel.state
     state.windows = windows
     state.trigger = made

@@ -72,3 +72,4 @@ cdef class LatenessCounter:
     cdef int64_t* late       # (n + 1,)
     cdef SplitCounts* splits
     cdef Buffer windows      # WindowCounts
+    cdef list calendars      # that windows borrow

@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
+from flinkcore._native.window_calendar import WindowCalendar
+
 _Int32s = npt.NDArray[np.int32]
 _Int64s = npt.NDArray[np.int64]
 
@@ -19,7 +21,14 @@ class LatenessCounter:
         splits: int,
     ) -> Self: ...
     def add_windows(
-        self, *, size: int, slide: int, offset: int, cumulative: bool, allowed_lateness_ms: _Int64s
+        self,
+        *,
+        allowed_lateness_ms: _Int64s,
+        size: int = ...,
+        slide: int = ...,
+        offset: int = ...,
+        cumulative: bool = ...,
+        calendar: WindowCalendar | None = ...,
     ) -> None: ...
     def begin(self, splits: _Int32s, arrivals_ms: _Int64s) -> None: ...
     def arrived(self, splits: _Int32s, offsets: _Int64s, arrivals_ms: _Int64s) -> None: ...
@@ -34,10 +43,11 @@ def windows_of_slices(
     least_ms: _Int64s,
     greatest_ms: _Int64s,
     *,
-    size: int,
-    slide: int,
-    offset: int,
-    cumulative: bool,
+    size: int = ...,
+    slide: int = ...,
+    offset: int = ...,
+    cumulative: bool = ...,
+    calendar: WindowCalendar | None = ...,
 ) -> tuple[_Int64s, _Int64s, _Int64s]: ...
 def first_clocks(
     watermarks_ms: _Int64s, clocks_ms: _Int64s, reached_ms: _Int64s, bound_ms: int

@@ -4,6 +4,7 @@ from libc.string cimport memcmp
 
 from flinkcore._native.aggregates cimport AccumulatorTable
 from flinkcore._native.keys cimport KEY_BYTES, KEY_INT64, KeyBatch
+from flinkcore._native.window_calendar cimport CalendarTable, CalendarWindow, WindowCalendar, calendar_window
 from flinkcore._native.window_operator cimport Firings, InputRows, RowKind, WindowCore, WindowKernel, WindowRows, WindowVerbs
 
 
@@ -205,11 +206,14 @@ cdef inline int64_t pane_entry_of(PaneStore* store, Pane* pane, const KeyBatch* 
 
 
 cdef struct AlignedWindows:
-    int64_t size     # of cumulate windows: of the largest
-    int64_t slide    # distance of two ends
+    int64_t size     # of cumulate windows: of the largest; of a calendar: of the longest
+    int64_t slide    # distance of two ends; of a calendar: the size
     int64_t offset   # of their starts, from 0 to below the distance of two
     int64_t slice_offset  # likewise, of a start for each slide
     bint cumulative  # windows share their start, once per size, and grow by the slide
+    const CalendarTable* calendar  # windows of unequal lengths; NULL: size, slide and offset determine them
+    int64_t met_from   # the window of the calendar that was looked up last; most timestamps are in it
+    int64_t met_until
 
 
 cdef struct WindowVisit:
@@ -221,6 +225,14 @@ cdef struct WindowVisit:
     int64_t end_step
     int64_t timestamp
     int64_t last_end
+
+
+cdef inline void meet(AlignedWindows* windows, int64_t timestamp) noexcept nogil:
+    # Looks up the window of a timestamp in the calendar, unless it is that of the last one.
+    cdef CalendarWindow window
+    if not windows.met_from <= timestamp < windows.met_until:
+        window = calendar_window(windows.calendar, timestamp)
+        windows.met_from, windows.met_until = window.start, window.end
 
 
 # Bounds of windows fit into 64 bits: see `aligned_timestamps`. Intermediate values, and bounds past the last window, may not
@@ -277,8 +289,12 @@ cdef inline WindowVisit visit_from(
     return visit
 
 
-cdef inline WindowVisit first_window(const AlignedWindows* windows, int64_t timestamp) noexcept nogil:
-    cdef int64_t end = first_end(windows, timestamp)
+cdef inline WindowVisit first_window(AlignedWindows* windows, int64_t timestamp) noexcept nogil:
+    cdef int64_t end
+    if windows.calendar != NULL:
+        meet(windows, timestamp)
+        return WindowVisit(windows.met_from, windows.met_until, 0, 1, timestamp, windows.met_until)
+    end = first_end(windows, timestamp)
     return visit_from(
         windows,
         timestamp,
@@ -297,6 +313,20 @@ cdef inline void visit_next(WindowVisit* visit) noexcept nogil:
     visit.end = wrapping_add(visit.end, visit.end_step)
 
 
+cdef inline Pane* pane_list_at(const PaneList* live, int64_t timestamp) noexcept nogil:
+    # Returns the window that a timestamp is in, or NULL; windows do not overlap. The last ones are tried first.
+    cdef int64_t i
+    cdef Pane* pane
+    for i in range(live.n - 1, max(live.n - 5, -1), -1):
+        pane = live.panes[i]
+        if pane.start <= timestamp < pane.end:
+            return pane
+    i = pane_list_behind(live, timestamp)
+    if i < live.n and live.panes[i].start <= timestamp:
+        return live.panes[i]
+    return NULL
+
+
 cdef inline bint has_window(int64_t start, int64_t end, int64_t size, int64_t slide, int64_t offset) noexcept nogil:
     # Returns true if windows of one size, one per slide, include one with these bounds, where start < end.
     return <uint64_t> end - <uint64_t> start == <uint64_t> size and since_start(start, offset, slide) == 0
@@ -305,6 +335,10 @@ cdef inline bint has_window(int64_t start, int64_t end, int64_t size, int64_t sl
 cdef inline bint is_assigned(const AlignedWindows* windows, int64_t start, int64_t end) noexcept nogil:
     # Returns true if a timestamp can be in the window with these bounds, where start < end.
     cdef uint64_t length = <uint64_t> end - <uint64_t> start
+    cdef CalendarWindow window
+    if windows.calendar != NULL:
+        window = calendar_window(windows.calendar, start)
+        return window.start == start and window.end == end
     if not windows.cumulative:
         return has_window(start, end, windows.size, windows.slide, windows.offset)
     if length > <uint64_t> windows.size or length % <uint64_t> windows.slide:
@@ -317,16 +351,24 @@ cdef inline int64_t most_windows(const AlignedWindows* windows) noexcept nogil:
     return (windows.size - 1) // windows.slide + 1
 
 
-# Raises ConfigurationError if windows cannot have this size, or a row would be in more than `most_windows`.
+# Raises ConfigurationError if windows cannot have this size, or a row would be in more than `most_windows`. A calendar, which
+# must outlive the windows, takes the place of size, slide and offset.
 cdef AlignedWindows checked_windows(
-    int64_t size, int64_t slide, int64_t offset, bint cumulative, int64_t allowed_lateness, int64_t most_windows
+    int64_t size,
+    int64_t slide,
+    int64_t offset,
+    bint cumulative,
+    WindowCalendar calendar,
+    int64_t allowed_lateness,
+    int64_t most_windows,
 ) except *
-# Makes a kernel with a zeroed state of `state_size` bytes.
+# Makes a kernel with a zeroed state of `state_size` bytes; the calendar of the windows, or None, lives as long.
 cdef WindowKernel aligned_kernel(
     str name,
     size_t state_size,
     const WindowVerbs* verbs,
     const AlignedWindows* windows,
+    WindowCalendar calendar,
     int64_t allowed_lateness,
 )
 # Appends the result columns, except the aggregates', of n keys from number `first` on.

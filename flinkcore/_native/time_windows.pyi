@@ -1,15 +1,17 @@
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._native.window_calendar import WindowCalendar
 from flinkcore._native.window_operator import WindowKernel
 
 def time_windows(
     *,
-    size: int,
-    slide: int,
-    offset: int,
     allowed_lateness: int,
+    size: int = ...,
+    slide: int = ...,
+    offset: int = ...,
     cumulative: bool = ...,
+    calendar: WindowCalendar | None = ...,
     purges: bool = ...,
 ) -> WindowKernel: ...
 def sliced_windows(
@@ -22,6 +24,7 @@ def rows_before_firing(
     steps_before: npt.NDArray[np.int64],
     watermark_after: npt.NDArray[np.int64],
     *,
-    width: int,
-    offset: int,
+    width: int = ...,
+    offset: int = ...,
+    calendar: WindowCalendar | None = ...,
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]: ...

@@ -364,6 +364,7 @@ cdef inline bint core_reach_row_emitted(
 cdef class WindowKernel:
     cdef void* state
     cdef const WindowVerbs* verbs
+    cdef object calendar  # that the state borrows, or None
     cdef bint in_use
     cdef readonly str name  # of the kind
     cdef readonly bint takes_partials

@@ -36,6 +36,7 @@ from flinkcore.datastream.graph.columnar_windows import WINDOW_RESULT_COLUMNS
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
+    LocalEventTimeWindows,
     MergingWindowAssigner,
     SlidingEventTimeWindows,
     TimeWindow,
@@ -237,7 +238,12 @@ def _follow_from_time(assigner: WindowAssigner[Any, Any]) -> bool:
     """Return whether the time of an event alone determines the windows that it is assigned to."""
     if type(assigner) is TumblingEventTimeWindows:
         return assigner.window_stagger is WindowStagger.ALIGNED
-    return type(assigner) in (SlidingEventTimeWindows, CumulativeEventTimeWindows, EventTimeSessionWindows)
+    return type(assigner) in (
+        SlidingEventTimeWindows,
+        CumulativeEventTimeWindows,
+        LocalEventTimeWindows,
+        EventTimeSessionWindows,
+    )
 
 
 def _assigned_by_time(assigner: WindowAssigner[Any, Any], events: LogEvents) -> dict[int, Sequence[Window]]:

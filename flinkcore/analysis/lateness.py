@@ -16,7 +16,6 @@ from flinkcore._native.lateness import windows_of_slices
 from flinkcore.analysis.bounds import COUNTED, SHOWN, bounds_up_to
 from flinkcore.analysis.lateness_count import (
     CountLateness,
-    TimeWindows,
     add_counts,
     highest_exact_bound,
     require_bound,
@@ -24,13 +23,13 @@ from flinkcore.analysis.lateness_count import (
     steps_without_bound,
 )
 from flinkcore.analysis.lateness_frontier import MANY, LatenessFrontier, SplitLateness, WindowLateness
-from flinkcore.columnar.operator_plans.native_windows import slide_of
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_bounds
 from flinkcore.columnar.operator_plans.operator_plan import OperatorWindows
 from flinkcore.columnar.planned_job import PlannedJob
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.results.late_events import causes_of_lateness
-from flinkcore.common.time import Duration, Time, bound_ms
-from flinkcore.datastream.window import CumulativeEventTimeWindows, WindowAssigner
+from flinkcore.common.time import Interval, bound_ms
+from flinkcore.datastream.window import WindowAssigner
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.time_plane.timeline import TimePlane
 
@@ -45,8 +44,8 @@ _YEARS_MS: Final = 3_653 * _DAY_MS
 def lateness_of(
     planned: PlannedJob,
     windows: Sequence[WindowAssigner[Any, Any]] | None = None,
-    allowed_lateness: Sequence[Duration | Time] | None = None,
-    bounds: Sequence[Duration | Time] | None = None,
+    allowed_lateness: Sequence[Interval] | None = None,
+    bounds: Sequence[Interval] | None = None,
 ) -> LatenessFrontier:
     """Return what every bound of out-of-orderness loses in the log of a job.
 
@@ -246,7 +245,7 @@ def _late(late: Int64s, known: int) -> Int64s:
 def _of_window(
     counts: dict[str, Int64s],
     number: int,
-    window: TimeWindows,
+    window: WindowsByTime,
     latenesses: Sequence[int],
     n_bounds: int,
     known: int,
@@ -255,10 +254,7 @@ def _of_window(
     slices = (counts[f"{number}.{name}"][order] for name in ("slice", "least_ms", "greatest_ms"))
     max_timestamp_ms, least_ms, greatest_ms = windows_of_slices(
         *slices,
-        size=window.size_ms,
-        slide=slide_of(window),
-        offset=window.offset_ms,
-        cumulative=isinstance(window, CumulativeEventTimeWindows),
+        **window_bounds(window),
     )
     late = counts[f"{number}.late"].reshape(len(latenesses), n_bounds + 1)
     return WindowLateness(

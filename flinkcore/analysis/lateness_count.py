@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import rows_by_split
 from flinkcore._native.lateness import LatenessCounter
-from flinkcore.columnar.operator_plans.native_windows import slide_of, window_timestamps
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_bounds, window_timestamps
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.window import (
-    CumulativeEventTimeWindows,
-    SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     WindowAssigner,
     WindowStagger,
@@ -32,22 +30,17 @@ from flinkcore.time_plane.chunk_times import TimeColumns, TimesBySplit
 from flinkcore.time_plane.kept_times import KeptChunk
 from flinkcore.time_plane.timeline import TimePlane
 
-TimeWindows: TypeAlias = TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
-"""Windows whose bounds follow from the timestamp alone."""
-
 KIND: Final = "LatenessCounts"
 
 
-def require_time_windows(window: WindowAssigner[Any, Any]) -> TimeWindows:
+def require_time_windows(window: WindowAssigner[Any, Any]) -> WindowsByTime:
     """Return the windows, if lateness for them has a closed form; else raise a ConfigurationError."""
-    kinds = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows)
-    if type(window) not in kinds:
+    if not isinstance(window, WindowsByTime):
         raise ConfigurationError(
             "lateness is counted for tumbling, sliding and cumulative windows of event time, not for "
             f"{window.in_words}, whose bounds depend on more than the timestamp: replay the job with several "
             "strategies, by what_if([...])"
         )
-    assert isinstance(window, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows)
     if isinstance(window, TumblingEventTimeWindows) and window.window_stagger is not WindowStagger.ALIGNED:
         raise ConfigurationError(
             f"lateness is counted for windows that begin together, not for {window.in_words}: leave the stagger out"
@@ -120,7 +113,7 @@ class CountLateness:
     own_bound_ms: int
     bounds_ms: Int64s
     groups: Int32s
-    windows: tuple[TimeWindows, ...]
+    windows: tuple[WindowsByTime, ...]
     allowed_lateness_ms: tuple[int, ...]
 
     @classmethod
@@ -130,7 +123,7 @@ class CountLateness:
         time_plane: TimePlane,
         bounds_ms: Int64s,
         groups: Int32s,
-        windows: Sequence[TimeWindows],
+        windows: Sequence[WindowsByTime],
         allowed_lateness_ms: Sequence[int],
     ) -> CountLateness:
         """Return what reads no more of a log than lateness needs.
@@ -170,11 +163,7 @@ class CountLateness:
         counter = LatenessCounter(self.clock_ms, self.watermark_ms, self.bounds_ms, self.groups, own, splits)
         for window in self.windows:
             counter.add_windows(
-                size=window.size_ms,
-                slide=slide_of(window),
-                offset=window.offset_ms,
-                cumulative=isinstance(window, CumulativeEventTimeWindows),
-                allowed_lateness_ms=np.array(self.allowed_lateness_ms, np.int64),
+                **window_bounds(window), allowed_lateness_ms=np.array(self.allowed_lateness_ms, np.int64)
             )
         return counter
 

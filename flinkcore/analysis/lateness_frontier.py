@@ -18,10 +18,15 @@ from flinkcore._internal.show.html import html_lines
 from flinkcore._internal.show.tables import shown_table
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.lateness import first_clocks
-from flinkcore.analysis.lateness_count import TimeWindows
-from flinkcore.common.time import Duration, Time, bound_ms, interval_ms
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, longest_ms
+from flinkcore.common.time import Duration, Interval, bound_ms, interval_ms
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
-from flinkcore.datastream.window import CumulativeEventTimeWindows, SlidingEventTimeWindows, WindowAssigner
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    LocalEventTimeWindows,
+    SlidingEventTimeWindows,
+    WindowAssigner,
+)
 from flinkcore.errors import ConfigurationError
 
 _SCHEMA: Final = pa.schema(
@@ -46,8 +51,10 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def shown_windows(window: TimeWindows) -> str:
+def shown_windows(window: WindowsByTime) -> str:
     """Return windows in words, such as "tumbling windows of 1 h"."""
+    if isinstance(window, LocalEventTimeWindows):
+        return f"tumbling windows of {window}"
     size, offset = shown_duration(window.size_ms), window.offset_ms
     shift = f", shifted by {shown_duration(offset)}" if offset else ""
     if isinstance(window, SlidingEventTimeWindows):
@@ -114,7 +121,7 @@ class WindowLateness:
         one: under bounds up to that, the event is late. -1 if that is not late.
     """
 
-    window: TimeWindows
+    window: WindowsByTime
     allowed_lateness_ms: tuple[int, ...]
     late: Int64s
     max_timestamp_ms: Int64s
@@ -280,12 +287,12 @@ class LatenessFrontier:
         """
         return self._table(self._shown_ms.tolist())
 
-    def at(self, *bounds: Duration | Time) -> pa.Table:
+    def at(self, *bounds: Interval) -> pa.Table:
         """Return the figures at given bounds.
 
         Parameters
         ----------
-        *bounds : Duration or Time
+        *bounds : Time, Duration, datetime.timedelta or int (ms)
             Bounds that are in `bounds_ms`, or above the largest disorder.
 
         Returns
@@ -375,7 +382,7 @@ class LatenessFrontier:
         self,
         share: float,
         window: WindowAssigner[Any, Any] | None = None,
-        allowed_lateness: Duration | Time | None = None,
+        allowed_lateness: Interval | None = None,
     ) -> Duration:
         """Return the least of `bounds_ms` under which at most a share of the events is lost.
 
@@ -405,7 +412,7 @@ class LatenessFrontier:
 
     def bound_that_delays(
         self,
-        delay: Duration | Time,
+        delay: Interval,
         window: WindowAssigner[Any, Any] | None = None,
         at_most_share: float = 0.99,
     ) -> Duration:
@@ -413,7 +420,7 @@ class LatenessFrontier:
 
         Parameters
         ----------
-        delay : Duration or Time
+        delay : Time, Duration, datetime.timedelta or int (ms)
             From the end of a window to its first firing, on the clock of arrivals.
         window
             Windows whose delay counts; by default the first one stated. Without windows, or without a clock, the bound
@@ -479,9 +486,7 @@ class LatenessFrontier:
         stated = "; ".join(each.window.in_words for each in self.by_window) or "none"
         raise ConfigurationError(f"lateness was not counted for {window.in_words}; windows stated: {stated}")
 
-    def _lost(
-        self, window: WindowAssigner[Any, Any] | None, allowed_lateness: Duration | Time | None
-    ) -> Int64s:
+    def _lost(self, window: WindowAssigner[Any, Any] | None, allowed_lateness: Interval | None) -> Int64s:
         """Lost events at each bound."""
         windows = self._windows(window)
         if windows is None:
@@ -502,12 +507,12 @@ class LatenessFrontier:
 
     # ---- splits ----------------------------------------------------------------------------------------------
 
-    def by_split(self, bound: Duration | Time | None = None) -> pa.Table:
+    def by_split(self, bound: Interval | None = None) -> pa.Table:
         """Return which splits bring the late events, and which hold the watermark back.
 
         Parameters
         ----------
-        bound : Duration or Time, optional
+        bound : Time, Duration, datetime.timedelta or int (ms), optional
             Bound that `to_arrow` has, or above the largest disorder; by default the stream's own.
 
         Returns
@@ -601,7 +606,7 @@ class LatenessFrontier:
             f"{delays}; {own}."
         )
 
-    def sentence_for_delay(self, delay: Duration | Time) -> str:
+    def sentence_for_delay(self, delay: Interval) -> str:
         """Return in words which bound lets results wait no longer than a delay, and what it loses."""
         bound = self.bound_that_delays(delay).to_millis()
         at = self._place(bound)
@@ -765,7 +770,7 @@ class LatenessFrontier:
             return None
         wait_ms = self._waits(windows, [self.own_bound_ms])[self.own_bound_ms].median_ms
         silence_ms = int(np.median(splits.silence_ms[splits.events > 0]))
-        size_ms = windows.window.size_ms
+        size_ms = longest_ms(windows.window)
         is_long = wait_ms is None or wait_ms - self.own_bound_ms > size_ms
         if not is_long or silence_ms <= size_ms:
             return None

@@ -23,8 +23,7 @@ from flinkcore.analysis.result_tables import (
     names_of,
     with_room_for,
 )
-from flinkcore.common import Duration, Time
-from flinkcore.common.time import interval_or_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
@@ -67,7 +66,7 @@ class PointInTimeJoin:
         columns: str | Sequence[str] | None,
         emitted_at: str,
         latest_by: str | None,
-        max_age: Duration | Time | int | None,
+        max_age: Interval | None,
         allow_exact_matches: bool,
         prefix: str,
     ) -> PointInTimeJoin:
@@ -105,7 +104,7 @@ class PointInTimeJoin:
                     f"the questions have a column {name!r} already. Give a prefix for the columns of the features, "
                     "or name those that you want in columns"
                 )
-        max_age_ms = None if max_age is None else interval_or_ms(max_age, "max_age")
+        max_age_ms = None if max_age is None else interval_ms(max_age, "max_age")
         if max_age_ms is not None and max_age_ms < 0:
             raise ConfigurationError(f"max_age cannot be negative, it is {max_age_ms} ms")
         return cls(
@@ -167,7 +166,7 @@ def as_of(
     columns: str | Sequence[str] | None = None,
     emitted_at: str = "emitted_at",
     latest_by: str | None = None,
-    max_age: Duration | Time | int | None = None,
+    max_age: Interval | None = None,
     allow_exact_matches: bool = True,
     prefix: str = "",
 ) -> pa.Table:

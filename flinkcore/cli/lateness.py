@@ -36,7 +36,7 @@ def add_commands(commands: Any) -> None:
         "--window",
         action="append",
         default=[],
-        help="for which events may be late: tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET] or "
+        help="for which events may be late: tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET], local-days:ZONE or "
         "cumulate:SIZE,STEP[,OFFSET]; repeat for more; else for the watermark only",
     )
     lateness.add_argument(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
+from datetime import time
 from typing import Any, Final, Literal
 
 from flinkcore._internal.arrow.time_units import TIME_UNITS
@@ -41,13 +42,17 @@ def duration_ms(text: str) -> int:
 
 
 WINDOWS: Final = (
-    "tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET], cumulate:SIZE,STEP[,OFFSET] or session:GAP"
+    "tumbling:SIZE[,OFFSET], sliding:SIZE,SLIDE[,OFFSET], cumulate:SIZE,STEP[,OFFSET], session:GAP, "
+    "local-days:ZONE[,START], local-weeks:ZONE[,START] or local-months:ZONE[,START], such as "
+    "local-days:Europe/Berlin,06:00"
 )
 
 
 def window_assigner(text: str) -> Any:
     """Return the assigner of a text such as tumbling:1h,15m or session:30m (`WINDOWS`); raise ConfigurationError."""
     kind, _, arguments = text.partition(":")
+    if kind in _LOCAL_WINDOWS:
+        return _local_windows(kind, arguments, text)
     times = [Time.milliseconds(duration_ms(part)) for part in arguments.split(",") if part]
     if kind == "tumbling" and len(times) in (1, 2):
         return TumblingEventTimeWindows.of(times[0], times[1] if len(times) == 2 else None)
@@ -58,6 +63,23 @@ def window_assigner(text: str) -> Any:
     if kind == "session" and len(times) == 1:
         return EventTimeSessionWindows.with_gap(*times)
     raise ConfigurationError(f"{text!r} is not a window; write {WINDOWS}")
+
+
+_LOCAL_WINDOWS: Final[dict[str, Callable[..., Any]]] = {
+    "local-days": TumblingEventTimeWindows.of_local_days,
+    "local-weeks": TumblingEventTimeWindows.of_local_weeks,
+    "local-months": TumblingEventTimeWindows.of_local_months,
+}
+
+
+def _local_windows(kind: str, arguments: str, text: str) -> Any:
+    zone, comma, start = arguments.partition(",")
+    try:
+        return _LOCAL_WINDOWS[kind](zone, time.fromisoformat(start) if comma else time())
+    except ValueError as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError(f"{text!r}: {start!r} is not a time of day; write 06:00") from None
 
 
 def add_log_options(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
-from flinkcore.common.time import Duration, Time, bound_ms
+from flinkcore.common.time import Interval, bound_ms
 from flinkcore.common.watermark import Watermark
 from flinkcore.common.watermark_generators import WatermarkGenerator, WatermarkOutput
 from flinkcore.errors import ConfigurationError
@@ -43,7 +43,7 @@ class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
 
     Parameters
     ----------
-    max_out_of_orderness : Duration or Time
+    max_out_of_orderness : Time, Duration, datetime.timedelta or int (ms)
         Not negative; counted in whole milliseconds.
     percentile : float
         Above 0, at most 1; 0.99 ignores one event of a hundred. The exact decimal fraction counts.
@@ -67,7 +67,7 @@ class PercentileOutOfOrdernessWatermarks(WatermarkGenerator[Any]):
 
     changes_at_events_only = True
 
-    def __init__(self, max_out_of_orderness: Duration | Time, percentile: float, window_size: int) -> None:
+    def __init__(self, max_out_of_orderness: Interval, percentile: float, window_size: int) -> None:
         self._out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")
         self._percentile = checked_percentile(percentile, window_size)
         self._window_size = window_size
@@ -128,7 +128,7 @@ class PercentileWatermarksSupplier:
     Parameters and errors are those of :class:`PercentileOutOfOrdernessWatermarks`.
     """
 
-    max_out_of_orderness: Duration | Time
+    max_out_of_orderness: Interval
     percentile: float
     window_size: int
 

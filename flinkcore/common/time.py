@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
@@ -46,7 +48,9 @@ class Instant:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
-__all__ = ["Duration", "Instant", "Time", "bound_ms", "interval_ms", "interval_or_ms", "timeout_ms"]
+__all__ = ["Duration", "Instant", "Interval", "Time", "bound_ms", "interval_ms", "timeout_ms"]
+
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def _whole_number(value: int, setting: str) -> int:
@@ -61,19 +65,24 @@ def _milliseconds(value: int, setting: str) -> int:
     return value
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, init=False)
 class Duration:
-    """A length of time, to the nanosecond, as watermark strategies take it.
+    """A length of time, to the nanosecond. Every setting takes a :class:`Time` instead.
 
     Parameters
     ----------
     nanos : int
-        Length in nanoseconds; may be negative.
+        Length in nanoseconds, by keyword; may be negative.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a number comes without a name, such as ``Duration(30)``: it has no unit.
 
     Notes
     -----
-    Follows ``pyflink.common.Duration`` (``java.time.Duration``). Where Flink counts in milliseconds, fractions are
-    truncated, as ``java.time.Duration.toMillis`` does.
+    Follows ``pyflink.common.Duration`` (``java.time.Duration``), whose constructor takes no number. Where Flink counts
+    in milliseconds, fractions are truncated, as ``java.time.Duration.toMillis`` does.
 
     Examples
     --------
@@ -83,35 +92,44 @@ class Duration:
 
     nanos: int
 
+    def __init__(self, *without_unit: Any, nanos: int | None = None) -> None:
+        if without_unit or nanos is None:
+            shown = ", ".join(map(repr, without_unit))
+            raise ArgumentTypeError(
+                f"Duration({shown}) has no unit: write Duration.of_seconds({shown or 10}), of_minutes, of_hours, "
+                "of_days, of_millis or of_nanos"
+            )
+        object.__setattr__(self, "nanos", nanos)
+
     @staticmethod
     def of_days(days: int) -> Duration:
         """Return a duration of so many days of 24 hours."""
-        return Duration(_whole_number(days, "Duration.of_days") * 86_400_000_000_000)
+        return Duration(nanos=_whole_number(days, "Duration.of_days") * 86_400_000_000_000)
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
         """Return a duration of so many hours."""
-        return Duration(_whole_number(hours, "Duration.of_hours") * 3_600_000_000_000)
+        return Duration(nanos=_whole_number(hours, "Duration.of_hours") * 3_600_000_000_000)
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
         """Return a duration of so many minutes."""
-        return Duration(_whole_number(minutes, "Duration.of_minutes") * 60_000_000_000)
+        return Duration(nanos=_whole_number(minutes, "Duration.of_minutes") * 60_000_000_000)
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
         """Return a duration of so many seconds."""
-        return Duration(_whole_number(seconds, "Duration.of_seconds") * 1_000_000_000)
+        return Duration(nanos=_whole_number(seconds, "Duration.of_seconds") * 1_000_000_000)
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
         """Return a duration of so many milliseconds."""
-        return Duration(_whole_number(millis, "Duration.of_millis") * 1_000_000)
+        return Duration(nanos=_whole_number(millis, "Duration.of_millis") * 1_000_000)
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
         """Return a duration of so many nanoseconds."""
-        return Duration(_whole_number(nanos, "Duration.of_nanos"))
+        return Duration(nanos=_whole_number(nanos, "Duration.of_nanos"))
 
     def to_millis(self) -> int:
         """Return the whole milliseconds of this duration, rounded towards zero."""
@@ -121,7 +139,7 @@ class Duration:
 
 @dataclass(frozen=True, order=True)
 class Time:
-    """A length of time in milliseconds, as window assigners take it.
+    """A length of time in milliseconds. Every setting takes a :class:`Duration` instead.
 
     Parameters
     ----------
@@ -130,8 +148,8 @@ class Time:
 
     Notes
     -----
-    Follows ``pyflink.common.Time``. Deliberate difference: every setting accepts both a ``Time`` and a
-    :class:`Duration`.
+    Follows ``pyflink.common.Time``. Deliberate difference: every setting accepts a ``Time``, a :class:`Duration`, a
+    ``datetime.timedelta`` and a whole number of milliseconds.
 
     Examples
     --------
@@ -174,43 +192,40 @@ class Time:
         return f"{self.size_ms} ms"
 
 
-def interval_ms(interval: Time | Duration, setting: str) -> int:
-    """Return the length of an interval in milliseconds.
+Interval: TypeAlias = Time | Duration | timedelta | int
+"""A length of time, as every setting takes it; a whole number is milliseconds."""
+
+
+def interval_ms(interval: Interval, setting: str) -> int:
+    """Return the length of an interval in milliseconds; fractions are cut off towards zero.
 
     Parameters
     ----------
-    interval : Time or Duration
+    interval : Time, Duration, datetime.timedelta or int
+        A whole number is milliseconds, as in PyFlink where it takes one.
     setting : str
         Name of the setting in error messages.
 
     Raises
     ------
     ConfigurationError
-        If it is neither a Time nor a Duration, or does not fit in 64 bits of milliseconds.
+        If it is anything else, or does not fit in 64 bits of milliseconds.
     """
     if isinstance(interval, Time):
         return _milliseconds(interval.to_milliseconds(), setting)
     if isinstance(interval, Duration):
         return _milliseconds(interval.to_millis(), setting)
+    if isinstance(interval, timedelta):
+        return interval // _MILLISECOND if interval >= timedelta() else -(-interval // _MILLISECOND)
+    if isinstance(interval, int) and not isinstance(interval, bool):
+        return _milliseconds(interval, setting)
     raise ArgumentTypeError(
-        f"{setting} takes a Time or a Duration, such as Time.seconds(10) or Duration.of_seconds(10), "
-        f"not {interval!r}"
+        f"{setting} takes a length of time, such as Time.seconds(10), Duration.of_seconds(10) or "
+        f"datetime.timedelta(seconds=10), or a whole number of milliseconds, not {interval!r}"
     )
 
 
-def interval_or_ms(interval: int | Time | Duration, setting: str) -> int:
-    """Return the length of an interval in milliseconds; a bare number is one. ConfigurationError for anything else."""
-    if isinstance(interval, int):
-        return _milliseconds(interval, setting)
-    if not isinstance(interval, Time | Duration):
-        raise ArgumentTypeError(
-            f"{setting} takes a whole number of milliseconds, a Time or a Duration, such as Time.seconds(10), not "
-            f"{interval!r}"
-        )
-    return interval_ms(interval, setting)
-
-
-def bound_ms(bound: Time | Duration, setting: str) -> int:
+def bound_ms(bound: Interval, setting: str) -> int:
     """Return a bound in milliseconds, which may be 0 but not negative (ConfigurationError)."""
     milliseconds = interval_ms(bound, setting)
     if milliseconds < 0:
@@ -218,7 +233,7 @@ def bound_ms(bound: Time | Duration, setting: str) -> int:
     return milliseconds
 
 
-def timeout_ms(timeout: Time | Duration, setting: str) -> int:
+def timeout_ms(timeout: Interval, setting: str) -> int:
     """Return a timeout or period in milliseconds, at least 1 (ConfigurationError)."""
     milliseconds = interval_ms(timeout, setting)
     if milliseconds <= 0:

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.element_calls import LargestTimestamp
-from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
+from flinkcore.common.time import Duration, Interval, bound_ms, timeout_ms
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import UnsupportedOperationError
 
@@ -137,7 +137,7 @@ class BoundedOutOfOrdernessWatermarks(LargestTimestamp, WatermarkGenerator[Any])
 
     Parameters
     ----------
-    max_out_of_orderness : Duration or Time
+    max_out_of_orderness : Time, Duration, datetime.timedelta or int (ms)
         Not negative; counted in whole milliseconds.
 
     Raises
@@ -157,7 +157,7 @@ class BoundedOutOfOrdernessWatermarks(LargestTimestamp, WatermarkGenerator[Any])
 
     changes_at_events_only = True
 
-    def __init__(self, max_out_of_orderness: Duration | Time) -> None:
+    def __init__(self, max_out_of_orderness: Interval) -> None:
         self._out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")
         self._max_timestamp = MIN_TIMESTAMP + self._out_of_orderness_ms + 1
 
@@ -267,7 +267,7 @@ class WatermarksWithIdleness(WatermarkGenerator[Any]):
     ----------
     watermarks : WatermarkGenerator
         The wrapped generator.
-    idle_timeout : Duration or Time
+    idle_timeout : Time, Duration, datetime.timedelta or int (ms)
         At least 1 ms; counted in whole milliseconds.
     clock : callable
         Returns the time in ms, such as ``ProcessingTimeService.current_processing_time``.
@@ -284,7 +284,7 @@ class WatermarksWithIdleness(WatermarkGenerator[Any]):
     """
 
     def __init__(
-        self, watermarks: WatermarkGenerator[Any], idle_timeout: Duration | Time, clock: RelativeClock
+        self, watermarks: WatermarkGenerator[Any], idle_timeout: Interval, clock: RelativeClock
     ) -> None:
         self._watermarks = watermarks
         self._idleness_timer = IdlenessTimer(clock, timeout_ms(idle_timeout, "idle_timeout"))

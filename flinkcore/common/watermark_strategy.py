@@ -14,7 +14,7 @@ from flinkcore.common.generators.supplied_generators import (
     supplier_name,
 )
 from flinkcore.common.percentile_watermarks import PercentileWatermarksSupplier
-from flinkcore.common.time import Duration, Time, bound_ms, timeout_ms
+from flinkcore.common.time import Duration, Interval, Time, bound_ms, timeout_ms
 from flinkcore.common.timestamp_assigner import (
     CheckedTimestampAssigner,
     ClockedTimestampAssigner,
@@ -123,7 +123,7 @@ class WatermarkStrategy:
     alignment_parameters: WatermarkAlignmentParams | None = None
 
     @staticmethod
-    def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time) -> WatermarkStrategy:
+    def for_bounded_out_of_orderness(max_out_of_orderness: Interval) -> WatermarkStrategy:
         """Return a strategy whose watermark trails the largest timestamp by a bound and 1 ms.
 
         The bound, a Duration or Time, is counted in whole milliseconds; a negative one is a ConfigurationError.
@@ -153,7 +153,7 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_percentile_out_of_orderness(
-        max_out_of_orderness: Duration | Time, percentile: float, window_size: int
+        max_out_of_orderness: Interval, percentile: float, window_size: int
     ) -> WatermarkStrategy:
         """Return a strategy whose watermark trails a percentile of the latest timestamps by a bound and 1 ms.
 
@@ -207,12 +207,12 @@ class WatermarkStrategy:
             )
         return WatermarkStrategy(None, generator_supplier=generator_supplier)
 
-    def with_idleness(self, idle_timeout: Duration | Time) -> WatermarkStrategy:
+    def with_idleness(self, idle_timeout: Interval) -> WatermarkStrategy:
         """Return this strategy with idleness detection.
 
         Parameters
         ----------
-        idle_timeout : Duration or Time
+        idle_timeout : Time, Duration, datetime.timedelta or int (ms)
             Above zero, in replay clock (arrival) time, counted in whole milliseconds.
 
         Raises
@@ -261,8 +261,8 @@ class WatermarkStrategy:
     def with_watermark_alignment(
         self,
         watermark_group: str,
-        max_allowed_watermark_drift: Duration | Time,
-        update_interval: Duration | Time | None = None,
+        max_allowed_watermark_drift: Interval,
+        update_interval: Interval | None = None,
     ) -> WatermarkStrategy:
         """Return this strategy with watermark alignment: splits that are too far ahead of others pause.
 
@@ -270,9 +270,9 @@ class WatermarkStrategy:
         ----------
         watermark_group : str
             Sources of the same group wait for each other.
-        max_allowed_watermark_drift : Duration or Time
+        max_allowed_watermark_drift : Time, Duration, datetime.timedelta or int (ms)
             Largest lead of a watermark over the group's smallest before reading pauses; not negative.
-        update_interval : Duration or Time or None
+        update_interval : Time, Duration, datetime.timedelta or int (ms), optional
             Interval at which the group's smallest watermark is computed; at least 1 ms. Default: 1 s.
 
         Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import Any
 
-from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from flinkcore.datastream.data_stream import DataStream
@@ -41,7 +41,7 @@ class AsyncDataStream:
     def unordered_wait(
         data_stream: DataStream,
         async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
+        timeout: Interval,
         capacity: int = DEFAULT_CAPACITY,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
@@ -54,7 +54,7 @@ class AsyncDataStream:
     def unordered_wait_with_retry(
         data_stream: DataStream,
         async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
+        timeout: Interval,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = DEFAULT_CAPACITY,
         output_type: TypeInformation | None = None,
@@ -65,7 +65,7 @@ class AsyncDataStream:
         ----------
         data_stream : DataStream
         async_function : AsyncFunction
-        timeout : Time or Duration
+        timeout : Time, Duration, datetime.timedelta or int (ms)
             After so long, retries included, the results are those of the function's ``timeout``; the call itself goes
             on unnoticed. 0 or less: calls may take as long as they do, which only calls without retries may.
         async_retry_strategy : AsyncRetryStrategy
@@ -87,7 +87,7 @@ class AsyncDataStream:
     def ordered_wait(
         data_stream: DataStream,
         async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
+        timeout: Interval,
         capacity: int = DEFAULT_CAPACITY,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
@@ -100,7 +100,7 @@ class AsyncDataStream:
     def ordered_wait_with_retry(
         data_stream: DataStream,
         async_function: AsyncFunction[Any, Any],
-        timeout: Time | Duration,
+        timeout: Interval,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = DEFAULT_CAPACITY,
         output_type: TypeInformation | None = None,
@@ -117,7 +117,7 @@ class AsyncDataStream:
 def _wait(
     stream: DataStream,
     function: AsyncFunction[Any, Any],
-    timeout: Time | Duration,
+    timeout: Interval,
     strategy: AsyncRetryStrategy[Any],
     capacity: int,
     output_type: TypeInformation | None,

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.time import Duration, Time, interval_or_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import ProcessJoinFunction
@@ -44,12 +44,12 @@ class JoinInTime(Generic[Keyed, Bounded]):
             "an interval join is of event time only, in Flink, too; leave in_processing_time out"
         )
 
-    def between(self, lower_bound: int | Time | Duration, upper_bound: int | Time | Duration) -> Bounded:
+    def between(self, lower_bound: Interval, upper_bound: Interval) -> Bounded:
         """Return the join of each left element with the right ones in an interval, both bounds inclusive.
 
         Parameters
         ----------
-        lower_bound, upper_bound : int, Time or Duration
+        lower_bound, upper_bound : Time, Duration, datetime.timedelta or int (ms)
             Bounds of the right timestamp minus the left one; may be negative. A number is milliseconds.
 
         Raises
@@ -57,7 +57,7 @@ class JoinInTime(Generic[Keyed, Bounded]):
         ConfigurationError
             If a bound is of another type, or the lower one is greater than the upper one.
         """
-        return self._within(interval_or_ms(lower_bound, "between"), interval_or_ms(upper_bound, "between"))
+        return self._within(interval_ms(lower_bound, "between"), interval_ms(upper_bound, "between"))
 
 
 class JoinWithinBounds(Generic[Keyed]):

@@ -12,7 +12,7 @@ from flinkcore.common.io import InputFormat
 from flinkcore.common.job_client import JobClient
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.settings import flink_settings as settings
-from flinkcore.common.time import Duration, Time, timeout_ms
+from flinkcore.common.time import Interval, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Source
@@ -328,7 +328,7 @@ class StreamExecutionEnvironment(LogEnvironment):
         source_func: SourceFunction,
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
-        idle_timeout: Duration | Time | None = None,
+        idle_timeout: Interval | None = None,
     ) -> DataStream:
         """Return the stream of the elements that a source function emits.
 
@@ -342,7 +342,7 @@ class StreamExecutionEnvironment(LogEnvironment):
         source_name : str
         type_info : TypeInformation, optional
             Type of the elements; any Python object by default.
-        idle_timeout : Duration or Time, optional
+        idle_timeout : Time, Duration, datetime.timedelta or int (ms), optional
             A subtask that emits nothing for so long on the job's clock is idle, and holds no watermark back. By default
             it is idle only if it states so.
 

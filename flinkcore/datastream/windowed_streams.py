@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.time import Duration, Time, interval_or_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
@@ -125,12 +125,12 @@ class WindowsOfStream(Generic[Keyed]):
             raise ArgumentTypeError(f"evictor takes one such as CountEvictor.of(10), not {evictor!r}")
         return with_settings(self, evictor=evictor)
 
-    def allowed_lateness(self: Windows, time_ms: int | Time | Duration) -> Windows:
+    def allowed_lateness(self: Windows, time_ms: Interval) -> Windows:
         """Return these windows with an allowed lateness, for which they stay open for late rows.
 
         Parameters
         ----------
-        time_ms : int, Time or Duration
+        time_ms : Time, Duration, datetime.timedelta or int (ms)
             Not negative; a number is milliseconds. A late row fires its window again at once.
 
         Raises
@@ -138,7 +138,7 @@ class WindowsOfStream(Generic[Keyed]):
         ConfigurationError
             If it is negative.
         """
-        lateness_ms = interval_or_ms(time_ms, "allowed_lateness")
+        lateness_ms = interval_ms(time_ms, "allowed_lateness")
         if lateness_ms < 0:
             raise ConfigurationError(f"allowed_lateness cannot be negative, it is {lateness_ms} ms")
         return with_settings(self, allowed_lateness_ms=lateness_ms)

@@ -413,6 +413,4 @@ def _explained_merging(plan: JobPlan) -> str:
     windows = plan.partial_windows()
     if isinstance(windows, str):
         return f"events go through the shuffle one by one: {windows}"
-    return (
-        f"events of a key and {windows.pane_ms} ms are merged before the shuffle where that leaves far fewer"
-    )
+    return f"events of a key and {windows.pane} are merged before the shuffle where that leaves far fewer"

@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
 from flinkcore.analysis.point_in_time import WITHDRAWN, PointInTimeJoin
 from flinkcore.analysis.result_tables import names_of
-from flinkcore.common import Duration, Time
+from flinkcore.common.time import Interval
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.spark.logs.dataframe_log import log_schema, quoted, with_field_columns
 from flinkcore.spark.negative_zeros import negative_zeros
@@ -32,7 +32,7 @@ def as_of(
     columns: str | Sequence[str] | None = None,
     emitted_at: str = "emitted_at",
     latest_by: str | None = None,
-    max_age: Duration | Time | int | None = None,
+    max_age: Interval | None = None,
     allow_exact_matches: bool = True,
     prefix: str = "",
 ) -> DataFrame:

@@ -11,7 +11,7 @@ from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.checkpoint import OperatorBackends, OperatorSnapshot
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.time import Duration, Time, interval_or_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError
@@ -61,12 +61,12 @@ class ManualClock(DrivenProcessingTimeService):
     called at 60000
     """
 
-    def advance_by(self, interval: int | Time | Duration) -> None:
+    def advance_by(self, interval: Interval) -> None:
         """Advance the clock; see `advance_to`.
 
         Parameters
         ----------
-        interval : int, Time or Duration
+        interval : Time, Duration, datetime.timedelta or int (ms)
             An int is in ms.
 
         Raises
@@ -76,7 +76,7 @@ class ManualClock(DrivenProcessingTimeService):
         TimerError, LifecycleError
             As `advance_to`.
         """
-        self.advance_to(self.now_ms + interval_or_ms(interval, "interval"))
+        self.advance_to(self.now_ms + interval_ms(interval, "interval"))
 
 
 class CollectedOutput(Output, Generic[OUT]):
@@ -305,7 +305,7 @@ class ClockedTestHarness(ABC, Generic[OUT]):
         checked = checked_timestamp(time_ms, "processing time")
         self._call("set_processing_time", self._clock.advance_to, checked, needs_open=False)
 
-    def advance_time(self, interval: int | Time | Duration) -> None:
+    def advance_time(self, interval: Interval) -> None:
         """Advance the clock; see `set_processing_time`. An int is in ms."""
         self._call("advance_time", self._clock.advance_by, interval, needs_open=False)
 

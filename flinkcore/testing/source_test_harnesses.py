@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from flinkcore.common.execution_config import checked_auto_watermark_interval
-from flinkcore.common.time import Duration, Time, timeout_ms
+from flinkcore.common.time import Interval, timeout_ms
 from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import InputStatus, Source, SourceSplit
@@ -182,7 +182,7 @@ class SourceFunctionTestHarness(ClockedTestHarness[OUT]):
         Type of the elements; any Python object by default.
     time_characteristic : TimeCharacteristic, default EventTime
     auto_watermark_interval_ms : int, default 200
-    idle_timeout : Duration or Time, optional
+    idle_timeout : Time, Duration, datetime.timedelta or int (ms), optional
         As of ``add_source``.
     emit_progressive_watermarks : bool, default True
         False, as for batch execution: only the last watermark is emitted.
@@ -206,7 +206,7 @@ class SourceFunctionTestHarness(ClockedTestHarness[OUT]):
         *,
         time_characteristic: TimeCharacteristic = TimeCharacteristic.EventTime,
         auto_watermark_interval_ms: int = 200,
-        idle_timeout: Duration | Time | None = None,
+        idle_timeout: Interval | None = None,
         emit_progressive_watermarks: bool = True,
         task: TaskInfo = TASK,
     ) -> None:

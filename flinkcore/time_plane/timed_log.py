@@ -97,12 +97,14 @@ class TimedLog:
         return EventReader(self.log, self.before, None, self.timestamp_range).columns_read
 
     def time_type(self) -> pa.DataType:
-        """Return the Arrow type of event times in results.
+        """Return the Arrow type of event times in results."""
+        return pa.int64() if self.log.integer_times else self.timestamp_type()
+
+    def timestamp_type(self) -> pa.DataType:
+        """Return the Arrow type of event times as timestamps, which has no time zone if theirs is not known.
 
         Numbers and text are instants, whether a reader of text files has found the times in it or not.
         """
-        if self.log.integer_times:
-            return pa.int64()
         found, column = self.found_type(), column_behind(self.log.timestamp, self.before)
         if column is not None and self.log.is_text(column):
             return pa.timestamp("ms", "UTC")

@@ -7,6 +7,7 @@ CountSlidingWindowAssigner, with one list of elements per key.
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 MIN, MAX = -(2**63), 2**63 - 1
 
@@ -41,6 +42,7 @@ class Window:
 class WindowModel:
     """`size`/`slide`/`offset` for aligned windows, also `cumulative` ones; `gap` for sessions; global without these.
 
+    `bounds` for windows of unequal lengths, between each two of these that follow each other.
     `elements` for windows of so many, at every `elements_slide`; all those that fire are full where `full_only`.
     """
 
@@ -49,6 +51,7 @@ class WindowModel:
     offset: int = 0
     cumulative: bool = False
     gap: int = 0
+    bounds: tuple[int, ...] = ()
     elements: int = 0
     elements_slide: int = 0
     full_only: bool = False
@@ -68,7 +71,7 @@ class WindowModel:
 
     @property
     def is_global(self) -> bool:
-        return not self.size and not self.gap
+        return not self.size and not self.gap and not self.bounds
 
     def _cleanup(self, window: Window) -> int:
         return min(window.last + self.lateness, MAX)
@@ -81,6 +84,8 @@ class WindowModel:
             return [(MIN, MAX)]
         if self.gap:
             return [(timestamp, timestamp + self.gap)]
+        if self.bounds:
+            return [(a, b) for a, b in pairwise(self.bounds) if a <= timestamp < b]
         if self.cumulative:
             start = timestamp - (timestamp - self.offset) % self.size
             ends = range(start + self.slide, start + self.size + 1, self.slide)

@@ -20,10 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore._native.lateness import LatenessCounter, windows_of_slices
-from flinkcore.analysis.lateness_count import TimeWindows
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.columnar import planned_job
-from flinkcore.columnar.operator_plans.native_windows import slide_of, window_timestamps
+from flinkcore.columnar.operator_plans.native_windows import AlignedWindows, slide_of, window_timestamps
 from flinkcore.columnar.planned_job import PlannedJob
 from flinkcore.common import MIN_TIMESTAMP, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -292,7 +291,7 @@ def check_windows(
     st.lists(st.tuples(st.booleans(), st.integers(0, 30)), min_size=1, max_size=6),
 )
 def test_windows_are_those_of_the_assigner_near_the_ends_of_64_bits(
-    window: TimeWindows, places: list[tuple[bool, int]]
+    window: AlignedWindows, places: list[tuple[bool, int]]
 ) -> None:
     lowest, highest = window_timestamps(window)
     lowest = max(lowest, MIN_TIMESTAMP + 1)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.session_windows import session_windows
 from flinkcore._native.time_windows import sliced_windows, time_windows
 from flinkcore._native.triggered_windows import global_windows, triggered_windows
+from flinkcore._native.window_calendar import WindowCalendar
 from flinkcore._native.window_operator import WindowKernel, WindowOperator
 from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table
 
@@ -32,7 +33,7 @@ STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark
 
 @st.composite
 def jobs(draw: st.DrawFn, purging: bool = True, counting: bool = True) -> dict[str, Any]:
-    kinds = ["tumbling", "sliding", "cumulate", "session", "global"]
+    kinds = ["tumbling", "sliding", "cumulate", "calendar", "session", "global"]
     kind = draw(st.sampled_from([*kinds, "count"] if counting else kinds))
     if kind == "count":
         slide = draw(st.integers(1, 6))
@@ -46,6 +47,9 @@ def jobs(draw: st.DrawFn, purging: bool = True, counting: bool = True) -> dict[s
         job["gap"] = draw(st.integers(1, 15))
     elif kind == "global":
         job["lateness"] = 0
+    elif kind == "calendar":
+        widths = draw(st.lists(st.sampled_from([1, 5, 5, 12, 12, 12, 13]), min_size=30, max_size=40))
+        job["bounds"] = tuple(accumulate([*widths, 400], initial=-60))
     else:
         job |= {"slide": draw(st.integers(1, 12)), "offset": draw(st.integers(-5, 5))}
         if kind == "cumulate":
@@ -63,6 +67,13 @@ def jobs(draw: st.DrawFn, purging: bool = True, counting: bool = True) -> dict[s
     return job | {"shares": shares and draw(st.booleans())}
 
 
+def calendar_between(bounds: tuple[int, ...]) -> WindowCalendar:
+    """Windows of one length that follow each other are a run."""
+    widths = np.diff(bounds)
+    firsts = np.flatnonzero(np.append(True, widths[1:] != widths[:-1]))
+    return WindowCalendar(np.array(bounds)[firsts], widths[firsts], bounds[0], bounds[-1] - 1)
+
+
 def kernel_of(job: dict[str, Any]) -> WindowKernel:
     trigger = {name: job[name] for name in ("trigger", "every", "purges")}
     if "elements" in job:
@@ -70,9 +81,11 @@ def kernel_of(job: dict[str, Any]) -> WindowKernel:
         return kernel(size=job["elements"], slide=job["elements_slide"], full_only=job["full_only"])
     if "gap" in job:
         return session_windows(gap=job["gap"], allowed_lateness=job["lateness"], **trigger)
-    if "size" not in job:
+    if "size" not in job and "bounds" not in job:
         return global_windows(**trigger)
     windows = {name: job[name] for name in ("size", "slide", "offset", "cumulative") if name in job}
+    if "bounds" in job:
+        windows["calendar"] = calendar_between(job["bounds"])
     windows["allowed_lateness"] = job["lateness"]
     if job["shares"]:
         return sliced_windows(**windows)
@@ -271,7 +284,8 @@ def test_native_windows_agree_with_the_model(
     if "elements" in job:
         assert job["shares"] or operator.live_windows == model.open_counted
     else:
-        assert operator.live_windows == ("gap" not in job and "size" not in job and bool(events))
+        is_global = not {"gap", "size", "bounds"} & job.keys()
+        assert operator.live_windows == (is_global and bool(events))
 
 
 @settings(deadline=None, max_examples=examples(100))

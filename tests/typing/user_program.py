@@ -113,10 +113,10 @@ assert_type(Row(1, 2).as_dict(), dict[str, Any])
 assert_type(Row("a")(1).get_row_kind(), RowKind)
 
 # Each of these is a mistake that mypy must see; warn_unused_ignores makes a missed one an error.
-TumblingEventTimeWindows.of(3600)  # type: ignore[arg-type]
-WatermarkStrategy.for_bounded_out_of_orderness(4)  # type: ignore[arg-type]
+TumblingEventTimeWindows.of("1 h")  # type: ignore[arg-type]
+WatermarkStrategy.for_bounded_out_of_orderness(0.5)  # type: ignore[arg-type]
 WatermarkStrategy.for_generator(Punctuated())  # type: ignore[arg-type]
-WatermarkStrategy.no_watermarks().with_watermark_alignment("logs", 20)  # type: ignore[arg-type]
+WatermarkStrategy.no_watermarks().with_watermark_alignment("logs", "20 s")  # type: ignore[arg-type]
 env.from_event_log(timestamp="ts")  # type: ignore[call-arg]
 env.from_event_log("log.csv", timestamp="ts", decode="json")  # type: ignore[arg-type]
 env.from_event_log("log.csv", timestamp="ts", on_bad_row="skip")  # type: ignore[arg-type]

@@ -336,6 +336,7 @@ WINDOWS: list[tuple[WindowAssigner[Any, Any], Trigger[Any, Any] | None]] = [
     (DynamicEventTimeSessionWindows(Gap()), None),
     (DynamicProcessingTimeSessionWindows(Gap()), None),
     (CumulativeEventTimeWindows.of(TEN_MS, Time.milliseconds(5)), None),
+    (TumblingEventTimeWindows.of_local_days("Europe/Berlin"), None),
     (CountTumblingWindowAssigner(2), None),
     (CountSlidingWindowAssigner(2, 1), None),
     (GlobalWindows.create(), CountTrigger.of(1)),

@@ -83,6 +83,12 @@ def test_a_small_program_loads_only_what_it_uses(command: list[str], tmp_path: P
     assert (OF_OTHERS | OF_FEATURES) & (set(loaded.split()) - set(of_python.split())) == set()
 
 
+def test_windows_of_fixed_lengths_load_neither_numpy_nor_time_zones() -> None:
+    code = "import sys; from flinkcore.datastream.window import TumblingEventTimeWindows; print(*sys.modules)"
+    (loaded,) = outputs("-c", code)
+    assert {"numpy", "zoneinfo", "flinkcore.datastream.window.local_time"} & set(loaded.split()) == set()
+
+
 @pytest.mark.parametrize(
     "package", [common, connectors, datastream, window], ids=lambda package: package.__name__
 )

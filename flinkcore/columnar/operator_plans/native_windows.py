@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -21,12 +21,19 @@ from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
     Evictor,
+    LocalEventTimeWindows,
     SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,
     WindowAssigner,
     WindowStagger,
 )
+
+AlignedWindows: TypeAlias = TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
+"""Windows of fixed lengths, which start at fixed intervals."""
+
+WindowsByTime: TypeAlias = AlignedWindows | LocalEventTimeWindows
+"""Windows whose bounds follow from the timestamp alone, except tumbling ones that are staggered."""
 
 _BEYOND_ALL_ELEMENTS: Final = 2**62
 _SHARING_PAYS: Final = 32
@@ -81,20 +88,14 @@ def window_kernel(
     by_trigger: dict[str, Any] = {"trigger": firing.name, "every": firing.every, "purges": purges}
     if isinstance(assigner, EventTimeSessionWindows):
         return session_windows(gap=assigner.gap_ms, allowed_lateness=allowed_lateness_ms, **by_trigger)
-    if not isinstance(
-        assigner, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
-    ):
+    if not isinstance(assigner, WindowsByTime):
         return global_windows(**by_trigger)
-    slide_ms = slide_of(assigner)
-    windows: dict[str, Any] = {
-        "size": assigner.size_ms,
-        "slide": slide_ms,
-        "offset": assigner.offset_ms,
-        "allowed_lateness": allowed_lateness_ms,
-        "cumulative": isinstance(assigner, CumulativeEventTimeWindows),
-    }
+    windows = {**window_bounds(assigner), "allowed_lateness": allowed_lateness_ms}
     if firing.name != "event_time":
         return triggered_windows(**windows, **by_trigger)
+    if isinstance(assigner, LocalEventTimeWindows):
+        return time_windows(**windows, purges=purges)
+    slide_ms = slide_of(assigner)
     overlap = slide_ms < assigner.size_ms and assigner.size_ms % slide_ms == 0
     # A purged window has nothing left for its late rows; the slices that windows share do.
     if shareable and overlap and not (purges and allowed_lateness_ms):
@@ -127,9 +128,11 @@ def last_moments(assigner: WindowAssigner[Any, Any], timestamps_ms: Int64s) -> I
     timestamps_ms : numpy.ndarray of int64, shape (n,)
         Within `window_timestamps`.
     """
-    kinds = TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
-    if not isinstance(assigner, kinds):
+    if not isinstance(assigner, WindowsByTime):
         return None
+    if isinstance(assigner, LocalEventTimeWindows):
+        _, ends = assigner.calendar.bounds(timestamps_ms)
+        return ends - 1
     if (
         isinstance(assigner, TumblingEventTimeWindows)
         and assigner.window_stagger is not WindowStagger.ALIGNED
@@ -149,6 +152,8 @@ def window_timestamps(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:
         return MIN_TIMESTAMP, MAX_TIMESTAMP - assigner.gap_ms
     if isinstance(assigner, SlidingEventTimeWindows):
         return aligned_timestamps(size=assigner.size_ms, slide=assigner.slide_ms, offset=assigner.offset_ms)
+    if isinstance(assigner, LocalEventTimeWindows):
+        return assigner.calendar.lowest_timestamp, assigner.calendar.highest_timestamp
     if not isinstance(assigner, TumblingEventTimeWindows | CumulativeEventTimeWindows):
         return MIN_TIMESTAMP, MAX_TIMESTAMP
     size_ms = assigner.size_ms
@@ -166,9 +171,24 @@ def since_starts(timestamps_ms: Int64s, offset_ms: int, width_ms: int) -> Int64s
     return since
 
 
-def slide_of(
-    assigner: TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows,
-) -> int:
+def window_bounds(assigner: WindowsByTime) -> dict[str, Any]:
+    """Return the bounds of windows as the native modules take them."""
+    if isinstance(assigner, LocalEventTimeWindows):
+        return {"calendar": assigner.calendar}
+    return {
+        "size": assigner.size_ms,
+        "slide": slide_of(assigner),
+        "offset": assigner.offset_ms,
+        "cumulative": isinstance(assigner, CumulativeEventTimeWindows),
+    }
+
+
+def longest_ms(assigner: WindowsByTime) -> int:
+    """Return the length of the longest windows in ms."""
+    return assigner.calendar.longest if isinstance(assigner, LocalEventTimeWindows) else assigner.size_ms
+
+
+def slide_of(assigner: AlignedWindows) -> int:
     """Return by how many ms windows begin, or cumulative ones end, after each other."""
     if isinstance(assigner, SlidingEventTimeWindows):
         return assigner.slide_ms

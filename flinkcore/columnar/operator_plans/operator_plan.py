@@ -13,7 +13,12 @@ from flinkcore._internal.arrow.nested_fields import unknown_name
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.datastream.window import MergingWindowAssigner, Trigger, WindowAssigner
+from flinkcore.datastream.window import (
+    LocalEventTimeWindows,
+    MergingWindowAssigner,
+    Trigger,
+    WindowAssigner,
+)
 from flinkcore.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -195,6 +200,11 @@ class OperatorPlan(ABC):
     @property
     def windows(self) -> OperatorWindows | None:
         """The windows of the rows of its one input; None if it has none, or two inputs."""
+        return None
+
+    @property
+    def local_windows(self) -> LocalEventTimeWindows | None:
+        """Its windows of local time, for which timestamps must be instants; None if it has none."""
         return None
 
     @property

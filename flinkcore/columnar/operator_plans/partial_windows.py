@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from flinkcore._native.aggregates import Accumulators
+from flinkcore._native.time_windows import time_windows
 from flinkcore._native.window_operator import WindowKernel
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, slide_of
+from flinkcore.datastream.window import LocalEventTimeWindows
 
 if TYPE_CHECKING:
     from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
@@ -29,15 +32,41 @@ class PartialWindows:
         Columns of the events that come to it.
     keys : tuple of str
         Columns that make up the key.
-    pane_ms, offset_ms : int
-        Length and offset of the panes: tumbling windows, or the slides of windows that share slices.
     """
 
     operator: WindowAggregation
     events: pa.Schema
     keys: tuple[str, ...]
-    pane_ms: int
-    offset_ms: int
+
+    @property
+    def panes(self) -> dict[str, Any]:
+        """Tumbling windows, or the slides of windows that share slices, as `rows_before_firing` takes them."""
+        window = self._window
+        if isinstance(window, LocalEventTimeWindows):
+            return {"calendar": window.calendar}
+        return {"width": slide_of(window), "offset": window.offset_ms}
+
+    @property
+    def pane(self) -> str:
+        """Length of a pane in words."""
+        window = self._window
+        if isinstance(window, LocalEventTimeWindows):
+            return f"local {window.period}"
+        return f"{slide_of(window)} ms"
+
+    def pane_kernel(self) -> WindowKernel:
+        """Return native windows that are the panes."""
+        window = self._window
+        if isinstance(window, LocalEventTimeWindows):
+            return time_windows(calendar=window.calendar, allowed_lateness=0)
+        pane_ms = slide_of(window)
+        return time_windows(size=pane_ms, slide=pane_ms, offset=window.offset_ms, allowed_lateness=0)
+
+    @property
+    def _window(self) -> WindowsByTime:
+        window = self.operator.window
+        assert isinstance(window, WindowsByTime)
+        return window
 
     def native(self) -> tuple[WindowKernel, Accumulators]:
         """Return native windows and accumulators of the operator."""

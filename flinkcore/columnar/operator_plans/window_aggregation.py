@@ -11,7 +11,7 @@ import pyarrow as pa
 from flinkcore._native.aggregates import Accumulators, are_shareable, inexact_merges
 from flinkcore._native.window_operator import WindowKernel
 from flinkcore.checkpoint.table_kinds import TableKind
-from flinkcore.columnar.operator_plans.native_windows import slide_of, window_kernel, window_timestamps
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_kernel, window_timestamps
 from flinkcore.columnar.operator_plans.operator_plan import (
     OperatorPlan,
     OperatorTables,
@@ -36,6 +36,7 @@ from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
     Evictor,
+    LocalEventTimeWindows,
     SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,
@@ -48,6 +49,7 @@ _WITH_BOUNDS: Final = (
     TumblingEventTimeWindows,
     SlidingEventTimeWindows,
     CumulativeEventTimeWindows,
+    LocalEventTimeWindows,
     EventTimeSessionWindows,
 )
 """Windows over columns that have a start and an end, which are null in results of others."""
@@ -204,20 +206,21 @@ class WindowAggregation(OperatorPlan):
     def windows(self) -> OperatorWindows:
         return OperatorWindows(self.window, self.trigger, self.allowed_lateness_ms)
 
+    @property
+    def local_windows(self) -> LocalEventTimeWindows | None:
+        return self.window if isinstance(self.window, LocalEventTimeWindows) else None
+
     def partial_windows(self, events: pa.Schema, keys: tuple[str, ...]) -> PartialWindows | str:
         if not keys:
             return "events have no key"
         kernel, accumulators = self.native(events)
-        window = self.window
-        if not kernel.takes_partials or not isinstance(
-            window, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
-        ):
+        if not kernel.takes_partials or not isinstance(self.window, WindowsByTime):
             return "it is done for tumbling windows, and those that share slices, which fire at their end"
         inexact = inexact_merges(accumulators)
         if inexact:
             name, aggregate = self.aggregates[inexact[0]]
             return f"{name} = {aggregate} depends on every event's place in the order"
-        return PartialWindows(self, events, keys, slide_of(window), window.offset_ms)
+        return PartialWindows(self, events, keys)
 
     @property
     def tables(self) -> OperatorTables:

@@ -13,7 +13,7 @@ from flinkcore.columnar.operator_plans.operator_plan import OperatorWindows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
 from flinkcore.columnar.operator_plans.user_process import UserProcess
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.datastream.window import WindowOperation
+from flinkcore.datastream.window import LocalEventTimeWindows, WindowOperation
 
 
 class OverWindows(UserProcess):
@@ -40,6 +40,11 @@ class OverWindows(UserProcess):
     @property
     def has_windows(self) -> bool:
         return True
+
+    @property
+    def local_windows(self) -> LocalEventTimeWindows | None:
+        assigner = self.function.assigner
+        return assigner if isinstance(assigner, LocalEventTimeWindows) else None
 
     @property
     def sets_timers(self) -> bool:

@@ -335,6 +335,7 @@ class _JobPlanner:
             if first.logs
             else self.stages[first.results[0].stage].event_time
         )
+        _require_instants(operator, self.logs[first.logs[0]].timestamp_type() if first.logs else event_time)
         operator = operator.bound_to([each.schema for each in inputs])
         self._configuration.require_uid(step.uid, str(step))
         uid = operator_uid(step, operator, number + 1)
@@ -414,6 +415,18 @@ def _refuse_watermarks_behind_an_operator(step: Transformation) -> None:
             f"assign_timestamps_and_watermarks comes before the first operator, but here it follows one: {step}. "
             "Results keep their timestamps, and the watermarks go on to the next operator"
         )
+
+
+def _require_instants(operator: OperatorPlan, event_time: pa.DataType) -> None:
+    """Raise a SchemaError if windows of local time get timestamps without a zone, which may already be local."""
+    windows = operator.local_windows
+    if windows is None or not pa.types.is_timestamp(event_time) or event_time.tz is not None:
+        return
+    raise SchemaError(
+        f"{windows.in_words}: the timestamps have no time zone, so it is not known which instants they are. If they "
+        "are UTC, make them instants: schema={'ts': 'TIMESTAMP'} for files with the column ts, or a cast to "
+        "pa.timestamp('ms', 'UTC'). If they are local times already, take TumblingEventTimeWindows.of(Time.days(1))"
+    )
 
 
 def _hides_withdrawn_rows(

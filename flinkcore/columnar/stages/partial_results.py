@@ -22,7 +22,7 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.exchange import total_order
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.time_windows import rows_before_firing, time_windows
+from flinkcore._native.time_windows import rows_before_firing
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.stages.window_state import accumulator_columns, restore_accumulators
@@ -129,6 +129,7 @@ class EventMerger:
         if self._lasts:
             self._specs += [("last", place, None, None) for place in _PLACES]
         self._kernel, _ = windows.native()
+        self._panes = windows.panes
         self._encoder = KeyEncoder(self._schema, self._keys)
         self._partial_schema = partial_schema(windows)
         self._is_judged = False
@@ -136,10 +137,9 @@ class EventMerger:
         self._begin()
 
     def _begin(self) -> None:
-        pane_ms = self._windows.pane_ms
         self._accumulators = Accumulators(self._schema, self._specs)
         self._operator = WindowOperator(
-            time_windows(size=pane_ms, slide=pane_ms, offset=self._windows.offset_ms, allowed_lateness=0),
+            self._windows.pane_kernel(),
             keys=self._encoder,
             accumulators=self._accumulators,
             key_names=self._keys,
@@ -174,8 +174,7 @@ class EventMerger:
             placed.timestamps,
             placed.steps,
             self._watermark_after,
-            width=self._windows.pane_ms,
-            offset=self._windows.offset_ms,
+            **self._panes,
         )
         if len(before):
             self._take_in(placed, before)

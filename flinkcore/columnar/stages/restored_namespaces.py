@@ -10,6 +10,7 @@ from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     GlobalWindow,
     GlobalWindows,
+    LocalEventTimeWindows,
     SlidingEventTimeWindows,
     TimeWindow,
     TumblingEventTimeWindows,
@@ -21,7 +22,12 @@ from flinkcore.errors import SchemaError
 from flinkcore.operators.windowing.window_operator import TIMER_SERVICE_NAME
 
 IsNamespace = Callable[[Any], bool]
-_ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows)
+_ALIGNED = (
+    TumblingEventTimeWindows,
+    SlidingEventTimeWindows,
+    CumulativeEventTimeWindows,
+    LocalEventTimeWindows,
+)
 _NO_CONTEXT: Any = None
 """Aligned assigners ask for none."""
 

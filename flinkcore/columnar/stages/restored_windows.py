@@ -25,6 +25,7 @@ from flinkcore.datastream.graph.columnar_windows import columnar_trigger
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
+    LocalEventTimeWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
@@ -151,6 +152,8 @@ class _Windows:
             window, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
         ):
             self._check_aligned(window)
+        elif isinstance(window, LocalEventTimeWindows):
+            self._check_local(window)
         else:
             is_unbounded = (self.starts == MIN_TIMESTAMP) & (self.ends == MAX_TIMESTAMP)
             self._refuse(~is_unbounded, "has bounds, and the windows of the job have none")
@@ -191,6 +194,17 @@ class _Windows:
         elif self.kind == "sliced_windows":
             last_ends = self.ends + (size - slide)
         self._refuse_ended(last_ends)
+
+    def _check_local(self, window: LocalEventTimeWindows) -> None:
+        lowest, highest = self.aggregation.timestamp_range
+        self._refuse((self.ends <= lowest) | (self.starts > highest), "is beyond all timestamps")
+        starts, ends = window.calendar.bounds(self.starts)
+        self._refuse(
+            (starts != self.starts) | (ends != self.ends),
+            f"is none that the assigner of the job makes: the time zone data on this machine have other rules for "
+            f"{window.zone}",
+        )
+        self._refuse_ended(self.ends)
 
     def _check_sessions(self, gap_ms: int) -> None:
         _, highest = self.aggregation.timestamp_range

@@ -19,7 +19,7 @@ from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, Order, Placed
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.datastream.window import TumblingEventTimeWindows, WindowStagger
+from flinkcore.datastream.window import LocalEventTimeWindows, TumblingEventTimeWindows, WindowStagger
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 
@@ -116,6 +116,9 @@ class WindowPlaces:
         if isinstance(window, TumblingEventTimeWindows) and window.window_stagger is WindowStagger.ALIGNED:
             since = since_starts(timestamps, window.offset_ms, window.size_ms)
             return timestamps - since + (window.size_ms - 1)
+        if isinstance(window, LocalEventTimeWindows):
+            _, ends = window.calendar.bounds(timestamps)
+            return ends - 1
         return timestamps
 
     def fired_by_event(self, batches: Iterable[pa.RecordBatch], place: Order) -> Iterator[PlacedOutput]:

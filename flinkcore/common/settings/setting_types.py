@@ -6,11 +6,12 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.memory_size import MemorySize
-from flinkcore.common.time import Duration
+from flinkcore.common.time import Duration, Time, interval_ms
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 T = TypeVar("T")
@@ -100,6 +101,8 @@ def _duration(value: Any) -> Duration:
     if isinstance(value, str):
         length = _spelled_duration(value.strip())
     else:
+        if isinstance(value, Time | timedelta):
+            value = interval_ms(value, "a setting")
         length = value if isinstance(value, Duration) else Duration.of_millis(_whole_number(value))
     if not MIN_TIMESTAMP <= length.to_millis() <= MAX_TIMESTAMP:
         raise ValueError(value)
@@ -109,7 +112,7 @@ def _duration(value: Any) -> Duration:
 def _spelled_duration(text: str) -> Duration:
     found = re.fullmatch(r"(\d+)\s*(\D*)", text, re.ASCII)
     if found is not None:
-        return Duration(int(found[1]) * _NANOS[_known_unit(found[2].lower())])
+        return Duration(nanos=int(found[1]) * _NANOS[_known_unit(found[2].lower())])
     return _iso_duration(text)
 
 
@@ -128,7 +131,7 @@ def _iso_duration(text: str) -> Duration:
     nanos += int(seconds or 0) * 1_000_000_000
     below_second = int((fraction or "").ljust(9, "0"))
     nanos += -below_second if (seconds or "").startswith("-") else below_second
-    return Duration(-nanos if sign == "-" else nanos)
+    return Duration(nanos=-nanos if sign == "-" else nanos)
 
 
 def _memory_size(value: Any) -> MemorySize:

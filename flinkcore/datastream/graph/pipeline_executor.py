@@ -13,7 +13,7 @@ from flinkcore.common.execution_config import ExecutionConfig, ProgressMode
 from flinkcore.common.job_client import RunningJob
 from flinkcore.common.job_execution_result import JobExecutionResult
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.time import Duration, Time
+from flinkcore.common.time import Duration, Interval
 from flinkcore.datastream.graph.element_transformations import (
     LegacySourceTransformation,
     SinkTransformation,
@@ -215,23 +215,23 @@ class LatenessFigures(Protocol):
     def to_arrow(self) -> Any:
         """Return the figures at some 300 bounds as a ``pyarrow.Table``."""
 
-    def at(self, *bounds: Duration | Time) -> Any:
+    def at(self, *bounds: Interval) -> Any:
         """Return the figures at given bounds as a ``pyarrow.Table``."""
 
-    def by_split(self, bound: Duration | Time | None = None) -> Any:
+    def by_split(self, bound: Interval | None = None) -> Any:
         """Return as a ``pyarrow.Table`` which splits bring the late events, and which hold the watermark back."""
 
     def bound_that_loses(
         self,
         share: float,
         window: WindowAssigner[Any, Any] | None = None,
-        allowed_lateness: Duration | Time | None = None,
+        allowed_lateness: Interval | None = None,
     ) -> Duration:
         """Return the least bound under which at most the given share of the events is lost."""
 
     def bound_that_delays(
         self,
-        delay: Duration | Time,
+        delay: Interval,
         window: WindowAssigner[Any, Any] | None = None,
         at_most_share: float = 0.99,
     ) -> Duration:
@@ -246,7 +246,7 @@ class LatenessFigures(Protocol):
     def sentence_for_splits(self) -> str | None:
         """Return in words which split holds the watermark back most, or None if none does."""
 
-    def sentence_for_delay(self, delay: Duration | Time) -> str:
+    def sentence_for_delay(self, delay: Interval) -> str:
         """Return in words which bound a delay of results allows, and what it loses."""
 
     def to_html(self, path: str | PathLike[str], title: str | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkcore.common.time import Duration, Time
+from flinkcore.common.time import Interval
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.graph.pipeline_executor import (
@@ -35,8 +35,8 @@ class AnalysedLog(LogRows):
     def lateness(
         self,
         windows: WindowAssigner[Any, Any] | Iterable[WindowAssigner[Any, Any]] | None = None,
-        allowed_lateness: Time | Duration | Iterable[Time | Duration] | None = None,
-        bounds: Time | Duration | Iterable[Time | Duration] | None = None,
+        allowed_lateness: Interval | Iterable[Interval] | None = None,
+        bounds: Interval | Iterable[Interval] | None = None,
     ) -> LatenessFigures:
         """Return how many events every bound of out-of-orderness loses, and how long it makes results wait.
 
@@ -52,9 +52,9 @@ class AnalysedLog(LogRows):
         windows : WindowAssigner or iterable of these, optional
             Tumbling, sliding or cumulative windows of event time, for which events may be late. By default those of the
             job, if such windows over columns are its first operator; else events may be late for the watermark only.
-        allowed_lateness : Time, Duration or iterable of these, optional
+        allowed_lateness : Time, Duration, datetime.timedelta, int (ms) or iterable of these, optional
             Allowed lateness of each of the windows; by default that of the job's windows, else 0.
-        bounds : Time, Duration or iterable of these, optional
+        bounds : Time, Duration, datetime.timedelta, int (ms) or iterable of these, optional
             Bounds at which late events are counted; by default some thousand from 0 up to the largest disorder, about
             a hundredth apart.
 

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from flinkcore._internal.arrow.schemas import Schema
 from flinkcore.common.output_tag import OutputTag
-from flinkcore.common.time import Duration, Time, interval_or_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.datastream.functions import (
     CoGroupFunction,
     FlatJoinFunction,
@@ -189,9 +189,9 @@ class WithWindow(Generic[F]):
         """Return these windows with an evictor, which removes elements before or after the function is called."""
         return with_settings(self, evictor=evictor)
 
-    def allowed_lateness(self, time_ms: int | Time | Duration) -> WithWindow[F]:
+    def allowed_lateness(self, time_ms: Interval) -> WithWindow[F]:
         """Return these windows with an allowed lateness; parameters as of `WindowedLogStream.allowed_lateness`."""
-        return with_settings(self, allowed_lateness_ms=interval_or_ms(time_ms, "allowed_lateness"))
+        return with_settings(self, allowed_lateness_ms=interval_ms(time_ms, "allowed_lateness"))
 
     def apply(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from flinkcore.common.time import Duration, Time, timeout_ms
+from flinkcore.common.time import Duration, Interval, timeout_ms
 from flinkcore.errors import ConfigurationError
 
 THIRTY_DAYS = Duration.of_days(30)
@@ -29,7 +29,7 @@ class StateTtlConfig:
     update_type : StateTtlConfig.UpdateType
     state_visibility : StateTtlConfig.StateVisibility
     ttl_time_characteristic : StateTtlConfig.TtlTimeCharacteristic
-    ttl : Time or Duration
+    ttl : Time, Duration, datetime.timedelta or int (ms)
         At least 1 ms.
     cleanup_strategies : StateTtlConfig.CleanupStrategies
 
@@ -200,7 +200,7 @@ class StateTtlConfig:
     update_type: UpdateType
     state_visibility: StateVisibility
     ttl_time_characteristic: TtlTimeCharacteristic
-    ttl: Time | Duration = field(compare=False)
+    ttl: Interval = field(compare=False)
     cleanup_strategies: CleanupStrategies
     ttl_ms: int = field(init=False)
 
@@ -217,7 +217,7 @@ class StateTtlConfig:
         object.__setattr__(self, "ttl_ms", timeout_ms(self.ttl, "the time to live of a state"))
 
     @staticmethod
-    def new_builder(ttl: Time | Duration) -> StateTtlConfig.Builder:
+    def new_builder(ttl: Interval) -> StateTtlConfig.Builder:
         """Return a builder for values that expire so long after they were written."""
         return StateTtlConfig.Builder(ttl)
 
@@ -229,7 +229,7 @@ class StateTtlConfig:
         """Return whether an expired value can be seen."""
         return self.state_visibility
 
-    def get_ttl(self) -> Time | Duration:
+    def get_ttl(self) -> Interval:
         """Return how long values live."""
         return self.ttl
 
@@ -262,7 +262,7 @@ class StateTtlConfig:
         Follows ``pyflink.datastream.state.StateTtlConfig.Builder``; ``use_event_time`` is flinkcore's.
         """
 
-        def __init__(self, ttl: Time | Duration) -> None:
+        def __init__(self, ttl: Interval) -> None:
             self._ttl = ttl
             self._update_type = StateTtlConfig.UpdateType.OnCreateAndWrite
             self._state_visibility = StateTtlConfig.StateVisibility.NeverReturnExpired
@@ -359,7 +359,7 @@ class StateTtlConfig:
             self._is_cleanup_in_background = False
             return self
 
-        def set_ttl(self, ttl: Time | Duration) -> StateTtlConfig.Builder:
+        def set_ttl(self, ttl: Interval) -> StateTtlConfig.Builder:
             """Set how long values live."""
             self._ttl = ttl
             return self

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 
 from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.common.time import Duration, Time, bound_ms
+from flinkcore.common.time import Interval, bound_ms
 from flinkcore.common.timestamp_assigner import ClockedTimestampAssigner, TimestampAssigner
 from flinkcore.common.watermark import Watermark
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, UnsupportedOperationError
@@ -227,7 +227,7 @@ class BoundedOutOfOrdernessTimestampExtractor(ColumnTimestampExtractor):
 
     _own_method = "extract_element_timestamp"
 
-    def __init__(self, max_out_of_orderness: Duration | Time) -> None:
+    def __init__(self, max_out_of_orderness: Interval) -> None:
         self._max_out_of_orderness_ms = bound_ms(max_out_of_orderness, "max_out_of_orderness")
         self.largest_timestamp_ms = MIN_TIMESTAMP + self._max_out_of_orderness_ms
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         TimeEvictor,
         TimestampedValue,
     )
+    from flinkcore.datastream.window.local_time_windows import LocalEventTimeWindows
     from flinkcore.datastream.window.session_windows import (
         DynamicEventTimeSessionWindows,
         DynamicProcessingTimeSessionWindows,
@@ -84,6 +85,7 @@ __all__ = [
     "GlobalWindow",
     "GlobalWindowSerializer",
     "GlobalWindows",
+    "LocalEventTimeWindows",
     "MergingWindowAssigner",
     "NeverTrigger",
     "ProcessingTimeSessionWindows",
@@ -112,6 +114,7 @@ _MODULES: Final = by_name(
         "count_windows": "CountSlidingWindowAssigner CountTumblingWindowAssigner GlobalWindows",
         "delta_function": "DeltaFunction",
         "evictors": "CountEvictor DeltaEvictor Evictor TimeEvictor TimestampedValue",
+        "local_time_windows": "LocalEventTimeWindows",
         "session_windows": "DynamicEventTimeSessionWindows DynamicProcessingTimeSessionWindows "
         "EventTimeSessionWindows ProcessingTimeSessionWindows SessionWindowTimeGapExtractor",
         "time_windows": "CumulativeEventTimeWindows SlidingEventTimeWindows SlidingProcessingTimeWindows "

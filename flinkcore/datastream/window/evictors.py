@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.datastream.window.delta_function import Delta, delta_call
 from flinkcore.datastream.window.window_settings import require_count, require_milliseconds
 from flinkcore.datastream.window.windows import Window
@@ -191,7 +191,7 @@ class TimeEvictor(_BuiltInEvictor):
         require_milliseconds("TimeEvictor", "size", self.window_size_ms)
 
     @staticmethod
-    def of(window_size: Time | Duration, do_evict_after: bool = False) -> TimeEvictor:
+    def of(window_size: Interval, do_evict_after: bool = False) -> TimeEvictor:
         """Return an evictor that keeps the latest elements."""
         return TimeEvictor(interval_ms(window_size, "the size of TimeEvictor"), do_evict_after)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,
@@ -56,7 +56,7 @@ class _FixedGapSessions(_SessionWindows):
         require_above_zero(type(self).__name__, "gap", self.gap_ms)
 
     @classmethod
-    def with_gap(cls: type[FixedGap], size: Time | Duration) -> FixedGap:
+    def with_gap(cls: type[FixedGap], size: Interval) -> FixedGap:
         """Return sessions that end when a key has been quiet for a gap."""
         return cls(interval_ms(size, "session gap"))
 

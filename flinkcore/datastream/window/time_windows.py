@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from datetime import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.common.time import Interval, interval_ms
+from flinkcore.datastream.window.local_time_windows import LocalEventTimeWindows
 from flinkcore.datastream.window.window_assigner import (
     EventTimeWindowAssigner,
     ProcessingTimeWindowAssigner,
@@ -21,6 +23,9 @@ from flinkcore.datastream.window.window_settings import (
 )
 from flinkcore.datastream.window.windows import TimeWindow, require_timestamp, time_window
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 MAX_WINDOWS: Final = 10_000_000
 """The most sliding windows that an element may be in, as in Flink."""
@@ -45,8 +50,8 @@ class _TumblingWindows(TimeWindowAssigner):
     @classmethod
     def of(
         cls: type[Tumbling],
-        size: Time | Duration,
-        offset: Time | Duration | None = None,
+        size: Interval,
+        offset: Interval | None = None,
         window_stagger: WindowStagger = WindowStagger.ALIGNED,
     ) -> Tumbling:
         """Return windows of a size, shifted by an offset, if any, and staggered."""
@@ -107,6 +112,58 @@ class TumblingEventTimeWindows(EventTimeWindowAssigner, _TumblingWindows):
     TumblingEventTimeWindows(size_ms=3600000, offset_ms=900000)
     """
 
+    @staticmethod
+    def of_local_days(zone: str | ZoneInfo, start: time = time()) -> LocalEventTimeWindows:
+        """Return windows of the days of a time zone, of 23, 24 or 25 hours as its clock is changed.
+
+        A day begins when the clock first shows its start or a later time of it. Where the clock skips the start, the
+        day begins as the clock is set forward; where the clock shows it twice, the first time. A day that the zone
+        skips, such as 30 December 2011 in Samoa, has no window. ``LocalDate.atStartOfDay`` of Java has the same rule.
+
+        Parameters
+        ----------
+        zone : str or zoneinfo.ZoneInfo
+            IANA name, such as ``"Europe/Berlin"``, or the zone itself.
+        start : datetime.time, default 00:00
+            Local time at which days begin.
+
+        Returns
+        -------
+        LocalEventTimeWindows
+            For timestamps of the years 2 to 9998.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such zone, or Python finds no time zone data.
+
+        Notes
+        -----
+        Flink has no such windows: its offset is fixed, so its days do not follow daylight saving. As for `of`,
+        timestamps are instants; a column of timestamps without a zone is refused.
+
+        Examples
+        --------
+        >>> TumblingEventTimeWindows.of_local_days("Europe/Berlin").in_words
+        'tumbling windows of a local day of Europe/Berlin, from 00:00 (23 to 25 h)'
+        """
+        return LocalEventTimeWindows.of("day", zone, start)
+
+    @staticmethod
+    def of_local_weeks(
+        zone: str | ZoneInfo, start: time = time(), first_weekday: int = 0
+    ) -> LocalEventTimeWindows:
+        """Return windows of the weeks of a time zone, which begin on a day from 0 (Monday) to 6 (Sunday).
+
+        Zone, start and errors are those of `of_local_days`.
+        """
+        return LocalEventTimeWindows.of("week", zone, start, first_weekday)
+
+    @staticmethod
+    def of_local_months(zone: str | ZoneInfo, start: time = time()) -> LocalEventTimeWindows:
+        """Return windows of the months of a time zone; zone, start and errors are those of `of_local_days`."""
+        return LocalEventTimeWindows.of("month", zone, start)
+
 
 class TumblingProcessingTimeWindows(ProcessingTimeWindowAssigner, _TumblingWindows):
     """Windows of a fixed size of processing time, without gap or overlap.
@@ -139,9 +196,9 @@ class _SlidingWindows(TimeWindowAssigner):
     @classmethod
     def of(
         cls: type[Sliding],
-        size: Time | Duration,
-        slide: Time | Duration,
-        offset: Time | Duration | None = None,
+        size: Interval,
+        slide: Interval,
+        offset: Interval | None = None,
     ) -> Sliding:
         """Return windows of a size that start at every slide, shifted by an offset, if any."""
         return cls(
@@ -256,9 +313,7 @@ class CumulativeEventTimeWindows(EventTimeWindowAssigner):
             )
 
     @staticmethod
-    def of(
-        size: Time | Duration, step: Time | Duration, offset: Time | Duration | None = None
-    ) -> CumulativeEventTimeWindows:
+    def of(size: Interval, step: Interval, offset: Interval | None = None) -> CumulativeEventTimeWindows:
         """Return windows that grow by a step up to a size, shifted by an offset, if any."""
         return CumulativeEventTimeWindows(
             interval_ms(size, "window size"), interval_ms(step, "window step"), offset_or_zero(offset)

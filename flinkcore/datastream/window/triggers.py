@@ -9,7 +9,7 @@ from operator import add
 from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
-from flinkcore.common.time import Duration, Time, interval_ms, timeout_ms
+from flinkcore.common.time import Interval, interval_ms, timeout_ms
 from flinkcore.datastream.state import (
     ReducingState,
     ReducingStateDescriptor,
@@ -411,7 +411,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
     _by_event_time = True
 
     @staticmethod
-    def of(interval: Time | Duration) -> ContinuousEventTimeTrigger:
+    def of(interval: Interval) -> ContinuousEventTimeTrigger:
         """Return a trigger that fires at every interval of event time."""
         return ContinuousEventTimeTrigger(timeout_ms(interval, "the interval of ContinuousEventTimeTrigger"))
 
@@ -452,7 +452,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     _by_event_time = False
 
     @staticmethod
-    def of(interval: Time | Duration) -> ContinuousProcessingTimeTrigger:
+    def of(interval: Interval) -> ContinuousProcessingTimeTrigger:
         """Return a trigger that fires at every interval of processing time."""
         setting = "the interval of ContinuousProcessingTimeTrigger"
         return ContinuousProcessingTimeTrigger(timeout_ms(interval, setting))
@@ -611,7 +611,7 @@ class ProcessingTimeoutTrigger(Trigger[Any, Window]):
     @staticmethod
     def of(
         nested_trigger: Trigger[Any, Any],
-        timeout: Time | Duration,
+        timeout: Interval,
         reset_timer_on_new_record: bool = False,
         should_clear_on_timeout: bool = True,
     ) -> ProcessingTimeoutTrigger:

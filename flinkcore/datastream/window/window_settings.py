@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from flinkcore.common.time import Duration, Time, interval_ms
+from flinkcore.common.time import Interval, interval_ms
 from flinkcore.common.timestamp_assigner import as_timestamp
 from flinkcore.errors import ConfigurationError
 
@@ -43,7 +43,7 @@ def require_offset_below(windows: str, setting: str, milliseconds: int, offset_m
         )
 
 
-def offset_or_zero(offset: Time | Duration | None) -> int:
+def offset_or_zero(offset: Interval | None) -> int:
     """Return an offset in ms; 0 for None."""
     return 0 if offset is None else interval_ms(offset, "window offset")
 

@@ -12,7 +12,7 @@ its panes without a call of assigner and trigger, which would repeat what they d
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.element_calls import OpenPaneCall
@@ -20,6 +20,7 @@ from flinkcore.datastream.functions import AggregateFunction, ReduceFunction
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeTrigger,
+    LocalEventTimeWindows,
     SlidingEventTimeWindows,
     TimeWindow,
     TumblingEventTimeWindows,
@@ -36,6 +37,13 @@ from flinkcore.operators.timers import InternalTimerService
 
 NO_CONTEXT: Any = None
 """These assigners use no context."""
+
+_BY_TIME_ALONE: Final = (
+    TumblingEventTimeWindows,
+    SlidingEventTimeWindows,
+    CumulativeEventTimeWindows,
+    LocalEventTimeWindows,
+)
 
 
 class OpenPanes(NamedTuple):
@@ -62,7 +70,7 @@ def has_open_panes(operation: WindowOperation) -> bool:
     return (
         type(operation.trigger) is EventTimeTrigger
         and operation.evictor is None
-        and type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows)
+        and type(assigner) in _BY_TIME_ALONE
         and getattr(assigner, "window_stagger", WindowStagger.ALIGNED) is WindowStagger.ALIGNED
     )
 
@@ -207,6 +215,8 @@ def _slot_bounds(operation: WindowOperation) -> Callable[[int], tuple[int, int]]
             return max(start, end), min(start, end) + slide_ms
 
         return of_overlapping
+    if isinstance(assigner, LocalEventTimeWindows):
+        return assigner.calendar.window
     if isinstance(assigner, CumulativeEventTimeWindows):
         step_ms, offset_ms = assigner.step_ms, assigner.offset_ms
     else:

@@ -289,7 +289,7 @@ def test_events_that_are_not_merged_have_a_reason(stream: DataStream, reason: st
 def test_events_are_merged_by_pane(stream: DataStream, pane_ms: int) -> None:
     windows = plan_of(stream).partial_windows()
     assert isinstance(windows, PartialWindows)
-    assert windows.pane_ms == pane_ms
+    assert windows.pane == f"{pane_ms} ms"
 
 
 def test_explain_says_whether_events_are_merged_before_the_shuffle() -> None:

@@ -1,12 +1,14 @@
 """Lengths of time."""
 
 import pickle
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from flinkcore.common import Duration, Time
-from flinkcore.common.time import interval_ms, interval_or_ms
-from flinkcore.errors import ConfigurationError
+from flinkcore.common.time import interval_ms
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 
 @pytest.mark.parametrize(
@@ -57,22 +59,34 @@ def test_only_integers_make_a_length(make, value) -> None:
         make(value)
 
 
-def test_an_interval_without_unit_is_refused_and_the_message_shows_one_with() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"window size takes a Time or a Duration.*Time\.seconds\(10\)"
-    ):
-        interval_ms(10, "window size")  # type: ignore[arg-type]
+def test_every_setting_takes_a_time_a_duration_a_timedelta_and_milliseconds() -> None:
+    for interval in (Time.minutes(1), Duration.of_minutes(1), timedelta(minutes=1), 60_000):
+        assert interval_ms(interval, "window size") == 60_000
 
 
-def test_where_pyflink_takes_a_number_of_milliseconds_so_does_the_setting() -> None:
-    assert interval_or_ms(10, "allowed_lateness") == 10
-    assert interval_or_ms(Time.seconds(1), "allowed_lateness") == 1000
-    with pytest.raises(ConfigurationError, match="allowed_lateness takes an integer"):
-        interval_or_ms(True, "allowed_lateness")
+@pytest.mark.parametrize("microseconds", [1999, -1999])
+def test_fractions_of_a_millisecond_are_cut_off_towards_zero(microseconds: int) -> None:
+    one = 1 if microseconds > 0 else -1
+    assert interval_ms(timedelta(microseconds=microseconds), "offset") == one
+    assert interval_ms(Duration.of_nanos(microseconds * 1000), "offset") == one
+
+
+@pytest.mark.parametrize("value", [1.5, "1h", True, None])
+def test_what_is_no_length_of_time_is_refused_with_lines_that_are(value: Any) -> None:
+    lines = r"Time\.seconds\(10\), Duration\.of_seconds\(10\) or datetime\.timedelta\(seconds=10\), or a whole number"
+    with pytest.raises(ArgumentTypeError, match=f"window size takes a length of time, such as {lines}"):
+        interval_ms(value, "window size")
+
+
+def test_a_duration_without_a_unit_is_refused_with_the_line_that_has_one() -> None:
     with pytest.raises(
-        ConfigurationError, match="allowed_lateness takes a whole number of milliseconds, a T"
+        ArgumentTypeError, match=r"Duration\(30\) has no unit: write Duration\.of_seconds\(30\)"
     ):
-        interval_or_ms(1.5, "allowed_lateness")  # type: ignore[arg-type]
+        Duration(30)
+    with pytest.raises(ArgumentTypeError, match="has no unit"):
+        Duration()
+    assert eval(repr(Duration.of_millis(5))) == Duration.of_millis(5)
+    assert pickle.loads(pickle.dumps(Duration.of_millis(5))) == Duration.of_millis(5)
 
 
 def test_an_interval_beyond_64_bits_is_refused() -> None:

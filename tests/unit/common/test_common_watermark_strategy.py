@@ -117,7 +117,7 @@ def test_a_strategy_can_be_aligned_by_default_once_a_second() -> None:
         ("", Time(5), None, "watermark_group must be a name, not ''"),
         (None, Time(5), None, "watermark_group must be a name"),
         ("g", Time(-1), None, "max_allowed_watermark_drift cannot be negative, it is -1 ms"),
-        ("g", 5, None, "max_allowed_watermark_drift takes a Time or a Duration"),
+        ("g", "5 s", None, "max_allowed_watermark_drift takes a length of time"),
         ("g", Time(5), Time(0), "update_interval must be at least 1 ms, it is 0 ms"),
         ("g", Time(5), Duration.of_millis(-3), "update_interval must be at least 1 ms, it is -3 ms"),
     ],

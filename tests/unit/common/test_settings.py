@@ -183,7 +183,7 @@ def test_the_page_has_the_settings_as_they_are() -> None:
 )
 def test_a_length_of_time_is_spelled_as_in_flink(spelled: object, nanos: int) -> None:
     duration = DURATION.value("a.key", spelled)
-    assert duration == Duration(nanos)
+    assert duration == Duration(nanos=nanos)
     assert DURATION.value("a.key", as_text(duration)) == duration
 
 

@@ -66,5 +66,5 @@ def test_no_watermark_wraps_around_at_the_ends_of_64_bits(delay: int) -> None:
 def test_a_negative_bound_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="max_out_of_orderness cannot be negative, it is -1 ms"):
         BoundedOutOfOrdernessWatermarks(Duration.of_millis(-1))
-    with pytest.raises(ConfigurationError, match="takes a Time or a Duration"):
-        BoundedOutOfOrdernessWatermarks(5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="takes a length of time"):
+        BoundedOutOfOrdernessWatermarks("5 s")  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -97,9 +98,11 @@ def test_sessions_need_a_gap(gap: int) -> None:
         EventTimeSessionWindows.with_gap(Time.milliseconds(gap))
 
 
-def test_a_size_without_unit_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="window size takes a Time or a Duration"):
-        TumblingEventTimeWindows.of(10)  # type: ignore[arg-type]
+def test_a_size_is_a_length_of_time() -> None:
+    minute = TumblingEventTimeWindows(60_000)
+    assert TumblingEventTimeWindows.of(60_000) == TumblingEventTimeWindows.of(timedelta(minutes=1)) == minute
+    with pytest.raises(ConfigurationError, match="window size takes a length of time"):
+        TumblingEventTimeWindows.of("1 min")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

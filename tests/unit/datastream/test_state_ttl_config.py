@@ -92,7 +92,7 @@ def test_what_is_built_does_not_change_with_the_builder() -> None:
     assert not config.get_cleanup_strategies().in_full_snapshot()
 
 
-@pytest.mark.parametrize("ttl", [Time.milliseconds(0), Duration.of_seconds(-1), 5, None])
+@pytest.mark.parametrize("ttl", [Time.milliseconds(0), Duration.of_seconds(-1), -5, 0.5, None])
 def test_a_time_to_live_is_at_least_a_millisecond(ttl: Time) -> None:
     with pytest.raises(ConfigurationError, match="the time to live of a state"):
         StateTtlConfig.new_builder(ttl).build()
