@@ -401,7 +401,7 @@ class EventReader:
         return self._timed(_Place(chunk, first_row, taken), self._plain(read), splits, bad_records, by_cut)
 
     def side_of(self, chunk: Chunk) -> SideOfCut | None:
-        """Return the side of the cut on which all rows of a chunk are, or None if reading alone would tell it."""
+        """Return the side of the cut on which all rows of a chunk are, or None if it is not known without reading."""
         cut, known = self._cut, chunk.only_split(self._split)
         if cut is None or not known[0] or not chunk.rows or self._arrival is None or self._arrival_ops:
             return None

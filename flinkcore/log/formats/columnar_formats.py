@@ -73,7 +73,7 @@ class ParquetFormat:
             return _with_instants(opened), opened.metadata
 
     def extremes(self, file: LogFile, pieces: range | None, column: str) -> pa.Array | None:
-        """Return the least and the greatest value of a column, or None if statistics do not tell them.
+        """Return the least and the greatest value of a column, or None if statistics do not have them.
 
         Parameters
         ----------

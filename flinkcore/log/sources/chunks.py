@@ -201,7 +201,7 @@ class Chunk(ABC):
         return False
 
     def extremes(self, column: str) -> pa.Array | None:
-        """Return the least and the greatest value of a column, or None if reading alone would tell them."""
+        """Return the least and the greatest value of a column, or None if they are not known without reading."""
         return None
 
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
