@@ -106,15 +106,15 @@ def sorted_rows(results: pa.Table) -> Rows:
     return sorted(rows, key=repr)
 
 
-def job(log: DataStream, aggregate: Aggregate, where: Any) -> DataStream:
+def job(log: DataStream, key: str, aggregate: Aggregate, where: Any) -> DataStream:
     events = log if where is None else log.filter(where)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))
-    keyed = events.assign_timestamps_and_watermarks(strategy).key_by("user")
+    keyed = events.assign_timestamps_and_watermarks(strategy).key_by(key)
     return keyed.window(TumblingEventTimeWindows.of(Time.seconds(30))).aggregate(result=aggregate)
 
 
 def by_program(
-    env: Any, log: Callable[[], Any], settings: Mapping[str, Any], aggregate: Aggregate
+    env: Any, log: Callable[[], Any], settings: Mapping[str, Any], aggregate: Aggregate, key: str
 ) -> Outcome:
     """Run the job in an environment; errors of Spark itself count as errors, too."""
     given = {"timestamp": "ts", "rate": 1.0, **settings}
@@ -122,7 +122,7 @@ def by_program(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            rows = sorted_rows(job(env.from_event_log(log(), **given), aggregate, where).to_arrow())
+            rows = sorted_rows(job(env.from_event_log(log(), **given), key, aggregate, where).to_arrow())
             said = []
         except (FlinkcoreError, PySparkException) as error:
             rows, said = None, [str(error)]
@@ -135,7 +135,7 @@ def called(aggregate: Aggregate) -> str:
     return f"{aggregate.function}({','.join(filter(None, (aggregate.column, aggregate.by)))})"
 
 
-def by_command(path: Path, settings: Mapping[str, Any], aggregate: Aggregate) -> Outcome:
+def by_command(path: Path, settings: Mapping[str, Any], aggregate: Aggregate, key: str) -> Outcome:
     """Run ``flinkcore replay``, on the session that runs already."""
     given = {"timestamp": "ts", "rate": 1.0, **settings}
     if given.get("split") is FILE:
@@ -143,10 +143,12 @@ def by_command(path: Path, settings: Mapping[str, Any], aggregate: Aggregate) ->
     options = [
         text
         for name, value in given.items()
+        if value is not None
         for text in (f"--{name.replace('_', '-')}", *([] if value is FILE else [str(value)]))
     ]
     output, said = path.parent / "results", io.StringIO()
-    arguments = ["replay", str(path), *options, "--key", "user", "--window", "tumbling:30s", "--quiet"]
+    arguments = ["replay", str(path), *options, "--key", key, "--window", "tumbling:30s", "--quiet"]
+    arguments += ["--engine", "spark"]
     arguments += ["--out-of-orderness", "1s", "--output", str(output), "--mode", "overwrite"]
     arguments += ["--parallelism", "1", "--aggregate", f"result={called(aggregate)}"]
     with redirect_stderr(said), redirect_stdout(io.StringIO()):
@@ -191,6 +193,7 @@ class Shape:
     expected: Expected = Expected()
     settings: Mapping[str, Any] = field(default_factory=dict)
     aggregate: Aggregate = COUNT
+    key: str = "user"
     but: Mapping[str, Expected] = field(default_factory=dict)
 
 
@@ -250,6 +253,46 @@ def avro(spark: Any, path: Path) -> Any:
 def clicks_of_table(spark: Any, path: Path) -> Any:
     """Return the rows that a table has now, for which Spark needs a package of its own."""
     return dataframe_of(spark, clicks())
+
+
+def within(table: pa.Table, *names: str) -> pa.Table:
+    """Return a table whose rows are structs within structs, by the names from the outermost on."""
+    rows = pa.StructArray.from_arrays(
+        [column.combine_chunks() for column in table.columns], table.column_names
+    )
+    for name in reversed(names[1:]):
+        rows = pa.StructArray.from_arrays([rows], [name])
+    return pa.table({names[0]: rows})
+
+
+def of_kafka() -> pa.Table:
+    """Return clicks in no order, with the places of records that Kafka has given them."""
+    table = clicks(partition=[second % 2 for second in SECONDS], offset=[second // 2 for second in SECONDS])
+    return table.rename_columns({"ts": "timestamp"}).take([second * 77 % 120 for second in SECONDS])
+
+
+def in_a_topic_of_redpanda(path: Path) -> None:
+    table = of_kafka()
+    places = table.select(["partition", "offset", "timestamp"])
+    file(within(places, "redpanda").append_column("user", table["user"]))(path)
+
+
+def in_envelopes(path: Path) -> None:
+    """Write the changes of a table to which each click adds a row."""
+    path.mkdir()
+    with (path / "changes.json").open("w") as opened:
+        for second in SECONDS:
+            after, source = {"user": "ab"[second % 2]}, {"ts_ms": 1000 * (START + second)}
+            print(json.dumps({"op": "c", "before": None, "after": after, "source": source}), file=opened)
+
+
+ENVELOPE = "op STRING, before STRUCT<user: STRING>, after STRUCT<user: STRING>, source STRUCT<ts_ms: BIGINT>"
+
+
+def in_tabs(path: Path) -> None:
+    path.mkdir()
+    lines = [f"{shown(START + second)}Z\t{'ab'[second % 2]}\n" for second in SECONDS]
+    (path / "clicks.tsv").write_text("".join(["ts\tuser\n", *lines]))
 
 
 def write_orc(path: Path) -> None:
@@ -495,6 +538,41 @@ SHAPES: dict[str, Shape] = {
         aggregate=Aggregate("min_by", "at", "ts"),
     ),
     "ORC": Shape(write_orc, orc),
+    "tabs": Shape(
+        in_tabs,
+        lambda spark, path: spark.read.csv(str(path), "ts STRING, user STRING", sep="\t", header=True),
+    ),
+    "structs within structs": Shape(
+        file(within(clicks(), "payload", "after")),
+        parquet,
+        settings={"timestamp": "payload.after.ts"},
+        key="payload.after.user",
+    ),
+    "structs whose field has another name": Shape(
+        file(within(clicks(), "payload", "after")),
+        parquet,
+        Expected("'payload.after.ts'", {"timestamp": "payload.after.ts"}),
+        settings={"timestamp": "payload.ts"},
+        key="payload.after.user",
+    ),
+    "Spark's columns of Kafka": Shape(
+        file(of_kafka().append_column("topic", [["clicks"] * 120]).append_column("value", [[b""] * 120])),
+        parquet,
+        settings={"timestamp": None},
+    ),
+    "Redpanda's columns of Kafka": Shape(in_a_topic_of_redpanda, parquet, settings={"timestamp": None}),
+    "Debezium's envelopes": Shape(
+        in_envelopes,
+        lambda spark, path: spark.read.schema(ENVELOPE).json(str(path)),
+        settings={"timestamp": "source.ts_ms", "decode": "debezium"},
+    ),
+    "Debezium's envelopes without a type of before": Shape(
+        in_envelopes,
+        json_lines,
+        settings={"timestamp": "source.ts_ms", "decode": "debezium"},
+        # Spark takes a column of nulls for text.
+        but={"frame": refused(r"before and after .* both string and struct.* spark\.read\.schema")},
+    ),
     "a Delta table": Shape(overwritten_delta, clicks_of_table),
     "an Iceberg table": Shape(overwritten_iceberg, clicks_of_table),
     "JSON with keys that grow": Shape(
@@ -588,11 +666,11 @@ def test_a_shape_gives_the_right_rows_or_the_line_that_does(
 
     def run(settings: Mapping[str, Any]) -> Outcome:
         if way == "command":
-            return by_command(path, settings, shape.aggregate)
+            return by_command(path, settings, shape.aggregate, shape.key)
         env = StreamExecutionEnvironment() if way == "path" else SparkExecutionEnvironment(spark)
         env.set_parallelism(1)
         log = (lambda: str(path)) if way == "path" else lambda: shape.frame(spark, path)
-        return by_program(env, log, settings, shape.aggregate)
+        return by_program(env, log, settings, shape.aggregate, shape.key)
 
     first = run(shape.settings)
     if expected.says is None:

@@ -289,7 +289,8 @@ def _united(name: str, first: pa.DataType, second: pa.DataType) -> pa.DataType:
     united = unified_type(first, second)
     if not fits(second, united):
         raise SchemaError(
-            f"{name} of Debezium's envelope is both {first} and {second}: give its type in schema="
+            f"{name} of Debezium's envelope is both {first} and {second}: give files its type in schema=, and a "
+            "DataFrame by spark.read.schema(...), which takes a column of nulls alone for text"
         )
     return united
 
