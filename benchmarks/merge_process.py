@@ -47,8 +47,9 @@ def peak_bytes() -> int:
 
 
 def main() -> None:
-    from flinkcore.time_plane.chunk_times import ChunkTimes, GeneratorSpec
+    from flinkcore.time_plane.chunk_times import ChunkTimes
     from flinkcore.time_plane.combine_times import MergeLimits, combine
+    from flinkcore.time_plane.generator_spec import GeneratorSpec
 
     splits, steps, record_bytes = map(int, sys.argv[1:])
     random = np.random.default_rng(5)

@@ -17,8 +17,9 @@ from benchmarks.measuring import measure
 from flinkcore._native.event_log import order_events, rows_by_split
 from flinkcore._native.time_summary import TimeSummary
 from flinkcore._native.valve import StatusWatermarkValve
-from flinkcore.time_plane.chunk_times import ChunkTimes, GeneratorSpec
+from flinkcore.time_plane.chunk_times import ChunkTimes
 from flinkcore.time_plane.combine_times import combine
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 
 WATERMARKS = 1_000_000
 EVENTS = 4_000_000

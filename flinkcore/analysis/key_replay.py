@@ -25,7 +25,7 @@ from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.columnar.plans.stage_plan import StagePlan
-from flinkcore.columnar.stages.opened_stage import opened_stage, prepared_batches
+from flinkcore.columnar.stages.kinds import opened_stage, prepared_batches
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput

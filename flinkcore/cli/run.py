@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import flinkcore
-from flinkcore.cli.replacements import Replacements, add_replacements
 from flinkcore.cli.spark_environment import spark_environment
+from flinkcore.cli.topic_replacements import Replacements, add_replacements
 from flinkcore.common import Configuration
 from flinkcore.common.settings.flink_settings import check_settings, unknown_settings
 from flinkcore.datastream import StreamExecutionEnvironment

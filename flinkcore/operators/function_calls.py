@@ -11,8 +11,8 @@ from flinkcore.datastream.timerservice import TimerService
 from flinkcore.errors import UserCodeError, in_words
 from flinkcore.operators.function_results import FunctionResults
 from flinkcore.operators.process_contexts import ContextOfTimers
-from flinkcore.operators.records.messages import shown, shown_time
 from flinkcore.operators.records.output import Output, OutputFullError
+from flinkcore.operators.records.shown_values import shown, shown_time
 from flinkcore.operators.records.stream_elements import StreamRecord
 from flinkcore.operators.state import KeyedStateBackend
 from flinkcore.operators.stream_operator import ElementCall

@@ -12,8 +12,8 @@ from flinkcore.datastream.functions.join_functions import called_function
 from flinkcore.datastream.window import Window
 from flinkcore.errors import DataError, UserCodeError, in_words
 from flinkcore.operators.keys.key_context import NO_KEY, KeyContext
-from flinkcore.operators.records.messages import shown, shown_time
 from flinkcore.operators.records.output import Output, OutputFullError
+from flinkcore.operators.records.shown_values import shown, shown_time
 from flinkcore.operators.records.stream_elements import StreamRecord
 from flinkcore.operators.timers import InternalTimer
 

@@ -9,8 +9,8 @@ from flinkcore.datastream.connectors.base import SinkWriter
 from flinkcore.datastream.functions import SinkFunction
 from flinkcore.errors import FlinkcoreError, UserCodeError, in_words
 from flinkcore.operators.function_operators import ElementFunctionOperator
-from flinkcore.operators.records.messages import shown
 from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.records.stream_elements import StreamRecord
 from flinkcore.operators.stream_operator import ElementCall, OneInputStreamOperator
 

@@ -12,10 +12,10 @@ from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore._native.event_log import add_to_checksum, arrivals_by_rate, rows_by_split
 from flinkcore._native.time_summary import TimeSummary
-from flinkcore._native.watermark_generator import WatermarkGenerator
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.arrival_cut import CutRows, SideOfCut
 from flinkcore.time_plane.cut_counts import CutCounts
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.unordered_times import UnorderedSummary
 
 
@@ -38,35 +38,6 @@ class TimedEvents(Protocol):
     def rows_read(self) -> int: ...
     @property
     def by_cut(self) -> CutRows | None: ...
-
-
-@dataclass(frozen=True)
-class GeneratorSpec:
-    """The watermark generator of every split.
-
-    Parameters
-    ----------
-    out_of_orderness_ms : int or None
-        Bound, 0 for monotonous timestamps, or None for no watermarks before the end of the log.
-    idleness_ms : int or None
-        Replay time without events after which a split is idle, or None for never.
-
-    Raises
-    ------
-    ConfigurationError
-        If the out-of-orderness is negative, or the idle timeout not greater than zero.
-    """
-
-    out_of_orderness_ms: int | None
-    idleness_ms: int | None = None
-
-    def __post_init__(self) -> None:
-        WatermarkGenerator(self.out_of_orderness_ms, self.idleness_ms)
-
-    @property
-    def makes_steps(self) -> bool:
-        """Return whether it puts out watermarks before the end of the log."""
-        return self.out_of_orderness_ms is not None
 
 
 @dataclass(frozen=True)

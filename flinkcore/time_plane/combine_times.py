@@ -14,8 +14,9 @@ from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_m
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.log.arrival_cut import ArrivalCut
-from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkTimes, GeneratorSpec
+from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkTimes
 from flinkcore.time_plane.cut_counts import LogCutCounts
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.paused_spans import NOT_READ, PausedSpans, summary_interval_ms
 from flinkcore.time_plane.record_store import RecordStore
 from flinkcore.time_plane.time_cut import TimeCut

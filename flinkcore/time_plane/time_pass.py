@@ -16,11 +16,11 @@ from flinkcore.time_plane.chunk_times import (
     ChunkCounts,
     ChunkTimes,
     ChunkTimesBuilder,
-    GeneratorSpec,
     position_bases,
 )
 from flinkcore.time_plane.combine_times import combine
 from flinkcore.time_plane.element_pass import run_element_pass
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.kept_times import KeptTimes
 from flinkcore.time_plane.paused_spans import summary_interval_ms
 from flinkcore.time_plane.tick_clock import TickClock

@@ -13,9 +13,10 @@ from flinkcore.common.watermark import Watermark
 from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
 from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 from flinkcore.operators.timestamps_and_watermarks_operator import TimestampsAndWatermarksOperator
-from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.chunk_times import ArrivalRate
 from flinkcore.time_plane.element_pass import ElementPass, PlacedTimes, with_emissions
 from flinkcore.time_plane.emissions import EmissionRuns, Emissions
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.timeline import TimePlane
 
 

@@ -16,10 +16,10 @@ from flinkcore.time_plane.chunk_times import (
     ChunkCounts,
     ChunkTimes,
     ChunkTimesBuilder,
-    GeneratorSpec,
     position_bases,
 )
 from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits, combine
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.paused_spans import summary_interval_ms
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.timeline import TimePlane

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from equipment.examples import examples
+from equipment.example_counts import examples
 
 from flinkcore.common import Duration, Types, WatermarkStrategy
 from flinkcore.datastream import (

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.recorders import OutputRecorder
 from hypothesis import given, settings
 from hypothesis import strategies as st

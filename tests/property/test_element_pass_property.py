@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs.early_ends import ends_early, ends_early_model
@@ -17,7 +17,8 @@ from models.watermarks import MAX_TIMESTAMP, MIN_TIMESTAMP, Event, Generator, Ou
 
 from flinkcore.common import Time, Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from flinkcore.common.watermark_generators import BoundedOutOfOrdernessWatermarks, NoWatermarksGenerator
-from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.chunk_times import ArrivalRate
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, TimePlane
 
 STRIDES = st.sampled_from([0, 0, 0, 1, 1, 2, 3, 7, 40, -1, -5, -60, 90, 250, 700])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

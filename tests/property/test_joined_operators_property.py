@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs.scripted_logs import RESULTS, ROWS, WATERMARKS, by_key

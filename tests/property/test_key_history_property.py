@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.keyed_backends import KEY_GROUPS, key_group_of, new_backend
 from hypothesis import settings
 from hypothesis import strategies as st

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.memory_disk import MEMORY
 from hypothesis import given, settings
 from hypothesis import strategies as st

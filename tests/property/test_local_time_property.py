@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pytest
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

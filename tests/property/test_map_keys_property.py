@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.keyed_backends import new_backend
 from hypothesis import settings
 from hypothesis import strategies as st

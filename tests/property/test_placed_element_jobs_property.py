@@ -1,6 +1,6 @@
 """Random jobs whose tasks only exchange messages, each for itself, give what the embedded run gives, in its order."""
 
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.message_jobs import collected_by_messages
 from equipment.timestamped_source import TimestampedSource
 from hypothesis import given, settings

@@ -3,7 +3,7 @@
 from typing import Any
 from unittest.mock import patch
 
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st

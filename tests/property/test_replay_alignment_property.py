@@ -1,7 +1,7 @@
 """The timeline of aligned splits is that of the step-by-step model, however the log is cut into chunks and batches."""
 
 import numpy as np
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jobs.aligned_sources import AlignedSources
@@ -10,8 +10,9 @@ from models.timed_log import Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event
 
 from flinkcore.common import WatermarkAlignmentParams, WatermarkStrategy
-from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.chunk_times import ArrivalRate
 from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.timeline import TimePlane
 
 STRIDES = st.sampled_from([0, 1, 2, 3, 7, 7, 20, 20, 40, -5, 90, 250, 700])

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.memory_disk import MEMORY
 from equipment.message_jobs import collected_by_messages
 from hypothesis import assume, example, given, settings

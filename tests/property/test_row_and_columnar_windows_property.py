@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.scripted_reader import OperatorUnderTest, Split
 from hypothesis import settings
 from hypothesis import strategies as st

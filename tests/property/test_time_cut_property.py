@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.timed_log import Log, placed, steps
@@ -13,8 +13,9 @@ from models.watermarks import Event
 
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.log.waiting_rows import WaitingBatch
-from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.chunk_times import ArrivalRate
 from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.paused_spans import NOT_READ
 from flinkcore.time_plane.timeline import TimePlane
 

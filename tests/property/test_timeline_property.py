@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.timed_log import Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event, Operator, ReplayModel, generator_of
 
-from flinkcore.time_plane.chunk_times import ArrivalRate, GeneratorSpec
+from flinkcore.time_plane.chunk_times import ArrivalRate
 from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import hypothesis.strategies as st
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from models.timer_service import MAX_TIMESTAMP, TimerRow, TimerServiceModel, int_key_group

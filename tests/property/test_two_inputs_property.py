@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st

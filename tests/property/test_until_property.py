@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from equipment.examples import examples
+from equipment.example_counts import examples
 from equipment.memory_disk import MEMORY
 from equipment.message_jobs import collected_by_messages
 from hypothesis import given, settings

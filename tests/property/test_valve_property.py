@@ -1,7 +1,7 @@
 """StatusWatermarkValve does what the plain model does, one by one and in batches."""
 
 import numpy as np
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule

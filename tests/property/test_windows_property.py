@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from equipment.examples import examples
+from equipment.example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.aggregates import SPREADS, is_spread, result_of

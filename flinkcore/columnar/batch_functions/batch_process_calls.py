@@ -25,7 +25,7 @@ from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError, in_words
 from flinkcore.operators.keys.element_rows import element_keys, exact_keys
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 
 

@@ -14,7 +14,7 @@ from flinkcore.columnar.batch_functions.given_columns import GivenColumns
 from flinkcore.common import MIN_TIMESTAMP, OutputTag
 from flinkcore.datastream.functions import RowResults
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 
 HELD_ROWS = 1 << 15
 

@@ -23,7 +23,7 @@ from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import SchemaError
 from flinkcore.operators.function_calls import TIMER_SERVICE_NAME
 from flinkcore.operators.keys.element_rows import exact_keys, key_columns
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.state import KeyedStateSnapshot
 from flinkcore.operators.timers.internal_timers_snapshot import InternalTimersSnapshot
 

@@ -20,7 +20,7 @@ from flinkcore.columnar.batch_functions.growing_rows import GrowingRows
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError
 from flinkcore.operators.keys.element_rows import exact_rows, value_columns
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 
 LEAST_KEYS = 1 << 10
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.exact_columns import exact_cast, exact_column
 from flinkcore._internal.arrow.required_values import refused_null
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 
 
 class GivenColumns:

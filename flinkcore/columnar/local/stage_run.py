@@ -12,7 +12,7 @@ from flinkcore._internal.python.replay_threads import ReplayThreads
 from flinkcore.columnar.local.partition_threads import PartitionThreads
 from flinkcore.columnar.replay.exchange import rows_by_partition
 from flinkcore.columnar.replay.partition_run import PartitionRun
-from flinkcore.columnar.stages.opened_stage import prepared_batches
+from flinkcore.columnar.stages.kinds import prepared_batches
 from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput

@@ -66,7 +66,7 @@ class OperatorPlan(ABC):
 
     A kind of operator is a subclass, and the engine asks it instead of its kind. The defaults are those of an operator
     that reads whole rows, at any time, and holds nothing. `flinkcore.columnar.operator_plans.kinds` has the step of the
-    program that asks for each kind, and `flinkcore.columnar.stages.opened_stage` the stage that runs it.
+    program that asks for each kind, and `flinkcore.columnar.stages.kinds` the stage that runs it.
     """
 
     # ---- the plan ----

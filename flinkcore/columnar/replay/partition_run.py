@@ -8,7 +8,7 @@ from typing import Any
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
-from flinkcore.columnar.stages.opened_stage import opened_stage
+from flinkcore.columnar.stages.kinds import opened_stage
 from flinkcore.columnar.stages.stage import Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput, behind_steps
 

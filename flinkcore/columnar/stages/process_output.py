@@ -20,8 +20,8 @@ from flinkcore.common import MAX_TIMESTAMP, OutputTag, Watermark
 from flinkcore.errors import UserCodeError
 from flinkcore.operators.keys.element_rows import element_keys, element_rows
 from flinkcore.operators.keys.key_context import KeyContext
-from flinkcore.operators.records.messages import shown
 from flinkcore.operators.records.output import OutputFullError
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.records.stream_elements import LatencyMarker, StreamRecord, WatermarkStatus
 
 NO_ROW = -1

@@ -13,7 +13,7 @@ from flinkcore._internal.values.row_kind import RowKind
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.errors import UserCodeError
 from flinkcore.operators.records.copies import copied
-from flinkcore.operators.records.messages import cut_off, shown
+from flinkcore.operators.records.shown_values import cut_off, shown
 
 BATCH_ROWS = 1 << 15
 

@@ -34,8 +34,8 @@ from flinkcore.errors import (
     in_words,
 )
 from flinkcore.operators.records.copies import detached
-from flinkcore.operators.records.messages import shown
 from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.state import OperatorStateBackend, OperatorStateSnapshot
 from flinkcore.operators.timers.processing_time import ProcessingTimeService
 

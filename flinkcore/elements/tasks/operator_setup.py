@@ -20,7 +20,7 @@ from flinkcore.errors import DataError
 from flinkcore.operators.function_calls import KeySelector
 from flinkcore.operators.keys.key_context import NO_KEY, KeyContext
 from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.state import DefaultKeyedStateStore, KeyedStateBackend, OperatorStateBackend
 from flinkcore.operators.streaming_runtime_context import StreamingRuntimeContext, TaskInfo
 from flinkcore.operators.timers.processing_time import ProcessingTimeService

@@ -10,7 +10,7 @@ from flinkcore._native.key_groups import key_group
 from flinkcore._native.keys import canonical_key, key_bytes
 from flinkcore.errors import DataError, FlinkcoreError, UserCodeError, in_words
 from flinkcore.operators.function_calls import KeySelector, selected_key
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.records.stream_elements import StreamRecord
 
 if TYPE_CHECKING:

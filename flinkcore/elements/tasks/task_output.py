@@ -13,8 +13,8 @@ from flinkcore.elements.tasks.stream_partitioners import ChannelSelector
 from flinkcore.errors import DataError
 from flinkcore.operators.metrics.gauges import WatermarkGauge
 from flinkcore.operators.records.copies import detached
-from flinkcore.operators.records.messages import shown
 from flinkcore.operators.records.output import Output
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.records.stream_elements import (
     LatencyMarker,
     StreamElement,

@@ -18,7 +18,7 @@ from flinkcore._internal.io.stores import stores_of
 from flinkcore.datastream.graph.topic_records import OFFSET, PARTITION, TIMESTAMP, VALUE
 from flinkcore.errors import DataError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile, PathOfTable, discover_files
-from flinkcore.log.files.topic_files import PlaceInTopic, place_in_topic
+from flinkcore.log.files.topic_paths import PlaceInTopic, place_in_topic
 from flinkcore.log.formats.known_formats import file_format, is_columnar
 from flinkcore.log.formats.line_format import LineFormat
 from flinkcore.log.sources.chunks import Chunk

@@ -13,7 +13,7 @@ from flinkcore._internal.values.row import Row
 from flinkcore.common.time import Instant
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import UserCodeError, in_words
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 
 F = TypeVar("F")
 

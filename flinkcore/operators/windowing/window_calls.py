@@ -19,7 +19,7 @@ from flinkcore.datastream.window import Trigger, TriggerResult, Window, WindowOp
 from flinkcore.errors import UserCodeError
 from flinkcore.operators.function_results import FunctionResults
 from flinkcore.operators.keys.key_context import KeyContext
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.records.stream_elements import StreamRecord
 from flinkcore.operators.windowing.window_contexts import OperatorTriggerContext, OperatorWindowContext
 

@@ -31,8 +31,8 @@ from flinkcore.operators.function_results import FunctionResults, Subject
 from flinkcore.operators.late_records import LateRecords
 from flinkcore.operators.metrics.task_metrics import TaskMetricGroup
 from flinkcore.operators.process_operators import KeyedFunctionOperator
-from flinkcore.operators.records.messages import shown
 from flinkcore.operators.records.output import Output, OutputFullError
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.operators.records.stream_elements import StreamRecord
 from flinkcore.operators.state import KeyedStateBackend
 from flinkcore.operators.stream_operator import (

@@ -15,7 +15,7 @@ from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.replay.partition_run import PartitionRun
-from flinkcore.columnar.stages.opened_stage import prepared_batches
+from flinkcore.columnar.stages.kinds import prepared_batches
 from flinkcore.columnar.stages.partial_results import (
     MergedPartials,
     PartialResults,

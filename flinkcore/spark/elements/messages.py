@@ -27,7 +27,7 @@ from pyspark import cloudpickle
 
 from flinkcore.elements.arrivals.order_key import emission_key
 from flinkcore.errors import InternalError, UserCodeError, in_words
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
 
 RUNS: Final = RowFormat("slot int, target int, first_key binary, payload binary")

@@ -16,7 +16,7 @@ from flinkcore.datastream.connectors.base import SourceSplit
 from flinkcore.datastream.connectors.collection import CollectionSplit
 from flinkcore.elements.arrivals.task_sources import TaskElements, TaskSource, TaskSplits
 from flinkcore.errors import UserCodeError, in_words
-from flinkcore.operators.records.messages import shown
+from flinkcore.operators.records.shown_values import shown
 from flinkcore.spark.shipping.tasks import unsendable
 
 _UNREAD: Final = re.compile(r"element (\d+) of the collection of task (\d+)")

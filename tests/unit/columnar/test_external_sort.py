@@ -30,8 +30,8 @@ from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.columnar.plans.job_plan import make_plan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
-from flinkcore.columnar.stages.opened_stage import opened_stage, prepared_batches
-from flinkcore.columnar.stages.opened_stage import opened_stage, prepared_batches
+from flinkcore.columnar.stages.kinds import opened_stage, prepared_batches
+from flinkcore.columnar.stages.kinds import opened_stage, prepared_batches
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.time_plane.job_time import JobTime
 from flinkcore.time_plane.time_pass import time_planes_of

@@ -16,7 +16,7 @@ from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.operator_plans import kinds
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
-from flinkcore.columnar.stages import opened_stage
+from flinkcore.columnar.stages import kinds as stage_kinds
 from flinkcore.columnar.stages.stage import Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -31,7 +31,7 @@ from flinkcore.time_plane.total_order import Events
 
 
 def test_each_kind_of_operator_has_a_stage() -> None:
-    assert set(kinds.KINDS.values()) == set(opened_stage.STAGES)
+    assert set(kinds.KINDS.values()) == set(stage_kinds.STAGES)
 
 
 def test_each_step_that_an_operator_does_has_a_kind() -> None:
@@ -130,7 +130,7 @@ class NumberingStage(Stage[Events]):
 def numbered(monkeypatch: pytest.MonkeyPatch) -> LogStream:
     """The rows of a log, numbered by an operator that only the two tables know."""
     monkeypatch.setattr(kinds, "KINDS", {**kinds.KINDS, NumberTransformation: Numbering})
-    monkeypatch.setattr(opened_stage, "STAGES", {**opened_stage.STAGES, Numbering: NumberingStage})
+    monkeypatch.setattr(stage_kinds, "STAGES", {**stage_kinds.STAGES, Numbering: NumberingStage})
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     rows = pa.table(

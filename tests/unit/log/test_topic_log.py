@@ -16,7 +16,7 @@ from flinkcore.datastream.connectors.kafka import (
     KafkaTopicPartition,
 )
 from flinkcore.errors import DataError, SchemaError, SourceError
-from flinkcore.log.files.topic_files import PlaceInTopic, place_in_topic
+from flinkcore.log.files.topic_paths import PlaceInTopic, place_in_topic
 
 
 def clicks(path: Path, start: Any = None, stop: Any = None, **settings: Any) -> list[Any]:

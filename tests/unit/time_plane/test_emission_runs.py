@@ -11,9 +11,9 @@ from models.watermarks import Event
 
 from flinkcore.common import Watermark, WatermarkGenerator, WatermarkStrategy
 from flinkcore.errors import SourceError
-from flinkcore.time_plane.chunk_times import GeneratorSpec
 from flinkcore.time_plane.element_pass import ElementPass, PlacedTimes
 from flinkcore.time_plane.emissions import EmissionRuns, Emissions
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.record_store import RecordStore
 
 

@@ -14,8 +14,9 @@ from models.watermarks import Event
 
 from flinkcore._native.timeline import SplitMerge, SplitRecords
 from flinkcore.errors import ConfigurationError, DataError, SourceError
-from flinkcore.time_plane.chunk_times import ChunkTimes, GeneratorSpec
+from flinkcore.time_plane.chunk_times import ChunkTimes
 from flinkcore.time_plane.combine_times import MergeLimits, combine
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.record_store import RecordStore
 
 PARTS = [np.arange(6), np.empty(0, np.int64), np.arange(100, 104), np.arange(3)]

@@ -28,7 +28,7 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError
-from flinkcore.time_plane.chunk_times import GeneratorSpec
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.timeline import TimePlane
 
 LATE = OutputTag("late")

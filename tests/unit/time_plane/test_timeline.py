@@ -13,14 +13,9 @@ from models.watermarks import Event
 
 from flinkcore._internal.arrow.column_ipc import write_columns
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
-from flinkcore.time_plane.chunk_times import (
-    ArrivalRate,
-    ChunkCounts,
-    ChunkTimes,
-    GeneratorSpec,
-    position_bases,
-)
+from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, position_bases
 from flinkcore.time_plane.combine_times import combine
+from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.timeline import Timeline, TimePlane
 
 MIN_TIMESTAMP = -(2**63)
