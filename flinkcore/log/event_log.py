@@ -126,31 +126,7 @@ class EventLog(LogSettings):
             If a column of arrivals, splits or positions is missing, or has values that have no order.
         """
         split = settings.split
-        source: LogFiles | TableSource | TopicLog
-        if not isinstance(data, ArrowData) and (
-            hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
-        ):
-            data = ArrowData(data)
-        if isinstance(data, ArrowData):
-            if format is not None or filesystem is not None or format_options or schema is not None:
-                raise ConfigurationError(
-                    "format=, filesystem=, format_options= and schema= have no meaning for in-memory data"
-                )
-            source = data.imported(TableSource.of)
-        elif isinstance(data, TopicRecords):
-            source = TopicLog.of(data)
-        elif isinstance(data, LakeTable | LogFiles):
-            source = _table_or_files(data, split)
-        elif isinstance(data, str | os.PathLike | Iterable):
-            is_lenient = settings.on_bad_row != "fail"
-            stores = stores_of(filesystem)
-            files = log_of_paths(data, format, stores, format_options, schema, is_lenient)
-            source = _table_or_files(files, split)
-        else:
-            raise ConfigurationError(
-                "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
-                f"{type(data).__name__}"
-            )
+        source = _source_of(data, settings, format, filesystem, format_options, schema)
         if split is PARTITION:
             partitioned = source.by_partition() if isinstance(source, LogFiles) else None
             source, split = (source, None) if partitioned is None else (partitioned, split)
@@ -395,6 +371,39 @@ class EventLog(LogSettings):
             target = max(target, self.size_bytes // _CUT_CHUNK_BYTES)
         is_lenient = self.finds_bad_records
         return [decoded_chunk(self.decoding, chunk, is_lenient) for chunk in self.source.chunks(target)]
+
+
+def _source_of(
+    data: Any,
+    settings: LogSettings,
+    format: str | None,
+    filesystem: Any,
+    format_options: Mapping[str, Any] | None,
+    schema: Any,
+) -> LogFiles | TableSource | TopicLog:
+    """Find the rows of a log; parameters as of :meth:`EventLog.of`."""
+    if not isinstance(data, ArrowData) and (
+        hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+    ):
+        data = ArrowData(data)
+    if isinstance(data, ArrowData):
+        if format is not None or filesystem is not None or format_options or schema is not None:
+            raise ConfigurationError(
+                "format=, filesystem=, format_options= and schema= have no meaning for in-memory data"
+            )
+        return data.imported(TableSource.of)
+    if isinstance(data, TopicRecords):
+        return TopicLog.of(data)
+    if isinstance(data, LakeTable | LogFiles):
+        return _table_or_files(data, settings.split)
+    if isinstance(data, str | os.PathLike | Iterable):
+        is_lenient = settings.on_bad_row != "fail"
+        files = log_of_paths(data, format, stores_of(filesystem), format_options, schema, is_lenient)
+        return _table_or_files(files, settings.split)
+    raise ConfigurationError(
+        "an event log is read from paths or from Arrow data (__arrow_c_stream__), not from "
+        f"{type(data).__name__}"
+    )
 
 
 def _table_or_files(data: LakeTable | LogFiles, split: object) -> LogFiles:

@@ -84,8 +84,10 @@ def column_of(schema: pa.Schema, name: str) -> str:
 
 def with_nested_fields(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     """Return a schema with those of the names that mean fields as further columns."""
-    found = {name: nested_field(schema, name) for name in names}
-    return pa.schema([*schema, *(pa.field(name, each.type) for name, each in found.items() if each)])
+    found = {name: each for name in names if (each := nested_field(schema, name)) is not None}
+    if not found:
+        return schema
+    return pa.schema([*schema, *(pa.field(name, each.type) for name, each in found.items())])
 
 
 def field_values(column: pa.Array, path: Iterable[str]) -> pa.Array:
