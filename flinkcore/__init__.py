@@ -30,7 +30,6 @@ The other packages are private: their names and places change without notice.
 From a shell: ``flinkcore replay --help``, ``flinkcore demo``.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from flinkcore._internal.python.lazy_names import by_name, lazy_names
@@ -116,9 +115,8 @@ _MODULES: Final = by_name(
 def _refuse(name: str) -> NoReturn:
     from importlib.util import find_spec
 
-    if (
-        find_spec(f"{__name__}.{name}") is not None
-    ):  # Python asks so before it imports a module of this package
+    # Python asks for a module of this package before it imports it.
+    if find_spec(f"{__name__}.{name}") is not None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flinkcore._internal.python.missing_features import refuse_aggregate  # for wrong names alone
 
@@ -127,8 +125,4 @@ def _refuse(name: str) -> NoReturn:
 
 _PACKAGES: Final = ("analysis", "common", "datastream", "errors", "spark", "testing")
 
-_named, __dir__ = lazy_names(__name__, _MODULES, _refuse)
-
-
-def __getattr__(name: str) -> Any:
-    return import_module(f"{__name__}.{name}") if name in _PACKAGES else _named(name)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, _refuse, _PACKAGES)

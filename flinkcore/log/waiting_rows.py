@@ -72,6 +72,10 @@ class WaitingBatch:
     positions: Int64s
 
     @property
+    def by_cut(self) -> None:
+        """None: the run that read them from the log has counted them at its cut."""
+
+    @property
     def split_rows(self) -> Int64s:
         """Shape (k,): none, as they were counted when they were read from the log."""
         return np.zeros(len(self.split_values), np.int64)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any, NoReturn
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, str], refuse: Callable[[str], NoReturn] | None = None
+    package: str,
+    modules: Mapping[str, str],
+    refuse: Callable[[str], NoReturn] | None = None,
+    packages: Collection[str] = (),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return a package's ``__getattr__``, which imports a name from its module and keeps it, and its ``__dir__``.
 
@@ -20,9 +23,13 @@ def lazy_names(
         For each such name of the package the module that defines it, without the package.
     refuse : callable, optional
         Raises the error for any other name; by default that is an AttributeError.
+    packages : collection of str, optional
+        Packages and modules within the package that are names of it as well.
     """
 
     def get(name: str) -> Any:
+        if name in packages:
+            return import_module(f"{package}.{name}")
         if name not in modules:
             if refuse is not None:
                 refuse(name)
