@@ -54,10 +54,11 @@ class ManualClock(DrivenProcessingTimeService):
 
     Examples
     --------
+    >>> from datetime import timedelta
     >>> clock = ManualClock()
     >>> timer = clock.register_timer(60_000, lambda timestamp: print("called at", timestamp))
     >>> clock.advance_by(59_999)
-    >>> clock.advance_by(Duration.of_seconds(1))
+    >>> clock.advance_by(timedelta(milliseconds=1))
     called at 60000
     """
 

@@ -92,7 +92,7 @@ def test_one_window_lateness_or_bound_needs_no_list() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(5,), ("1h",), ([TumblingEventTimeWindows.of(MS(5_000))], 5), (None, None, "1s"), (None, None, 5)],
+    [(5,), ("1h",), ([TumblingEventTimeWindows.of(MS(5_000))], "5s"), (None, None, "1s"), (None, None, 5.5)],
 )
 def test_what_is_no_window_lateness_or_bound_is_refused(arguments: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"not |is a Time"):

@@ -599,7 +599,7 @@ class NoPredicate(NoRetryStrategy[Any]):
         ({"async_function": NoCoroutine()}, "should be declared as 'async def'"),
         ({"async_function": lambda value: [value]}, "derived from AsyncFunction"),
         ({"data_stream": [1, 2]}, "takes a DataStream"),
-        ({"timeout": 10}, "Time or a Duration"),
+        ({"timeout": "10 s"}, "takes a length of time"),
         ({"capacity": 0}, "at least 1, not 0"),
         ({"capacity": 1.5}, "at least 1, not 1.5"),
         ({"async_retry_strategy": None}, "AsyncRetryStrategy, not None"),
