@@ -73,7 +73,7 @@ class WaitingBatch:
 
     @property
     def by_cut(self) -> None:
-        """None: the run that read them from the log has counted them at its cut."""
+        """Sides of the cut: unknown, as the run that read them from the log has counted them."""
 
     @property
     def split_rows(self) -> Int64s:
