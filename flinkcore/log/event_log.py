@@ -127,15 +127,17 @@ class EventLog(LogSettings):
         """
         split = settings.split
         source = _source_of(data, settings, format, filesystem, format_options, schema)
-        if split is PARTITION:
-            partitioned = source.by_partition() if isinstance(source, LogFiles) else None
-            source, split = (source, None) if partitioned is None else (partitioned, split)
         shape: RecordColumns | None = None
         decoding: Decoding = ()
         ordered_by = settings.ordered_by
         is_evaluated_elsewhere = isinstance(data, LogData) and not isinstance(data, LakeTable)
         if not is_evaluated_elsewhere and (settings.timestamp is None or settings.split is PARTITION):
             shape = known_shape(source.schema)
+        if split is PARTITION:
+            # A column tells topics apart, and directories that name only partitions do not.
+            has_topic = shape is not None and shape.topic is not None
+            partitioned = source.by_partition() if isinstance(source, LogFiles) and not has_topic else None
+            source, split = (source, None) if partitioned is None else (partitioned, split)
         if shape is not None:
             decoding = () if shape.topic is None else (TopicAndPartition(shape.topic, shape.partition),)
             if settings.split is PARTITION:

@@ -150,10 +150,10 @@ class SparkExecutionEnvironment(StreamExecutionEnvironment):
                 data, timestamp = data.with_column_of("timestamp", timestamp)
             if is_spark_column(arrival):
                 data, arrival = data.with_column_of("arrival", arrival)
+            if split is PARTITION:
+                split = data.partition_column()
             if is_spark_column(split):
                 data, split = data.with_column_of("split", split)
-            elif split is PARTITION:
-                split = data.partition_column()
             if position is not None:
                 data, position = data.with_order(_columns_of(position, data.schema)), None
         return super().from_event_log(

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from equipment.delta_tables import add_file, column, deletion_vector, write_delta_log
 from equipment.iceberg_tables import catalog_at
+from equipment.kafka_messages import kafka_table
 from equipment.spark_sessions import dataframe_of
 from equipment.unordered_rows import UnorderedRows
 from equipment.waiting import wait_until
@@ -883,6 +884,26 @@ def test_directories_of_partitions_split_a_dataframe_as_they_split_a_path(
     assert set(one.report.split_watermarks) == {None}
     assert one.report.late > 0
     assert "split by partition" in env.from_event_log(frame, timestamp="ended").explain()
+
+
+@pytest.mark.parametrize("by", [["topic", "partition"], ["partition"], []], ids=str)
+def test_directories_merge_no_topics_of_kafka(spark: Any, tmp_path: Path, by: list[str]) -> None:
+    both = pa.concat_tables([kafka_table([b""] * 40, 2), kafka_table([b""] * 40, 2, "views")])
+    log = str(tmp_path / "log")
+    pq.write_to_dataset(both, log, by)
+    env = SparkExecutionEnvironment(spark)
+    times = {"timestamp": "timestamp", "arrival": "timestamp"}
+    # Without offsets a log does not have Kafka's columns, and the directories name the topics.
+    logs = [(log, {}), (spark.read.parquet(log), {})]
+    if len(by) == 2:
+        logs.append((spark.read.parquet(log).drop("offset"), times))
+    for data, settings in logs:
+        stream = env.from_event_log(data, **settings)
+        stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        windows = stream.key_by("topic").window(TumblingEventTimeWindows.of(Time.minutes(1)))
+        result = windows.aggregate(n=count()).execute()
+        assert [row["n"] for row in result.to_arrow().to_pylist()] == [40, 40]
+        assert sorted(result.report.split_watermarks) == ["clicks/0", "clicks/1", "views/0", "views/1"]
 
 
 def test_columns_that_no_directory_gives_do_not_split_a_dataframe(spark: Any, tmp_path: Path) -> None:

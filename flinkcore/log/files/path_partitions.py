@@ -7,6 +7,9 @@ from typing import Final, NamedTuple
 COLUMNS: Final = ("partition", "kafka_partition", "shard", "shard_id")
 """Directories ``name=value`` of these names hold a partition or a shard each, whatever the case of the letters."""
 
+TOPIC: Final = "topic"
+"""Directories ``name=value`` of this name hold a topic each, whatever the case of the letters."""
+
 _VALUE: Final = re.compile(r"[0-9]{1,5}|shardId-[0-9]+", re.IGNORECASE)
 """A number of more digits is rather a date, such as 20010131."""
 
@@ -49,7 +52,8 @@ def partitions_of(paths: Sequence[str]) -> list[int] | list[str] | None:
 
     The names are those of directories, the innermost of which counts, or of files of Kafka Connect
     (``topic+partition+offset.format``). Partitions of several topics are apart: a topic is what a file of Kafka Connect
-    names, or the path up to its partition without directories of dates (``year=2001``, ``2001/01/31``).
+    or a directory ``topic=clicks`` names, or the path up to its partition without directories of dates (``year=2001``,
+    ``2001/01/31``).
 
     Parameters
     ----------
@@ -72,21 +76,35 @@ def partitions_of(paths: Sequence[str]) -> list[int] | list[str] | None:
     named = [each for each in found if each is not None]
     if not named or len(named) < len(found):
         return None
-    topics = {topic for topic, _ in named}
-    if len(topics) > 1:
-        return [f"{topic}/{partition}" for topic, partition in named]
-    partitions = [partition for _, partition in named]
+    return split_names(named)
+
+
+def split_names(places: Sequence[tuple[str, str]]) -> list[int] | list[str]:
+    """Return the splits of topics and partitions: numbers, if all are of one topic, else texts such as ``clicks/3``."""
+    if len({topic for topic, _ in places}) > 1:
+        return [f"{topic}/{partition}" for topic, partition in places]
+    partitions = [partition for _, partition in places]
     if all(map(_NUMBER.fullmatch, partitions)):
         return [int(partition) for partition in partitions]
     return partitions
 
 
+def topic_of(directories: Sequence[tuple[str, object]]) -> str | None:
+    """Return the topic that columns of directories name, the innermost of which counts, or None."""
+    topics = [str(value) for column, value in directories if column.lower() == TOPIC]
+    return topics[-1] if topics else None
+
+
 def _topic_and_partition(path: str) -> tuple[str, str] | None:
     *directories, file = path.split("/")
+    columns = [
+        (column, value) for column, equals, value in (each.partition("=") for each in directories) if equals
+    ]
+    topic = topic_of(columns)
     for at in reversed(range(len(directories))):
         column, equals, value = directories[at].partition("=")
         if equals and is_partition(column, value):
-            return "/".join(filter(_is_of_topic, directories[:at])), value
+            return topic or "/".join(filter(_is_of_topic, directories[:at])), value
     connect = connect_file(file)
     return None if connect is None else (connect.topic, connect.partition)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -15,6 +16,7 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.milliseconds import check_time_type, no_time, to_milliseconds
 from flinkcore._internal.arrow.time_units import UNIT_NAMES, looks_dated
 from flinkcore._internal.io.stores import stores_of
+from flinkcore.datastream.connectors.kafka.kafka_offsets import KafkaTopicPartition
 from flinkcore.datastream.graph.topic_records import OFFSET, PARTITION, TIMESTAMP, VALUE
 from flinkcore.errors import DataError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile, PathOfTable, discover_files
@@ -24,6 +26,7 @@ from flinkcore.log.formats.line_format import LineFormat
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.log.tables.lake_files import table_at, table_files
+from flinkcore.log.topics.counted_offsets import CountedOffsets, refuse_turns
 
 TOPIC: Final = "topic"
 _MOST_OFFSET: Final = 2**59 - 1
@@ -179,7 +182,8 @@ class PlacedRows(NamedTuple):
         Raises
         ------
         SourceError
-            If a file cannot be read, or the rows have the names of other topics.
+            If a file cannot be read, the rows have the names of other topics, or files of several directories have
+            records in turn, whose offsets cannot be counted.
         DataError
             If a row has no partition, offset or timestamp.
         SchemaError
@@ -201,10 +205,12 @@ class PlacedRows(NamedTuple):
         rows = cls(*(np.concatenate([empty, *(part[at] for part in parts)]) for at in range(5)))
         if dump.has_timestamps and len(rows.timestamp_ms):
             _refuse_other_units(dump, int(rows.timestamp_ms.min()), int(rows.timestamp_ms.max()))
-        if not wanted:
-            return rows
-        mine = np.isin(rows.partition, list(wanted))
-        return cls(*(column[mine] for column in rows))
+        if wanted:
+            mine = np.isin(rows.partition, list(wanted))
+            rows = cls(*(column[mine] for column in rows))
+        if not dump.has(OFFSET):
+            _refuse_turns(dump, rows)
+        return rows
 
 
 def _refuse_other_units(dump: TopicDump, least: int, greatest: int) -> None:
@@ -216,6 +222,27 @@ def _refuse_other_units(dump: TopicDump, least: int, greatest: int) -> None:
                 f"column {TIMESTAMP!r} of the dump of topic {dump.topic!r} has integers, which are milliseconds since "
                 f"the epoch, but {least} to {greatest} look like {name}. Write milliseconds, or timestamps"
             )
+
+
+def _refuse_turns(dump: TopicDump, rows: PlacedRows) -> None:
+    """Raise if counted offsets of a partition are not sure; see `refuse_turns`."""
+    order = np.lexsort((rows.file, rows.partition))
+    partition, file, offset = rows.partition[order], rows.file[order], rows.offset[order]
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (np.diff(partition) != 0) | (np.diff(file) != 0)
+    starts = np.flatnonzero(is_first)
+    if not len(starts):
+        return
+    firsts, lasts = np.minimum.reduceat(offset, starts), np.maximum.reduceat(offset, starts)
+    counted: dict[int, list[CountedOffsets]] = defaultdict(list)
+    for start, first, last in zip(starts.tolist(), firsts.tolist(), lasts.tolist(), strict=True):
+        number = int(file[start])
+        path, name = dump.files.files[number].path, dump.files.files[number].name
+        # Without an offset in its name a file goes on where the one before it ends, and follows none for certain.
+        directory = path if dump.places[number].offset is None else path.rpartition("/")[0]
+        counted[int(partition[start])].append(CountedOffsets(first, last + 1, directory, name))
+    for each, of_partition in counted.items():
+        refuse_turns(KafkaTopicPartition(dump.topic, each), of_partition)
 
 
 class _PlaceReader:

@@ -21,7 +21,7 @@ from flinkcore.common.split_origin import PARTITION
 from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.decoding.known_shapes import RecordColumns
-from flinkcore.log.files.path_partitions import COLUMNS, is_partition
+from flinkcore.log.files.path_partitions import COLUMNS, TOPIC, is_partition
 from flinkcore.log.order.row_order import POSITION
 
 # Spark 4 and later require a time zone for timestamps; their values do not depend on it.
@@ -131,14 +131,22 @@ class DataFrameLog(LogData):
         computed = f"{COMPUTED_PREFIX}{setting}: {name}"
         return DataFrameLog(self.dataframe.withColumns({computed: expression}), self.ordered_by), computed
 
-    def partition_column(self) -> str | None:
-        """Return the column with the partition that the directories of its files name (see `PARTITION`), or None."""
+    def partition_column(self) -> Any:
+        """Return the partition that the directories of its files name (see `PARTITION`), or None.
+
+        Returns
+        -------
+        str, pyspark.sql.Column or None
+            A column; where directories ``topic=...`` name several topics, texts such as ``clicks/3``.
+        """
         columns: list[str] = [name for name in self.dataframe.columns if name.lower() in COLUMNS]
-        paths = self.dataframe.inputFiles() if columns else []
+        paths: list[str] = self.dataframe.inputFiles() if columns else []
         for column in columns:
-            directory = re.compile(rf"/{re.escape(column)}=([^/]+)/", re.IGNORECASE)
-            values = [match[1] for match in map(directory.search, paths) if match is not None]
-            if values and len(values) == len(paths) and all(is_partition(column, value) for value in values):
+            values = _directories(column, paths)
+            if values and all(value is not None and is_partition(column, value) for value in values):
+                for topic in self.dataframe.columns:
+                    if topic.lower() == TOPIC and len(set(_directories(topic, paths))) > 1:
+                        return _split_of(F.col(quoted(topic)), F.col(quoted(column)))
                 return column
         return None
 
@@ -160,12 +168,11 @@ class DataFrameLog(LogData):
         if split is PARTITION:
             if position is None:
                 position = _field_at(shape.offset)
-            split = data.partition_column()
-            if split is None:
-                partition = _field_at(shape.partition)
-                if shape.topic is not None:
-                    partition = F.concat(_field_at(shape.topic), F.lit("/"), partition.cast("string"))
-                split = partition
+            if shape.topic is not None:
+                split = _split_of(_field_at(shape.topic), _field_at(shape.partition))
+            else:
+                split = data.partition_column()
+                split = _field_at(shape.partition) if split is None else split
         return data, timestamp, split, position
 
     def with_order(self, position: Iterable[Any]) -> DataFrameLog:
@@ -224,6 +231,17 @@ def _refused_columns(schema: types.StructType) -> str:
     told = ", ".join(f"{field.name!r} ({field.dataType.simpleString()})" for field in refused)
     names = ", ".join(repr(field.name) for field in refused)
     return f"Spark gives Python no values of the column {told}: leave it out with .drop({names}), or cast it before"
+
+
+def _directories(column: str, paths: Iterable[str]) -> list[str | None]:
+    """Return the values that directories of a column have in paths; None where there is no such directory."""
+    found = map(re.compile(rf"/{re.escape(column)}=([^/]+)/", re.IGNORECASE).search, paths)
+    return [None if match is None else match[1] for match in found]
+
+
+def _split_of(topic: Any, partition: Any) -> Any:
+    """Return the split of a topic and a partition, such as ``clicks/3``."""
+    return F.concat(topic.cast("string"), F.lit("/"), partition.cast("string"))
 
 
 def _field_at(path: str) -> Any:

@@ -383,3 +383,12 @@ def test_libraries_of_tables_are_imported_only_where_they_are_asked_for() -> Non
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
+def test_topics_of_a_table_have_partitions_of_their_own(tmp_path: Path) -> None:
+    topics = pa.table({"at": [1, 2, 3, 4], "topic": ["a", "a", "b", "b"], "partition": [0, 1, 0, 0]})
+    for number, (table, splits) in enumerate([(topics, ["a/0", "a/1", "b/0"]), (topics.slice(0, 2), [0, 1])]):
+        path = str(tmp_path / str(number))
+        deltalake.write_deltalake(path, table, partition_by=["topic", "partition"])
+        stream = StreamExecutionEnvironment().from_delta(path, timestamp="at")
+        assert sorted(stream.execute().report.split_watermarks) == splits

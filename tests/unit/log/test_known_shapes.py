@@ -73,6 +73,18 @@ def test_topics_have_partitions_of_their_own() -> None:
     assert sorted(splits) == ["clicks/0", "clicks/1", "views/0", "views/1"]
 
 
+@pytest.mark.parametrize("by", [["topic", "partition"], ["partition"], ["topic"], ["partition", "topic"]])
+def test_directories_merge_no_topics(tmp_path: Path, by: list[str]) -> None:
+    both = pa.concat_tables([kafka_table([b""] * 40, 2), kafka_table([b""] * 40, 2, "views")])
+    pq.write_to_dataset(both, tmp_path, by)
+    found = events(tmp_path).execute()
+    assert sorted(found.report.split_watermarks) == ["clicks/0", "clicks/1", "views/0", "views/1"]
+    rows = found.to_arrow().select(["topic", "partition", "offset"]).to_pylist()
+    of_one = [row["offset"] for row in rows if (row["topic"], row["partition"]) == ("views", 1)]
+    assert of_one == list(range(20))
+    assert found.report.late == 0
+
+
 def test_settings_that_are_given_count() -> None:
     table = shuffled(kafka_table([json.dumps({"at": 500 * n}).encode() for n in range(20)], 1))
     decode = {"value": fc.json_values("at BIGINT")}
