@@ -408,7 +408,9 @@ class EventReader:
         extremes = chunk.extremes(self._arrival)
         if extremes is None:
             return None
-        ends_ms, _ = to_milliseconds(extremes, self._arrival_unit)
+        ends_ms, unreadable = to_milliseconds(extremes, self._arrival_unit)
+        if unreadable is not None:
+            return None
         least, greatest = cut.sides(ends_ms).tolist()
         if least != greatest or least == 0:
             return None

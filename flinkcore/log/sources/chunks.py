@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from flinkcore._internal.arrow.nested_fields import (
     NestedField,
     column_of,
     field_values,
+    named_field,
     nested_field,
     struct_of_paths,
     with_nested_fields,
@@ -36,6 +37,8 @@ from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.formats.columnar_formats import ParquetFormat
 from flinkcore.log.formats.file_format import ColumnsToRead, FileFormat
 from flinkcore.log.schemas.given_schema import GivenSchema
+
+_UNITS: Final = ("s", "ms", "us", "ns")
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,7 @@ class Chunk(ABC):
         return False
 
     def extremes(self, column: str) -> pa.Array | None:
-        """Return the least and the greatest value of a column, or None if they are not known without reading."""
+        """Return the least and the greatest value of a column, as reading gives them, or None if that is not known."""
         return None
 
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
@@ -388,7 +391,19 @@ class FileChunk(Chunk):
         is_whole = not self.where and self.file.deleted is None and self.log_schema.stored is None
         if not isinstance(self.format, ParquetFormat) or not is_whole or self.constant(column)[0]:
             return None
-        return self.format.extremes(self.file, self.pieces, column)
+        if "." in column and not self._means_the_same_in_the_file(column):
+            return None
+        found = self.format.extremes(self.file, self.pieces, column)
+        return None if found is None else _in_order(found, named_field(self.log_schema.schema, column).type)
+
+    def _means_the_same_in_the_file(self, column: str) -> bool:
+        """Return whether a dotted name is in both, the file and the log, a column, or the same field of a struct."""
+        stored = self.format.schema(self.file, at_a_glance=True)
+        in_file, in_log = (
+            None if schema is None or (found := nested_field(schema, column)) is None else found[:2]
+            for schema in (stored, self.log_schema.schema)
+        )
+        return in_file == in_log
 
     def rows_where(self, conditions: Sequence[Expression]) -> Chunk:
         return replace(self, where=(*self.where, *conditions))
@@ -507,6 +522,27 @@ def _with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
         for found, column in zip(nested.values(), given, strict=True)
     ]
     return pa.table(arrays, list(names))
+
+
+def _in_order(extremes: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Return extremes with the log's type, or None where reading may refuse or reorder values between them.
+
+    Parameters
+    ----------
+    extremes : pyarrow.Array, shape (2,)
+        Integers of 64 bits or timestamps.
+    target : pyarrow.DataType
+    """
+    kind, is_time = extremes.type, pa.types.is_timestamp(target)
+    is_coarser = (
+        is_time and pa.types.is_timestamp(kind) and _UNITS.index(target.unit) < _UNITS.index(kind.unit)
+    )
+    if is_coarser or not (is_time or pa.types.is_int64(target)):
+        return None
+    try:
+        return plain_column(extremes, target)
+    except DataError:
+        return None
 
 
 def _misfits(column: pa.Array, target: pa.DataType, start: int, stop: int) -> Iterator[int]:

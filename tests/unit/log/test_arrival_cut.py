@@ -247,3 +247,54 @@ def test_the_arrival_at_a_cut_may_be_a_nested_field(tmp_path: Path) -> None:
     cut = job(str(tmp_path / "log.parquet"), DAY_MS + 30, arrival="kafka.at").execute()
     assert sorted(ids(cut)) == ids(job(flat, DAY_MS + 30))
     assert (cut.report.events_read, cut.report.after_cut) == (30, 70)
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [
+        (pa.int64(), pa.timestamp("us", "UTC")),
+        (pa.timestamp("us"), pa.int64()),
+        (pa.timestamp("ms"), pa.timestamp("ns", "Europe/Berlin")),
+        (pa.timestamp("us"), pa.timestamp("ms")),
+        (pa.timestamp("us"), pa.string()),
+        (pa.int64(), pa.timestamp("s")),
+    ],
+)
+def test_row_groups_are_cut_by_arrivals_of_the_given_type_and_not_of_that_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: pa.DataType, given: pa.DataType, is_nested: bool
+) -> None:
+    log = table([DAY_MS + 1_000 * number for number in range(40)])
+    is_relabelled = pa.types.is_integer(stored) or pa.types.is_integer(given)
+    unit = given.unit if pa.types.is_timestamp(given) else stored.unit
+    arrivals = log["at"].cast(pa.timestamp("ms")).cast(pa.timestamp(unit) if is_relabelled else stored)
+    arrivals = arrivals.cast(stored).combine_chunks()
+    column, name = (
+        (pa.StructArray.from_arrays([arrivals], ["at"]), "kafka") if is_nested else (arrivals, "at")
+    )
+    arrival = "kafka.at" if is_nested else "at"
+    pq.write_table(log.drop(["at"]).append_column(name, column), tmp_path / "log.parquet", row_group_size=5)
+    settings: dict[str, Any] = {"arrival": arrival, "schema": {arrival: given}, "split": None}
+    if pa.types.is_integer(given):
+        settings["arrival_unit"] = unit
+    counts = []
+    for chunk_bytes in (1 << 20, 1):
+        monkeypatch.setattr(event_log, "_CUT_CHUNK_BYTES", chunk_bytes)
+        cut = job(str(tmp_path / "log.parquet"), datetime(2001, 1, 3, 0, 0, 12), **settings).execute()
+        counts.append((len(ids(cut)), cut.report.after_cut))
+    assert counts == [(12, 28)] * 2
+
+
+def test_statistics_of_a_field_do_not_cut_a_file_that_lacks_the_column_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_log, "_CUT_CHUNK_BYTES", 1)
+    log = table([DAY_MS + number for number in range(10)])
+    flat = log.rename_columns(["ts", "kafka.at", "split", "id"])
+    kafka = pa.StructArray.from_arrays([log["at"].combine_chunks()], ["at"])
+    pq.write_table(flat, tmp_path / "0.parquet")
+    pq.write_table(log.drop(["at"]).append_column("kafka", kafka), tmp_path / "1.parquet")
+    settings: dict[str, Any] = {"arrival": "kafka.at", "split": None, "on_bad_row": "drop"}
+    cut = job(str(tmp_path), DAY_MS, **settings).execute()
+    cut.to_arrow()
+    assert (cut.report.after_cut, cut.report.rejected) == (10, {"null arrival": 10})
