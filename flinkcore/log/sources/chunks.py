@@ -40,6 +40,9 @@ from flinkcore.log.schemas.given_schema import GivenSchema
 
 _UNITS: Final = ("s", "ms", "us", "ns")
 
+_NEAR_ROWS: Final = 1 << 12
+"""Rows of a table that `Chunk.before` gives at once."""
+
 
 @dataclass(frozen=True)
 class LogSchema:
@@ -206,6 +209,14 @@ class Chunk(ABC):
     def extremes(self, column: str) -> pa.Array | None:
         """Return the least and the greatest value of a column, as reading gives them, or None if that is not known."""
         return None
+
+    def before(self) -> Iterator["Chunk"]:
+        """Yield chunks of the rows that lie before it in its file, the nearest ones first."""
+        return iter(())
+
+    def after(self) -> Iterator["Chunk"]:
+        """Yield chunks of the rows that lie after it in its file, the nearest ones first."""
+        return iter(())
 
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
         """Return a chunk of those rows for which all conditions are true, read as far as statistics do not decide."""
@@ -405,6 +416,16 @@ class FileChunk(Chunk):
         )
         return in_file == in_log
 
+    def before(self) -> Iterator[Chunk]:
+        return map(self._of_piece, reversed(range(0 if self.pieces is None else self.pieces.start)))
+
+    def after(self) -> Iterator[Chunk]:
+        if self.pieces is not None:
+            yield from map(self._of_piece, range(self.pieces.stop, len(self.format.pieces(self.file))))
+
+    def _of_piece(self, piece: int) -> Chunk:
+        return replace(self, pieces=range(piece, piece + 1), rows=None, first_row=None)
+
     def rows_where(self, conditions: Sequence[Expression]) -> Chunk:
         return replace(self, where=(*self.where, *conditions))
 
@@ -444,9 +465,10 @@ class FileChunk(Chunk):
 
 @dataclass(frozen=True)
 class TableChunk(Chunk):
-    """A slice of an in-memory table."""
+    """A slice of an in-memory table; ``whole``: the table, if `before` and `after` are asked for."""
 
     table: pa.Table
+    whole: pa.Table | None = None
 
     def _read(
         self,
@@ -471,15 +493,35 @@ class TableChunk(Chunk):
     def file_name(self) -> str:
         return "the table"
 
+    def before(self) -> Iterator[Chunk]:
+        if self.whole is not None and self.first_row is not None:
+            for stop in range(self.first_row, 0, -_NEAR_ROWS):
+                start = max(0, stop - _NEAR_ROWS)
+                yield replace(self, table=self.whole.slice(start, stop - start))
+
+    def after(self) -> Iterator[Chunk]:
+        if self.whole is not None and self.first_row is not None:
+            yield replace(self, table=self.whole.slice(self.first_row + self.table.num_rows))
+
     def __getstate__(self) -> dict[str, Any]:
         # The IPC stream holds the slice only; pyarrow's own pickle takes the whole table's buffers along.
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.table.schema) as writer:
-            writer.write_table(self.table)
-        return {**self.__dict__, "table": sink.getvalue().to_pybytes()}
+        whole = None if self.whole is None else _to_ipc(self.whole)
+        return {**self.__dict__, "table": _to_ipc(self.table), "whole": whole}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, table=pa.ipc.open_stream(state["table"]).read_all())
+        whole = None if state["whole"] is None else _from_ipc(state["whole"])
+        self.__dict__.update(state, table=_from_ipc(state["table"]), whole=whole)
+
+
+def _to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _from_ipc(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
 
 
 def _columns_in_part(

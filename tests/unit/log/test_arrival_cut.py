@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import flinkcore as fc
 from flinkcore._internal.arrow.instants import instant_ms
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import PARTITION, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 from flinkcore.log import event_log
+from flinkcore.log.event_log import EventLog
 from flinkcore.log.sources.chunks import FileChunk
 
 REJECTED = OutputTag("rejected")
@@ -298,3 +302,59 @@ def test_statistics_of_a_field_do_not_cut_a_file_that_lacks_the_column_of_that_n
     cut = job(str(tmp_path), DAY_MS, **settings).execute()
     cut.to_arrow()
     assert (cut.report.after_cut, cut.report.rejected) == (10, {"null arrival": 10})
+
+
+UNREAD = [(), (0,), (0, 1, 2, 3, 4, 5), (4, 5), (9, 10, 11, 12, 19), (15, 16, 17, 18, 19, 20), range(20)]
+"""Rows of a log whose arrivals cannot be read: at its start, that of row groups of 5, or all of one or of the log."""
+
+
+@pytest.mark.parametrize("unread", UNREAD, ids=str)
+@pytest.mark.parametrize("kind", ["int64", "string", "nested", "decoded", "table", "shipped table"])
+def test_a_row_without_an_arrival_goes_to_the_same_run_however_the_log_is_cut_into_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, unread: Iterable[int]
+) -> None:
+    cut_ms, rows = 10, 24
+    log = table(list(range(rows)))
+    settings: dict[str, Any] = {"split": None, "on_bad_row": REJECTED}
+    at: list[Any] = [None if number in unread else number for number in range(rows)]
+    if kind == "string":
+        column = pa.array(["x" if ms is None else str(ms) for ms in at])
+        settings["arrival_unit"] = "ms"
+    elif kind == "nested":
+        column, settings["arrival"] = pa.array([{"at": ms} for ms in at]), "at.at"
+    elif kind == "decoded":
+        column, settings["arrival"] = pa.array([json.dumps({"at": ms}) for ms in at]), "at.at"
+        settings["decode"] = {"at": fc.json_values("at BIGINT")}
+    else:
+        column = pa.array(at, pa.int64())
+    log = log.set_column(1, "at", column)
+    data: Any = log
+    if "table" not in kind:
+        data = str(tmp_path / "log.parquet")
+        pq.write_table(log, data, row_group_size=5)
+    if kind == "shipped table":
+        whole = EventLog.chunks
+        monkeypatch.setattr(
+            EventLog, "chunks", lambda self, target: pickle.loads(pickle.dumps(whole(self, target)))
+        )
+    known = [number for number in range(rows) if number not in unread]
+    expected = set()
+    for number in unread:
+        before = [each for each in known if each < number] or known[:1]
+        if before and before[-1] < cut_ms:
+            expected.add(number)
+
+    def rejected(chunk_bytes: int, *given: Any, **checkpoint: Any) -> list[int]:
+        monkeypatch.setattr(event_log, "_CUT_CHUNK_BYTES", chunk_bytes)
+        result = job(data, *given, **settings).execute(**checkpoint)
+        return [row["id"] for row in result.get_side_output(REJECTED).to_arrow().to_pylist()]
+
+    for number, first in enumerate((1 << 20, 200, 1)):
+        stop = tmp_path / f"cut {number}"
+        by_first = rejected(first, cut_ms, stop_with_checkpoint=stop)
+        by_second = [rejected(second, restore_from=stop) for second in (1, 1 << 20)]
+        if known:
+            assert (set(by_first), len(by_first)) == (expected, len(expected))
+            assert by_second == [[each for each in unread if each not in expected]] * 2
+        else:
+            assert [by_first, *by_second] == [list(unread)] * 3
