@@ -1,14 +1,16 @@
 """Cuts of a log at times of arrival: which rows a run takes, which the run before it took, and which wait for the next.
 
-A row whose arrival cannot be read goes with the row before it in its file, so that one of two runs over the file takes
-it. Where rows have no positions, there is no row before it, and each run takes it.
+A row whose arrival cannot be read goes with the row before it in its file, or at its start with the first one after it,
+so that one of two runs over the file takes it. Where rows have no positions, or no arrival of the file can be read,
+each run takes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,6 +84,33 @@ class ArrivalCut:
         )
 
 
+class ReadArrivals(NamedTuple):
+    """Arrivals of a batch.
+
+    Attributes
+    ----------
+    arrivals_ms : numpy.ndarray, shape (n,), int64
+        Anything where they are not known.
+    is_known : numpy.ndarray, shape (n,), bool
+        Where they could be read.
+    """
+
+    arrivals_ms: Int64s
+    is_known: npt.NDArray[np.bool_]
+
+    @property
+    def first_ms(self) -> int | None:
+        """The first arrival that is known, if there is one."""
+        known = np.flatnonzero(self.is_known)
+        return int(self.arrivals_ms[known[0]]) if len(known) else None
+
+    @property
+    def last_ms(self) -> int | None:
+        """The last arrival that is known, if there is one."""
+        known = np.flatnonzero(self.is_known)
+        return int(self.arrivals_ms[known[-1]]) if len(known) else None
+
+
 class SideOfCut(NamedTuple):
     """Rows of one split that all lie on one side of a cut, so that they need not be read.
 
@@ -145,41 +174,50 @@ class ChunkCutter:
     ----------
     cut : ArrivalCut
     chunk : Chunk
+    read : callable
+        Reads the arrivals of a chunk, batch by batch.
     """
 
-    def __init__(self, cut: ArrivalCut, chunk: Chunk) -> None:
+    def __init__(
+        self, cut: ArrivalCut, chunk: Chunk, read: Callable[[Chunk], Iterator[ReadArrivals]]
+    ) -> None:
         self._cut = cut
         self._chunk = chunk
+        self._read = read
         self._last_ms: int | None = None
 
-    def rows(
-        self,
-        first_row: int,
-        arrivals_ms: Int64s,
-        is_known: npt.NDArray[np.bool_],
-        number_splits: Callable[[], SplitRows],
-    ) -> CutRows:
-        """Return the rows of the next batch; parameters as of `CutRows`, with any arrivals where they are not known."""
+    def rows(self, first_row: int, arrivals: ReadArrivals, number_splits: Callable[[], SplitRows]) -> CutRows:
+        """Return the rows of the next batch; parameters as of `CutRows`."""
+        arrivals_ms, is_known = arrivals
         sides = self._cut.sides(arrivals_ms)
         if not is_known.all():
-            if self._cut.has_positions:
-                arrivals_ms = self._filled(arrivals_ms, is_known)
+            if self._cut.has_positions and self._last_ms is None:
+                self._last_ms = int(arrivals_ms[0]) if is_known[0] else self._nearest_ms()
+            if self._cut.has_positions and self._last_ms is not None:
+                arrivals_ms = self._filled(arrivals_ms, is_known, self._last_ms)
                 sides = self._cut.sides(arrivals_ms)
-            if not self._cut.has_positions or not (is_known.any() or self._last_ms is not None):
+            else:
                 sides[~is_known] = 0
-        known = np.flatnonzero(is_known)
-        if len(known):
-            self._last_ms = int(arrivals_ms[known[-1]])
+        last_ms = arrivals.last_ms
+        if last_ms is not None:
+            self._last_ms = last_ms
         return CutRows(self._cut, self._chunk, first_row, arrivals_ms, is_known, sides, number_splits)
 
-    def _filled(self, arrivals_ms: Int64s, is_known: npt.NDArray[np.bool_]) -> Int64s:
-        """Return the arrivals, where they are not known that of the row before, or of the first one after."""
-        rows = np.arange(len(arrivals_ms))
-        before = np.maximum.accumulate(np.where(is_known, rows, -1))
-        filled = arrivals_ms[before]
-        known = np.flatnonzero(is_known)
-        if self._last_ms is not None:
-            filled[before < 0] = self._last_ms
-        elif len(known):
-            filled[before < 0] = arrivals_ms[known[0]]
-        return filled
+    def _nearest_ms(self) -> int | None:
+        """Return the arrival of the last row before the chunk in its file that has one, or of the first one after.
+
+        Where the log is cut into chunks depends on the parallelism, and must not decide which run takes a row.
+        """
+        for chunk in self._chunk.before():
+            found = [ms for batch in self._read(chunk) if (ms := batch.last_ms) is not None]
+            if found:
+                return found[-1]
+        chunks = chain([self._chunk], self._chunk.after())
+        found_ms = (batch.first_ms for chunk in chunks for batch in self._read(chunk))
+        return next((ms for ms in found_ms if ms is not None), None)
+
+    @staticmethod
+    def _filled(arrivals_ms: Int64s, is_known: npt.NDArray[np.bool_], last_ms: int) -> Int64s:
+        """Return the arrivals, where they are not known that of the row before; before the first row it is given."""
+        before = np.maximum.accumulate(np.where(is_known, np.arange(len(arrivals_ms)), -1))
+        return np.where(before < 0, last_ms, arrivals_ms[before])

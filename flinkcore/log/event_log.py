@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import expression_columns
 from flinkcore._internal.arrow.expressions import is_expression
+from flinkcore._internal.arrow.milliseconds import to_milliseconds
 from flinkcore._internal.arrow.nested_fields import column_of, nested_field, unknown_name, with_nested_fields
 from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore._internal.io.stores import stores_of
@@ -28,7 +29,7 @@ from flinkcore.log.decoding.decoded_fields import DecodedFields
 from flinkcore.log.decoding.known_shapes import SHAPES, SPLIT, RecordColumns, TopicAndPartition, known_shape
 from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
-from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.sources.chunks import Chunk, TableChunk
 from flinkcore.log.sources.log_sources import LogFiles, TableSource
 from flinkcore.log.tables.lake_files import log_of_paths, table_files
 from flinkcore.log.topics.topic_log import TopicLog
@@ -372,7 +373,20 @@ class EventLog(LogSettings):
         if self.cut is not None:
             target = max(target, self.size_bytes // _CUT_CHUNK_BYTES)
         is_lenient = self.finds_bad_records
-        return [decoded_chunk(self.decoding, chunk, is_lenient) for chunk in self.source.chunks(target)]
+        chunks = self.source.chunks(target)
+        if self.cut is not None and self.cut.has_positions and isinstance(self.source, TableSource):
+            chunks = [self._with_rows_around(chunk, self.source.table) for chunk in chunks]
+        return [decoded_chunk(self.decoding, chunk, is_lenient) for chunk in chunks]
+
+    def _with_rows_around(self, chunk: Chunk, table: pa.Table) -> Chunk:
+        """Return a chunk of a table that knows the rows around it, if those at its start may go with them at a cut."""
+        assert isinstance(chunk, TableChunk)
+        if isinstance(self.arrival, str) and not self.decoding:
+            for row in replace(chunk, table=chunk.table.slice(0, 1)).read([self.arrival], 1):
+                _, unreadable = to_milliseconds(row.column(0), self.arrival_unit)
+                if row.column(0).null_count == 0 and unreadable is None:
+                    return chunk
+        return replace(chunk, whole=table)
 
 
 def _source_of(

@@ -31,7 +31,7 @@ from flinkcore._native.event_log import MAX_ARRIVAL_MS
 from flinkcore.common.execution_config import BATCH_ROWS
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.log.arrival_cut import ChunkCutter, CutRows, SideOfCut
+from flinkcore.log.arrival_cut import ChunkCutter, CutRows, ReadArrivals, SideOfCut
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.formats.bad_records import BAD_RECORD
 from flinkcore.log.order.content_order import content_numbers
@@ -408,7 +408,9 @@ class EventReader:
         extremes = chunk.extremes(self._arrival)
         if extremes is None:
             return None
-        ends_ms, _ = to_milliseconds(extremes, self._arrival_unit)
+        ends_ms, unreadable = to_milliseconds(extremes, self._arrival_unit)
+        if unreadable is not None:
+            return None
         least, greatest = cut.sides(ends_ms).tolist()
         if least != greatest or least == 0:
             return None
@@ -416,20 +418,23 @@ class EventReader:
 
     def _cutter(self, chunk: Chunk) -> ChunkCutter | None:
         """Return the cutter of a chunk's batches, or None if all rows are taken."""
-        return None if self._cut is None else ChunkCutter(self._cut, chunk)
+        return None if self._cut is None else ChunkCutter(self._cut, chunk, self._read_arrivals)
+
+    def _read_arrivals(self, chunk: Chunk) -> Iterator[ReadArrivals]:
+        columns = [*self._read, BAD_RECORD] if self._finds_bad_records else self._read
+        return map(self._arrivals, chunk.read(columns, self._batch_rows))
 
     def _rows_by_cut(
         self, cutter: ChunkCutter, chunk: Chunk, first_row: int, read: pa.RecordBatch
     ) -> CutRows:
+        return cutter.rows(first_row, self._arrivals(read), lambda: self._number(chunk, SplitCounter(), read))
+
+    def _arrivals(self, read: pa.RecordBatch) -> ReadArrivals:
         assert self._arrival is not None
         arrivals = apply_ops(self._arrival_ops, read)[0].column(self._arrival)
         arrivals_ms, unreadable = to_milliseconds(arrivals, self._arrival_unit)
-        is_known = (
-            ~_mask(arrivals.is_null()) if unreadable is None else ~(_mask(arrivals.is_null()) | unreadable)
-        )
-        return cutter.rows(
-            first_row, arrivals_ms, is_known, lambda: self._number(chunk, SplitCounter(), read)
-        )
+        is_valid = _mask(arrivals.is_valid())
+        return ReadArrivals(arrivals_ms, is_valid if unreadable is None else is_valid & ~unreadable)
 
     def _waiting(self, chunk: Chunk, waiting: WaitingBatch) -> TimedBatch:
         """Return a batch of events that were read before a checkpoint, and waited in it."""

@@ -192,6 +192,12 @@ class DecodedChunk(Chunk):
     def lacks(self, column: str) -> bool:
         return not self.step.makes(column) and self.chunk.lacks(column)
 
+    def before(self) -> Iterator[Chunk]:
+        return (replace(self, chunk=chunk) for chunk in self.chunk.before())
+
+    def after(self) -> Iterator[Chunk]:
+        return (replace(self, chunk=chunk) for chunk in self.chunk.after())
+
     def held(self, columns: Sequence[str]) -> Chunk:
         return replace(self, chunk=self.chunk.held(self.step.inputs(columns)))
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from flinkcore._internal.arrow.nested_fields import (
     NestedField,
     column_of,
     field_values,
+    named_field,
     nested_field,
     struct_of_paths,
     with_nested_fields,
@@ -36,6 +37,11 @@ from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.formats.columnar_formats import ParquetFormat
 from flinkcore.log.formats.file_format import ColumnsToRead, FileFormat
 from flinkcore.log.schemas.given_schema import GivenSchema
+
+_UNITS: Final = ("s", "ms", "us", "ns")
+
+_NEAR_ROWS: Final = 1 << 12
+"""Rows of a table that `Chunk.before` gives at once."""
 
 
 @dataclass(frozen=True)
@@ -201,8 +207,16 @@ class Chunk(ABC):
         return False
 
     def extremes(self, column: str) -> pa.Array | None:
-        """Return the least and the greatest value of a column, or None if they are not known without reading."""
+        """Return the least and the greatest value of a column, as reading gives them, or None if that is not known."""
         return None
+
+    def before(self) -> Iterator["Chunk"]:
+        """Yield chunks of the rows that lie before it in its file, the nearest ones first."""
+        return iter(())
+
+    def after(self) -> Iterator["Chunk"]:
+        """Yield chunks of the rows that lie after it in its file, the nearest ones first."""
+        return iter(())
 
     def rows_where(self, conditions: Sequence[Expression]) -> "Chunk":
         """Return a chunk of those rows for which all conditions are true, read as far as statistics do not decide."""
@@ -388,7 +402,29 @@ class FileChunk(Chunk):
         is_whole = not self.where and self.file.deleted is None and self.log_schema.stored is None
         if not isinstance(self.format, ParquetFormat) or not is_whole or self.constant(column)[0]:
             return None
-        return self.format.extremes(self.file, self.pieces, column)
+        if "." in column and not self._means_the_same_in_the_file(column):
+            return None
+        found = self.format.extremes(self.file, self.pieces, column)
+        return None if found is None else _in_order(found, named_field(self.log_schema.schema, column).type)
+
+    def _means_the_same_in_the_file(self, column: str) -> bool:
+        """Return whether a dotted name is in both, the file and the log, a column, or the same field of a struct."""
+        stored = self.format.schema(self.file, at_a_glance=True)
+        in_file, in_log = (
+            None if schema is None or (found := nested_field(schema, column)) is None else found[:2]
+            for schema in (stored, self.log_schema.schema)
+        )
+        return in_file == in_log
+
+    def before(self) -> Iterator[Chunk]:
+        return map(self._of_piece, reversed(range(0 if self.pieces is None else self.pieces.start)))
+
+    def after(self) -> Iterator[Chunk]:
+        if self.pieces is not None:
+            yield from map(self._of_piece, range(self.pieces.stop, len(self.format.pieces(self.file))))
+
+    def _of_piece(self, piece: int) -> Chunk:
+        return replace(self, pieces=range(piece, piece + 1), rows=None, first_row=None)
 
     def rows_where(self, conditions: Sequence[Expression]) -> Chunk:
         return replace(self, where=(*self.where, *conditions))
@@ -429,9 +465,10 @@ class FileChunk(Chunk):
 
 @dataclass(frozen=True)
 class TableChunk(Chunk):
-    """A slice of an in-memory table."""
+    """A slice of an in-memory table; ``whole``: the table, if `before` and `after` are asked for."""
 
     table: pa.Table
+    whole: pa.Table | None = None
 
     def _read(
         self,
@@ -456,15 +493,35 @@ class TableChunk(Chunk):
     def file_name(self) -> str:
         return "the table"
 
+    def before(self) -> Iterator[Chunk]:
+        if self.whole is not None and self.first_row is not None:
+            for stop in range(self.first_row, 0, -_NEAR_ROWS):
+                start = max(0, stop - _NEAR_ROWS)
+                yield replace(self, table=self.whole.slice(start, stop - start))
+
+    def after(self) -> Iterator[Chunk]:
+        if self.whole is not None and self.first_row is not None:
+            yield replace(self, table=self.whole.slice(self.first_row + self.table.num_rows))
+
     def __getstate__(self) -> dict[str, Any]:
         # The IPC stream holds the slice only; pyarrow's own pickle takes the whole table's buffers along.
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.table.schema) as writer:
-            writer.write_table(self.table)
-        return {**self.__dict__, "table": sink.getvalue().to_pybytes()}
+        whole = None if self.whole is None else _to_ipc(self.whole)
+        return {**self.__dict__, "table": _to_ipc(self.table), "whole": whole}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, table=pa.ipc.open_stream(state["table"]).read_all())
+        whole = None if state["whole"] is None else _from_ipc(state["whole"])
+        self.__dict__.update(state, table=_from_ipc(state["table"]), whole=whole)
+
+
+def _to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _from_ipc(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
 
 
 def _columns_in_part(
@@ -507,6 +564,27 @@ def _with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
         for found, column in zip(nested.values(), given, strict=True)
     ]
     return pa.table(arrays, list(names))
+
+
+def _in_order(extremes: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Return extremes with the log's type, or None where reading may refuse or reorder values between them.
+
+    Parameters
+    ----------
+    extremes : pyarrow.Array, shape (2,)
+        Integers of 64 bits or timestamps.
+    target : pyarrow.DataType
+    """
+    kind, is_time = extremes.type, pa.types.is_timestamp(target)
+    is_coarser = (
+        is_time and pa.types.is_timestamp(kind) and _UNITS.index(target.unit) < _UNITS.index(kind.unit)
+    )
+    if is_coarser or not (is_time or pa.types.is_int64(target)):
+        return None
+    try:
+        return plain_column(extremes, target)
+    except DataError:
+        return None
 
 
 def _misfits(column: pa.Array, target: pa.DataType, start: int, stop: int) -> Iterator[int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import flinkcore as fc
 from flinkcore._internal.arrow.instants import instant_ms
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import PARTITION, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 from flinkcore.log import event_log
+from flinkcore.log.event_log import EventLog
 from flinkcore.log.sources.chunks import FileChunk
 
 REJECTED = OutputTag("rejected")
@@ -247,3 +251,110 @@ def test_the_arrival_at_a_cut_may_be_a_nested_field(tmp_path: Path) -> None:
     cut = job(str(tmp_path / "log.parquet"), DAY_MS + 30, arrival="kafka.at").execute()
     assert sorted(ids(cut)) == ids(job(flat, DAY_MS + 30))
     assert (cut.report.events_read, cut.report.after_cut) == (30, 70)
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [
+        (pa.int64(), pa.timestamp("us", "UTC")),
+        (pa.timestamp("us"), pa.int64()),
+        (pa.timestamp("ms"), pa.timestamp("ns", "Europe/Berlin")),
+        (pa.timestamp("us"), pa.timestamp("ms")),
+        (pa.timestamp("us"), pa.string()),
+        (pa.int64(), pa.timestamp("s")),
+    ],
+)
+def test_row_groups_are_cut_by_arrivals_of_the_given_type_and_not_of_that_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: pa.DataType, given: pa.DataType, is_nested: bool
+) -> None:
+    log = table([DAY_MS + 1_000 * number for number in range(40)])
+    is_relabelled = pa.types.is_integer(stored) or pa.types.is_integer(given)
+    unit = given.unit if pa.types.is_timestamp(given) else stored.unit
+    arrivals = log["at"].cast(pa.timestamp("ms")).cast(pa.timestamp(unit) if is_relabelled else stored)
+    arrivals = arrivals.cast(stored).combine_chunks()
+    column, name = (
+        (pa.StructArray.from_arrays([arrivals], ["at"]), "kafka") if is_nested else (arrivals, "at")
+    )
+    arrival = "kafka.at" if is_nested else "at"
+    pq.write_table(log.drop(["at"]).append_column(name, column), tmp_path / "log.parquet", row_group_size=5)
+    settings: dict[str, Any] = {"arrival": arrival, "schema": {arrival: given}, "split": None}
+    if pa.types.is_integer(given):
+        settings["arrival_unit"] = unit
+    counts = []
+    for chunk_bytes in (1 << 20, 1):
+        monkeypatch.setattr(event_log, "_CUT_CHUNK_BYTES", chunk_bytes)
+        cut = job(str(tmp_path / "log.parquet"), datetime(2001, 1, 3, 0, 0, 12), **settings).execute()
+        counts.append((len(ids(cut)), cut.report.after_cut))
+    assert counts == [(12, 28)] * 2
+
+
+def test_statistics_of_a_field_do_not_cut_a_file_that_lacks_the_column_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_log, "_CUT_CHUNK_BYTES", 1)
+    log = table([DAY_MS + number for number in range(10)])
+    flat = log.rename_columns(["ts", "kafka.at", "split", "id"])
+    kafka = pa.StructArray.from_arrays([log["at"].combine_chunks()], ["at"])
+    pq.write_table(flat, tmp_path / "0.parquet")
+    pq.write_table(log.drop(["at"]).append_column("kafka", kafka), tmp_path / "1.parquet")
+    settings: dict[str, Any] = {"arrival": "kafka.at", "split": None, "on_bad_row": "drop"}
+    cut = job(str(tmp_path), DAY_MS, **settings).execute()
+    cut.to_arrow()
+    assert (cut.report.after_cut, cut.report.rejected) == (10, {"null arrival": 10})
+
+
+UNREAD = [(), (0,), (0, 1, 2, 3, 4, 5), (4, 5), (9, 10, 11, 12, 19), (15, 16, 17, 18, 19, 20), range(20)]
+"""Rows of a log whose arrivals cannot be read: at its start, that of row groups of 5, or all of one or of the log."""
+
+
+@pytest.mark.parametrize("unread", UNREAD, ids=str)
+@pytest.mark.parametrize("kind", ["int64", "string", "nested", "decoded", "table", "shipped table"])
+def test_a_row_without_an_arrival_goes_to_the_same_run_however_the_log_is_cut_into_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, unread: Iterable[int]
+) -> None:
+    cut_ms, rows = 10, 24
+    log = table(list(range(rows)))
+    settings: dict[str, Any] = {"split": None, "on_bad_row": REJECTED}
+    at: list[Any] = [None if number in unread else number for number in range(rows)]
+    if kind == "string":
+        column = pa.array(["x" if ms is None else str(ms) for ms in at])
+        settings["arrival_unit"] = "ms"
+    elif kind == "nested":
+        column, settings["arrival"] = pa.array([{"at": ms} for ms in at]), "at.at"
+    elif kind == "decoded":
+        column, settings["arrival"] = pa.array([json.dumps({"at": ms}) for ms in at]), "at.at"
+        settings["decode"] = {"at": fc.json_values("at BIGINT")}
+    else:
+        column = pa.array(at, pa.int64())
+    log = log.set_column(1, "at", column)
+    data: Any = log
+    if "table" not in kind:
+        data = str(tmp_path / "log.parquet")
+        pq.write_table(log, data, row_group_size=5)
+    if kind == "shipped table":
+        whole = EventLog.chunks
+        monkeypatch.setattr(
+            EventLog, "chunks", lambda self, target: pickle.loads(pickle.dumps(whole(self, target)))
+        )
+    known = [number for number in range(rows) if number not in unread]
+    expected = set()
+    for number in unread:
+        before = [each for each in known if each < number] or known[:1]
+        if before and before[-1] < cut_ms:
+            expected.add(number)
+
+    def rejected(chunk_bytes: int, *given: Any, **checkpoint: Any) -> list[int]:
+        monkeypatch.setattr(event_log, "_CUT_CHUNK_BYTES", chunk_bytes)
+        result = job(data, *given, **settings).execute(**checkpoint)
+        return [row["id"] for row in result.get_side_output(REJECTED).to_arrow().to_pylist()]
+
+    for number, first in enumerate((1 << 20, 200, 1)):
+        stop = tmp_path / f"cut {number}"
+        by_first = rejected(first, cut_ms, stop_with_checkpoint=stop)
+        by_second = [rejected(second, restore_from=stop) for second in (1, 1 << 20)]
+        if known:
+            assert (set(by_first), len(by_first)) == (expected, len(expected))
+            assert by_second == [[each for each in unread if each not in expected]] * 2
+        else:
+            assert [by_first, *by_second] == [list(unread)] * 3
