@@ -199,8 +199,8 @@ class DebeziumChanges:
         for name in names:
             if self._gives(name):
                 read += self.content
-            elif name in _OF_SOURCE and name in self.made.names:
-                read += [path[0] for path in self.paths[name]]
+            elif name in _OF_SOURCE and name in self.made.names:  # or a field of the rows has this name
+                read += [path[0] for path in self.paths.get(name, ())]
             elif name not in self.made.names:
                 read.append(name)
         return list(dict.fromkeys(read))

@@ -134,6 +134,17 @@ def test_the_row_before_an_update_comes_first_where_only_arrivals_order_changes(
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("name", ["ts_ms", "source"])
+def test_a_field_of_the_rows_may_have_the_name_of_one_of_the_envelope(name: str) -> None:
+    changes = [{"op": "c", "after": {"id": 1, name: 7}, "at": 1}]
+    assert stream(pa.Table.from_pylist(changes), "debezium", timestamp="at").to_arrow().to_pylist() == [
+        {"id": 1, name: 7, "row_kind": "+I", "at": 1}
+    ]
+    both = pa.Table.from_pylist([{**change, name: 8} for change in changes])
+    (row,) = stream(both, "debezium", timestamp="at").to_arrow().to_pylist()
+    assert row[name] == 7
+
+
 def test_envelopes_in_avro(tmp_path: Path) -> None:
     row = {
         "type": "record",
