@@ -46,7 +46,8 @@ def debezium_values(values: Any) -> DebeziumValues:
 
     A creation and a row of a snapshot become one row with the kind ``+I``, an update ``-U`` with the row before and
     ``+U`` with the one after, and a deletion ``-D`` with the row before. The kind is a column ``row_kind``; ``source``
-    and ``ts_ms`` of the envelope are columns, too. Null values (tombstones) are left out.
+    and ``ts_ms`` of the envelope are columns, too, except where the log has columns of these names, which stay. Null
+    values (tombstones) are left out.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ class DebeziumChanges:
                 f"the log has a column {ROW_KIND!r}, and the kinds of changes are to be one: rename it"
             )
         for name in _OF_SOURCE:
-            if name in paths and (column is not None or name not in schema.names) and name not in made:
+            if name in paths and name not in schema.names and name not in made:
                 made[name] = types[name]
         content = [name for name in schema.names if column is not None or name != _SCHEMA]
         given_by = tuple(sorted(content)) if gives_positions else ()

@@ -145,6 +145,17 @@ def test_a_field_of_the_rows_may_have_the_name_of_one_of_the_envelope(name: str)
     assert row[name] == 7
 
 
+def test_columns_of_the_log_stay_beside_an_envelope_with_their_names() -> None:
+    table = kafka_table(messages(CHANGES[:2]), 1)
+    table = table.append_column("ts_ms", pa.array([7_000, 8_000])).append_column(
+        "source", pa.array(["x", "y"])
+    )
+    decode = {"value": fc.debezium_values(ROW)}
+    found = stream(table, decode, timestamp="ts_ms").to_arrow()
+    assert found["ts_ms"].to_pylist() == [7_000, 8_000]
+    assert found["source"].to_pylist() == ["x", "y"]
+
+
 def test_envelopes_in_avro(tmp_path: Path) -> None:
     row = {
         "type": "record",
