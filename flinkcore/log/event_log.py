@@ -60,7 +60,8 @@ class EventLog(LogSettings):
     shape : RecordColumns or None
         Columns of Kafka's records that the log has, which give what settings do not.
     position : str, optional
-        Hidden column of the positions that `chunks` gives to rows that sort keys order; `has_positions` is then False.
+        Hidden column of the positions that `chunks` gives to rows that sort keys order, or a step of decoding to rows
+        that it makes of one; `has_positions` is then False.
     **settings
         All others of :class:`LogSettings`.
 
@@ -145,12 +146,20 @@ class EventLog(LogSettings):
                 ordered_by = ordered_by or (SortKey(shape.offset),)
                 if split is None:
                     split = SPLIT if decoding else shape.partition
+        is_table = source.table_name is not None
+        position = settings.position
         if decode is not None:
-            decoding = (*decoding, *steps_of(decoded_schema(decoding, source.schema), decode))
+            is_unordered = position is None and not ordered_by and (is_table or not settings.has_positions)
+            gives_positions = is_unordered and settings.arrival is not None
+            decoding = (
+                *decoding,
+                *steps_of(decoded_schema(decoding, source.schema), decode, gives_positions),
+            )
             if ordered_by and not all(step.keeps_rows for step in decoding):
                 # The row before an update is ahead of the one after it, and +U less than -U.
                 ordered_by = (*ordered_by, SortKey(ROW_KIND, is_descending=True))
-        is_table = source.table_name is not None
+        if ordered_by or _gives_positions(decoding):
+            position = POSITION
         given = {each.name: getattr(settings, each.name) for each in fields(settings)}
         timestamp = settings.timestamp
         if timestamp is None:
@@ -171,7 +180,7 @@ class EventLog(LogSettings):
                 "timestamp": timestamp,
                 "ordered_by": ordered_by,
                 "has_positions": settings.has_positions and not ordered_by and not is_table,
-                "position": POSITION if ordered_by else settings.position,
+                "position": position,
             }
         )
         log = log.with_fields(log.settings_columns)
@@ -189,7 +198,8 @@ class EventLog(LogSettings):
         With plain types: dictionaries, views, large, run-end-encoded and extension columns count as their values.
         """
         schema = with_nested_fields(self.columns, self.fields)
-        return schema.append(pa.field(POSITION, pa.int64())) if self.ordered_by else schema
+        has_hidden = self.ordered_by or _gives_positions(self.decoding)
+        return schema.append(pa.field(POSITION, pa.int64())) if has_hidden else schema
 
     @property
     def columns(self) -> pa.Schema:
@@ -279,6 +289,8 @@ class EventLog(LogSettings):
         if self.position is not None and self.arrival is None:
             return f"that of {position}, then of the content of the rows, for there is no arrival"
         if self.by_arrival:
+            if _gives_positions(self.decoding):
+                return "arrival, then the content of the changes, with the row before an update ahead of that after it"
             then = "" if self.position is None else f"{position}, then "
             return f"arrival, then {then}the content of the rows"
         if not self.has_positions:
@@ -387,6 +399,10 @@ class EventLog(LogSettings):
                 if row.column(0).null_count == 0 and unreadable is None:
                     return chunk
         return replace(chunk, whole=table)
+
+
+def _gives_positions(decoding: Decoding) -> bool:
+    return any(step.makes(POSITION) for step in decoding)
 
 
 def _source_of(

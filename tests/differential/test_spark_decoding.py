@@ -157,6 +157,34 @@ def test_debeziums_changes_are_in_order_on_spark(spark: Any, tmp_path: Path) -> 
     assert sum("['+I', '-U', '+U']" in row for row in found[0][0]) == 20
 
 
+def test_changes_that_arrive_together_keep_their_rows_in_order_on_spark(spark: Any, tmp_path: Path) -> None:
+    changes = [
+        {
+            "op": "u",
+            "before": {"id": n % 7, "price": n},
+            "after": {"id": n % 7, "price": n + 1},
+            "at": n // 20 * 1_000,
+        }
+        for n in range(140)
+    ]
+    pq.write_table(pa.Table.from_pylist(changes), tmp_path / "a.parquet", row_group_size=30)
+    frame = spark.read.parquet(str(tmp_path))
+    found = []
+    for log in (frame, frame.repartition(3).withColumn("noted", frame["op"])):
+        events = SparkExecutionEnvironment(spark).from_event_log(
+            log, timestamp="at", arrival="at", decode="debezium"
+        )
+        events = events.assign_timestamps_and_watermarks(fc.WatermarkStrategy.for_monotonous_timestamps())
+        windows = events.key_by("id").window(fc.TumblingEventTimeWindows.of(fc.Duration.of_seconds(1)))
+        result = windows.aggregate(kinds=fc.collect("row_kind"), prices=fc.collect("price")).to_arrow()
+        found.append(result.sort_by([("window_start", "ascending"), ("id", "ascending")]).to_pylist())
+        for row in found[-1]:
+            assert row["kinds"] == ["-U", "+U"] * (len(row["kinds"]) // 2)
+            pairs = zip(row["prices"][::2], row["prices"][1::2], strict=True)
+            assert all(after == before + 1 for before, after in pairs)
+    assert [row["kinds"] for row in found[0]] == [row["kinds"] for row in found[1]]
+
+
 def test_values_that_spark_keeps_have_their_types(spark: Any) -> None:
     kept = job(SparkExecutionEnvironment(spark), dataframe_of(spark, kafka_table([])), DECODERS["json"])
     assert kept.to_arrow().schema.field("value.user").type == pa.string()

@@ -20,6 +20,7 @@ from flinkcore.log.decoding.decoded_chunk import BadMessage, BadRows, DecodedRow
 from flinkcore.log.decoding.decoded_values import DecodedValues
 from flinkcore.log.decoding.json_values import JsonValues, json_values
 from flinkcore.log.decoding.value_decoder import DecodedColumn, ValueDecoder
+from flinkcore.log.order.content_order import content_numbers
 from flinkcore.log.order.row_order import POSITION
 
 DEBEZIUM: Final = "debezium"
@@ -28,10 +29,13 @@ DEBEZIUM: Final = "debezium"
 _ROWS: Final = ("op", "before", "after")
 _OF_SOURCE: Final = ("ts_ms", "source")
 _PAYLOAD: Final = "payload"
-_WRAPPER: Final = ("schema", _PAYLOAD)
+_SCHEMA: Final = "schema"
+_WRAPPER: Final = (_SCHEMA, _PAYLOAD)
 _INSERT, _UPDATE, _DELETE, _TOMBSTONE, _BAD = range(5)
 _OPERATIONS: Final = {"c": _INSERT, "r": _INSERT, "u": _UPDATE, "d": _DELETE}
 _KINDS: Final = pa.array(["+I", "-U", "+U", "-D", None])
+_SPARE_BITS: Final = 4
+"""So many bits of the 59 of a content are left out: positions of a run have 56."""
 _REPLICA_IDENTITY: Final = (
     "the 'before' of {} is null. Let the database record whole rows, as Postgres with REPLICA IDENTITY FULL"
 )
@@ -42,7 +46,8 @@ def debezium_values(values: Any) -> DebeziumValues:
 
     A creation and a row of a snapshot become one row with the kind ``+I``, an update ``-U`` with the row before and
     ``+U`` with the one after, and a deletion ``-D`` with the row before. The kind is a column ``row_kind``; ``source``
-    and ``ts_ms`` of the envelope are columns, too. Null values (tombstones) are left out.
+    and ``ts_ms`` of the envelope are columns, too, except where the log has columns of these names, which stay. Null
+    values (tombstones) are left out.
 
     Parameters
     ----------
@@ -113,6 +118,9 @@ class DebeziumChanges:
         Type of the rows.
     made : pyarrow.Schema
         Columns that the step makes.
+    content : tuple of str
+        Columns whose values give positions to changes that have no others, so that both rows of an update stay
+        together: by its own content, the row after could come first. Empty if changes need no positions.
     """
 
     keeps_rows: ClassVar[bool] = False
@@ -122,9 +130,10 @@ class DebeziumChanges:
     paths: dict[str, tuple[tuple[str, ...], ...]]
     row: pa.StructType
     made: pa.Schema
+    content: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, schema: pa.Schema, column: str | None) -> DebeziumChanges:
+    def of(cls, schema: pa.Schema, column: str | None, gives_positions: bool) -> DebeziumChanges:
         """Return the step for a log.
 
         Parameters
@@ -133,6 +142,8 @@ class DebeziumChanges:
             Columns before the step.
         column : str or None
             As the attribute.
+        gives_positions : bool
+            Whether changes that arrive together have no other order than that of their content.
 
         Raises
         ------
@@ -169,9 +180,11 @@ class DebeziumChanges:
                 f"the log has a column {ROW_KIND!r}, and the kinds of changes are to be one: rename it"
             )
         for name in _OF_SOURCE:
-            if name in paths and (column is not None or name not in schema.names) and name not in made:
+            if name in paths and name not in schema.names and name not in made:
                 made[name] = types[name]
-        return cls(column, paths, row, pa.schema(list(made.items())))
+        content = [name for name in schema.names if column is not None or name != _SCHEMA]
+        given_by = tuple(sorted(content)) if gives_positions else ()
+        return cls(column, paths, row, pa.schema(list(made.items())), given_by)
 
     def schema(self, before: pa.Schema) -> pa.Schema:
         left = [
@@ -185,14 +198,19 @@ class DebeziumChanges:
     def inputs(self, names: Sequence[str]) -> list[str]:
         read = [path[0] for name in _ROWS for path in self.paths.get(name, ())]
         for name in names:
-            if name in _OF_SOURCE and name in self.made.names:
-                read += [path[0] for path in self.paths[name]]
+            if self._gives(name):
+                read += self.content
+            elif name in _OF_SOURCE and name in self.made.names:  # or a field of the rows has this name
+                read += [path[0] for path in self.paths.get(name, ())]
             elif name not in self.made.names:
                 read.append(name)
         return list(dict.fromkeys(read))
 
     def makes(self, name: str) -> bool:
-        return name in self.made.names
+        return name in self.made.names or self._gives(name)
+
+    def _gives(self, name: str) -> bool:
+        return name == POSITION and bool(self.content)
 
     def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         operations = self._field(batch, "op", pa.string())
@@ -219,6 +237,9 @@ class DebeziumChanges:
                 column = pc.struct_field(made, name)
             elif name in self.made.names:
                 column = self._field(batch, name, self.made.field(name).type).take(pa.array(rows))
+            elif self._gives(name):
+                numbers = content_numbers(batch.select(list(self.content))) >> _SPARE_BITS
+                column = pa.array(numbers[rows])
             else:
                 column = passed_on(batch, name, rows)
             if name == POSITION:  # both rows of an update are one record of the source
@@ -295,7 +316,7 @@ def _united(name: str, first: pa.DataType, second: pa.DataType) -> pa.DataType:
     return united
 
 
-def steps_of(schema: pa.Schema, decode: Any) -> Decoding:
+def steps_of(schema: pa.Schema, decode: Any, gives_positions: bool = False) -> Decoding:
     """Return the steps that decode a log.
 
     Parameters
@@ -304,6 +325,9 @@ def steps_of(schema: pa.Schema, decode: Any) -> Decoding:
         Columns before the steps.
     decode : mapping of str to ValueDecoder, or "debezium"
         As given to ``from_event_log``.
+    gives_positions : bool
+        Whether steps that make several rows of one give them a column `POSITION`, for the log has no other order of
+        rows that arrive together than that of their content.
 
     Raises
     ------
@@ -313,7 +337,7 @@ def steps_of(schema: pa.Schema, decode: Any) -> Decoding:
         If the log lacks a column to decode, or has another type of it.
     """
     if decode == DEBEZIUM:
-        return (DebeziumChanges.of(schema, None),)
+        return (DebeziumChanges.of(schema, None, gives_positions),)
     values = DecodedValues.of(decode)
     values.check(schema)
     columns = [name for name, decoder in values.decoders.items() if isinstance(decoder, DebeziumValues)]
@@ -321,4 +345,5 @@ def steps_of(schema: pa.Schema, decode: Any) -> Decoding:
         raise ConfigurationError(
             f"decode= has Debezium's envelopes in {' and '.join(columns)}: a log has them in one column"
         )
-    return (values, *(DebeziumChanges.of(values.schema(schema), column) for column in columns))
+    decoded = values.schema(schema)
+    return (values, *(DebeziumChanges.of(decoded, column, gives_positions) for column in columns))

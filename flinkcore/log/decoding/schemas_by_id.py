@@ -7,13 +7,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
-from flinkcore._internal.io.locations import shown_location
 from flinkcore.errors import ConfigurationError
 
 _SECONDS: Final = 30
@@ -102,7 +102,7 @@ def schemas_of_registry(url: str, subject: str) -> dict[int, Any]:
         entry = _fetched(url, f"{name}/{version}")
         if entry.get("schemaType", "AVRO") != "AVRO" or entry.get("references"):
             raise ConfigurationError(
-                f"version {version} of {subject!r} in the registry {shown_location(url)} is not a schema of Avro that "
+                f"version {version} of {subject!r} in the registry {_shown(url)} is not a schema of Avro that "
                 "stands alone: give the schemas by schemas="
             )
         found[int(entry["id"])] = schema_of(entry["schema"])
@@ -110,9 +110,12 @@ def schemas_of_registry(url: str, subject: str) -> dict[int, Any]:
 
 
 def _fetched(url: str, path: str) -> Any:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(f"registry= is a URL such as http://registry:8081, not {url!r}")
+    parts = _parts(url)
+    if parts is None:
+        raise ConfigurationError(
+            "registry= is a URL such as http://registry:8081 or http://user:password@registry:8081, not "
+            f"{_shown(url)!r}. Write signs such as / in a password as %2F"
+        )
     user, _, place = parts.netloc.rpartition("@")
     asked = urlunsplit((parts.scheme, place, parts.path.rstrip("/") + path, "", ""))
     headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
@@ -129,7 +132,24 @@ def _fetched(url: str, path: str) -> Any:
         raise ConfigurationError(
             f"the schema registry answers {failure.code} to {asked}: {remedy or 'look after the registry'}"
         ) from failure
-    except (URLError, OSError, ValueError) as failure:
+    except (URLError, HTTPException, OSError, ValueError) as failure:
         raise ConfigurationError(
             f"the schema registry cannot be read at {asked}: {failure}. Check registry="
         ) from failure
+
+
+def _parts(url: str) -> SplitResult | None:
+    """Return the parts of the URL of a registry, or None if it is not one."""
+    try:
+        parts = urlsplit(url)
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of the port, or of brackets around the host
+        return None
+    return parts if is_sound and "@" not in parts.path else None
+
+
+def _shown(url: str) -> str:
+    """Return a URL, well-formed or not, without the user and the password."""
+    scheme, mark, rest = url.rpartition("://")
+    credentials, _, place = rest.rpartition("@")
+    return f"{scheme}{mark}{'...@' if credentials else ''}{place}"

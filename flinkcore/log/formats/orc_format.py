@@ -1,6 +1,6 @@
 """ORC files as event logs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,9 +41,10 @@ class OrcFormat:
     ) -> Iterator[pa.RecordBatch]:
         with self._opened(file) as opened:
             names = list(columns.located(opened.schema, file.name)) or narrowest(plain_schema(opened.schema))
+            asked = None if _are_ambiguous(names, opened.schema) else names
             left = opened.nrows if pieces is None else None
             for stripe in pieces if pieces is not None else range(opened.nstripes):
-                batch = opened.read_stripe(stripe, columns=names)
+                batch = opened.read_stripe(stripe, columns=asked).select(names)
                 check_values(batch)
                 if left is not None:
                     left -= batch.num_rows
@@ -59,3 +60,9 @@ class OrcFormat:
 
         with source_faults(file.name, self._advice), file.filesystem.open_input_file(file.path) as source:
             yield orc.ORCFile(source)
+
+
+def _are_ambiguous(names: Sequence[str], schema: pa.Schema) -> bool:
+    """Return whether ORC may take a name for that of a field within another column, as `a.b` beside `a`."""
+    dotted = [name for name in names if "." in name]
+    return any(name.startswith(f"{other}.") for name in dotted for other in schema.names)

@@ -100,6 +100,62 @@ def test_an_update_counts_in_the_windows_of_both_its_rows(tmp_path: Path) -> Non
     assert {row["name"]: row["kinds"] for row in rows} == {"s": ["+I"], "a": ["+I", "-U"], "b": ["+U", "-D"]}
 
 
+def updates_that_arrive_together(arrivals: int, keys: int) -> pa.Table:
+    rows = []
+    for at in range(1, arrivals + 1):
+        for key in range(keys):
+            before, after = ({"id": key, "price": price} for price in (at, at + 1))
+            rows.append({"op": "u", "before": before, "after": after, "at": 1_000 * at})
+    return pa.Table.from_pylist(rows)
+
+
+@pytest.mark.parametrize("form", ["columns", "values"])
+def test_the_row_before_an_update_comes_first_where_only_arrivals_order_changes(
+    form: str, tmp_path: Path
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    table = updates_that_arrive_together(20, 5)
+    decode: Any = "debezium"
+    if form == "values":
+        values = [json.dumps(row).encode() for row in table.drop_columns("at").to_pylist()]
+        table = pa.table({"value": pa.array(values, pa.binary()), "at": table["at"]})
+        decode = {"value": fc.debezium_values("id BIGINT, price BIGINT")}
+    deltalake.write_deltalake(tmp_path / "log", table)
+    found = []
+    for parallelism in (1, 3):
+        env = fc.StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+        log = env.from_event_log(tmp_path / "log", timestamp="at", arrival="at", decode=decode)
+        events = log.assign_timestamps_and_watermarks(fc.WatermarkStrategy.for_monotonous_timestamps())
+        key = "id" if form == "columns" else "value.id"
+        windows = events.key_by(key).window(fc.TumblingEventTimeWindows.of(fc.Duration.of_seconds(100)))
+        rows = windows.aggregate(kinds=fc.collect("row_kind")).to_arrow().sort_by(key).to_pylist()
+        assert {tuple(row["kinds"]) for row in rows} == {("-U", "+U") * 20}
+        found.append(rows)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["ts_ms", "source"])
+def test_a_field_of_the_rows_may_have_the_name_of_one_of_the_envelope(name: str) -> None:
+    changes = [{"op": "c", "after": {"id": 1, name: 7}, "at": 1}]
+    assert stream(pa.Table.from_pylist(changes), "debezium", timestamp="at").to_arrow().to_pylist() == [
+        {"id": 1, name: 7, "row_kind": "+I", "at": 1}
+    ]
+    both = pa.Table.from_pylist([{**change, name: 8} for change in changes])
+    (row,) = stream(both, "debezium", timestamp="at").to_arrow().to_pylist()
+    assert row[name] == 7
+
+
+def test_columns_of_the_log_stay_beside_an_envelope_with_their_names() -> None:
+    table = kafka_table(messages(CHANGES[:2]), 1)
+    table = table.append_column("ts_ms", pa.array([7_000, 8_000])).append_column(
+        "source", pa.array(["x", "y"])
+    )
+    decode = {"value": fc.debezium_values(ROW)}
+    found = stream(table, decode, timestamp="ts_ms").to_arrow()
+    assert found["ts_ms"].to_pylist() == [7_000, 8_000]
+    assert found["source"].to_pylist() == ["x", "y"]
+
+
 def test_envelopes_in_avro(tmp_path: Path) -> None:
     row = {
         "type": "record",

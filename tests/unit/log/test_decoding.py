@@ -289,6 +289,24 @@ def test_schemas_are_fetched_from_a_registry_once(registry: tuple[str, list[str]
 
 
 @pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("ann:secret@registry:8081", "'...@registry:8081'"),
+        ("ftp://ann:secret@registry", "'ftp://...@registry'"),
+        ("http://ann:1/secret@registry", "'http://...@registry'"),
+        ("http://ann:secret/@registry", "'http://...@registry'"),
+        ("http://[ann:secret@registry", "'http://...@registry'"),
+        ("http://registry:eight", "'http://registry:eight'"),
+    ],
+)
+def test_what_is_no_url_of_a_registry_is_shown_without_its_password(url: str, shown: str) -> None:
+    with pytest.raises(ConfigurationError, match="registry= is a URL such as") as error:
+        fc.avro_values(registry=url, subject="s").prepared()
+    assert f"not {shown}." in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({}, "needs schema=, schemas= or registry="),

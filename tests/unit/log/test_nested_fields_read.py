@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from equipment.event_logs import event_log
+from pyarrow import orc
 
 from flinkcore.common.execution_config import BATCH_ROWS
 from flinkcore.errors import DataError, SchemaError, SourceError
@@ -165,11 +166,13 @@ def test_timestamps_of_96_bits_in_a_leaf_that_is_not_read_are_not_looked_at(tmp_
     assert row["p.at"].replace(tzinfo=None) == datetime(1500, 1, 1)
 
 
-def test_columns_and_fields_whose_names_have_dots_are_told_apart(tmp_path):
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_columns_and_fields_whose_names_have_dots_are_told_apart(tmp_path, kind):
     table = pa.table({"a.b": [1, 2], "a": [{"b": 3, "c.d": 5}, {"b": 4, "c.d": 6}]})
-    pq.write_table(table, tmp_path / "log.parquet")
+    {"parquet": pq, "orc": orc}[kind].write_table(table, tmp_path / f"log.{kind}")
     for log in (event_log(str(tmp_path), timestamp="a.b"), event_log(table, timestamp="a.b")):
         assert values(log, "a.c.d", "a.b") == [{"a.c.d": 5, "a.b": 1}, {"a.c.d": 6, "a.b": 2}]
+        assert values(log, "a.b") == [{"a.b": 1}, {"a.b": 2}]
 
 
 def test_a_field_of_a_table_in_memory_keeps_its_dictionary_for_splits():
