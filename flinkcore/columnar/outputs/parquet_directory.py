@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from flinkcore._internal.io.locations import utf_8_paths
 from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores, folders_of
 from flinkcore._internal.io.table_directories import TableSearch
+from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.columnar.outputs.hive_partitions import partition_fault
 from flinkcore.columnar.outputs.parquet_parts import STAGING, PartFiles, published
 from flinkcore.columnar.outputs.staging_owner import SILENT_SECONDS, StagingOwner, has_ended, owner_of
@@ -230,8 +231,19 @@ class ParquetOutput:
         if flat:
             raise ConfigurationError(self._refusal_of(flat[0]))
         own = [path for path in results if path.endswith(f"-{self.run.name}.parquet")]
+        self._warn_of_replaced(own)
         self._require_columns([path for path in results if path not in own])
         return own
+
+    def _warn_of_replaced(self, files: Iterable[str]) -> None:
+        filesystem, directory = self.place.filesystem, self.place.path
+        rows = sum(pq.read_metadata(f"{directory}/{file}", filesystem=filesystem).num_rows for file in files)
+        if rows:
+            warn_user(
+                f"mode='append' replaces the {rows:,} {'row' if rows == 1 else 'rows'} of this run in {self.path}: the "
+                "same job over the same logs has added them, and had its checkpoint in the same directory. If they are "
+                "of other data, stop, and give stop_with_checkpoint= another directory"
+            )
 
     def _refusal_of(self, other: str) -> str:
         if self.run is None:
