@@ -278,14 +278,14 @@ class ParquetOutput:
         owner = owner_of(*self.staging)
         if owner is None:
             return (
-                "another replay writes its results there, or one was killed as it did. If none is running, empty the "
-                "directory"
+                "another replay writes its results there, or one was killed as it did. If none is running, remove that "
+                "folder"
             )
         writer = f"process {owner.process} of {owner.host} writes its results there"
-        if not self.replaces:
+        if not self.replaces and self.run is None:
             return (
-                f"{writer}, or was killed as it did. If it is no longer running, empty the directory, or give "
-                "mode='overwrite'"
+                f"{writer}, or was killed as it did. If it is no longer running, give the mode= that it had, 'append' "
+                "or 'overwrite', which takes back what it left. If it had neither, empty the directory"
             )
         return (
             f"{writer}. Wait for its end, or write to another directory; on another machine, it counts as ended "
@@ -375,6 +375,13 @@ class ParquetOutput:
         self._remove_empty_folders(places.values())
         if is_new and not filesystem.get_file_info(fs.FileSelector(directory)):
             filesystem.delete_dir(directory)
+
+    @property
+    def remedy_of_parts(self) -> str:
+        """Return what to do if parts of a failed replay stay, so that files of other runs do, too."""
+        if self.run is None and not self.replaces:
+            return "empty it"
+        return "once they can be removed, the next write with the same mode= takes them back"
 
     def finish(self, old: Sequence[str] = ()) -> None:
         """Remove everything that is still staged, and what was replaced."""
