@@ -51,13 +51,19 @@ def write_days(folder: Path, log: pa.Table) -> tuple[Path, Path]:
     return days
 
 
-def job(log: Any, env: StreamExecutionEnvironment | None = None, until: Any = None, **settings: Any) -> Any:
+def job(
+    log: Any,
+    env: StreamExecutionEnvironment | None = None,
+    until: Any = None,
+    seconds: int = 10,
+    **settings: Any,
+) -> Any:
     """Return windows by split and user, with the day of their begin; late events go to a side output."""
     env = env or StreamExecutionEnvironment()
     stream = env.from_event_log(log, timestamp="ts", arrival="at", split="split", until=until, **settings)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2))
     keyed = stream.assign_timestamps_and_watermarks(strategy).key_by("split", "user")
-    windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(10))).side_output_late_data(LATE)
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.seconds(seconds))).side_output_late_data(LATE)
     counted = windows.aggregate(n=count(), size=sum_("size"))
     return counted.with_columns(day=pc.field("window_start").cast("date32"))
 

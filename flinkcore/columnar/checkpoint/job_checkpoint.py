@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import takewhile
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final
@@ -29,6 +31,8 @@ from flinkcore.common.generators.supplied_generators import supplied_generator
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
 from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.log.sources.log_sources import LogFiles
+from flinkcore.log.topics.topic_log import TopicLog
 from flinkcore.log.waiting_rows import PausedSplits, WaitingRows, waiting_table
 from flinkcore.operators.records.copies import copied_strategy
 from flinkcore.time_plane.time_cut import TimeCut, cuts_of_one_replay
@@ -110,13 +114,15 @@ class JobCheckpoints:
     def run_name(self) -> str | None:
         """Return a name that only a repetition of this run has; None without a checkpoint to stop with.
 
-        A repetition stops with a checkpoint in the same directory, begins at the same cut, and is cut alike.
+        A repetition is the same job over logs in the same places. It stops with a checkpoint in the same directory,
+        begins at the same cut, and is cut alike.
         """
         if self.stop_path is None:
             return None
         place = self.stores.locate(self.stop_path).name
         begins = [[cut.until_ms, cut.last_arrival_ms] for cut in self.cuts]
-        run = [place, begins, [log.log.until_ms for log in self.plan.logs]]
+        logs = [[_place_of(log.log.source), log.log.until_ms] for log in self.plan.logs]
+        run = [place, begins, logs, describe_job(self.plan)]
         return sha256(json.dumps(run).encode()).hexdigest()[:16]
 
     @property
@@ -371,6 +377,25 @@ def _tables_of_log(log: LogPlan) -> list[OperatorTables]:
     if log.strategy.alignment_parameters is None:
         return [time_plane]
     return [time_plane, OperatorTables(possible=(TableKind.WAITING_ROWS,))]
+
+
+def _place_of(source: object) -> str:
+    """Return where a log is, as a later run finds it that has more of its files: empty if it is in memory."""
+    if isinstance(source, TopicLog):
+        return ", ".join(dump.topic for dump in source.dumps)
+    if not isinstance(source, LogFiles):
+        return ""
+    if source.table_name is not None:
+        return re.sub(r" at (version|snapshot) [^/]*$", "", source.table_name)
+    if not source.files:
+        return ""
+    first = source.files[0]
+    if len(source.files) == 1 and not first.partition:
+        return first.location
+    folder = first.location.rpartition("/")[0]
+    for _ in takewhile(lambda name: "=" in name, reversed(folder.split("/"))):
+        folder = folder.rpartition("/")[0]  # which partition comes first may change
+    return folder
 
 
 def _paused(log: LogPlan, cut: TimeCut) -> PausedSplits:

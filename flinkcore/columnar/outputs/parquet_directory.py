@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from flinkcore._internal.io.locations import utf_8_paths
 from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores, folders_of
 from flinkcore._internal.io.table_directories import TableSearch
+from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.columnar.outputs.hive_partitions import partition_fault
 from flinkcore.columnar.outputs.parquet_parts import STAGING, PartFiles, published
 from flinkcore.columnar.outputs.staging_owner import SILENT_SECONDS, StagingOwner, has_ended, owner_of
@@ -230,8 +231,19 @@ class ParquetOutput:
         if flat:
             raise ConfigurationError(self._refusal_of(flat[0]))
         own = [path for path in results if path.endswith(f"-{self.run.name}.parquet")]
+        self._warn_of_replaced(own)
         self._require_columns([path for path in results if path not in own])
         return own
+
+    def _warn_of_replaced(self, files: Iterable[str]) -> None:
+        filesystem, directory = self.place.filesystem, self.place.path
+        rows = sum(pq.read_metadata(f"{directory}/{file}", filesystem=filesystem).num_rows for file in files)
+        if rows:
+            warn_user(
+                f"mode='append' replaces the {rows:,} {'row' if rows == 1 else 'rows'} of this run in {self.path}: the "
+                "same job over the same logs has added them, and had its checkpoint in the same directory. If they are "
+                "of other data, stop, and give stop_with_checkpoint= another directory"
+            )
 
     def _refusal_of(self, other: str) -> str:
         if self.run is None:
@@ -266,14 +278,14 @@ class ParquetOutput:
         owner = owner_of(*self.staging)
         if owner is None:
             return (
-                "another replay writes its results there, or one was killed as it did. If none is running, empty the "
-                "directory"
+                "another replay writes its results there, or one was killed as it did. If none is running, remove that "
+                "folder"
             )
         writer = f"process {owner.process} of {owner.host} writes its results there"
-        if not self.replaces:
+        if not self.replaces and self.run is None:
             return (
-                f"{writer}, or was killed as it did. If it is no longer running, empty the directory, or give "
-                "mode='overwrite'"
+                f"{writer}, or was killed as it did. If it is no longer running, give the mode= that it had, 'append' "
+                "or 'overwrite', which takes back what it left. If it had neither, empty the directory"
             )
         return (
             f"{writer}. Wait for its end, or write to another directory; on another machine, it counts as ended "
@@ -363,6 +375,13 @@ class ParquetOutput:
         self._remove_empty_folders(places.values())
         if is_new and not filesystem.get_file_info(fs.FileSelector(directory)):
             filesystem.delete_dir(directory)
+
+    @property
+    def remedy_of_parts(self) -> str:
+        """Return what to do if parts of a failed replay stay, so that files of other runs do, too."""
+        if self.run is None and not self.replaces:
+            return "empty it"
+        return "once they can be removed, the next write with the same mode= takes them back"
 
     def finish(self, old: Sequence[str] = ()) -> None:
         """Remove everything that is still staged, and what was replaced."""

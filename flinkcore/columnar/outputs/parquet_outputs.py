@@ -17,13 +17,13 @@ from flinkcore._internal.io.stores import ENVIRONMENT, Stores, folders_of
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.columnar.outputs.hive_partitions import require_hive_types
 from flinkcore.columnar.outputs.parquet_directory import AppendedRun, ParquetOutput
-from flinkcore.columnar.outputs.parquet_parts import ParquetParts, PartFiles
+from flinkcore.columnar.outputs.parquet_parts import NOTHING_STAYS, ParquetParts, PartFiles
 from flinkcore.columnar.outputs.result_files import PartNames, require_mode
 from flinkcore.columnar.outputs.staging_owner import StagingOwner
 from flinkcore.columnar.outputs.table_outputs import require_partition_columns
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.common import OutputTag
-from flinkcore.errors import ConfigurationError, SchemaError
+from flinkcore.errors import ConfigurationError, SchemaError, SourceError
 
 MODES: Final = ("error", "overwrite", "append")
 
@@ -195,10 +195,15 @@ class ParquetOutputs:
             for tag_id, output in self.directories.items():
                 output.publish(names.get(tag_id, ()), old[tag_id])
             commit()
-        except BaseException:
+        except BaseException as error:
+            left = [output.path for output in prepared.values()]
             for tag_id, output in prepared.items():
-                with _warning(f"{output.path} has parts of a failed replay: empty it"):
+                with _warning(f"{output.path} has parts of a failed replay: {output.remedy_of_parts}"):
                     output.withdraw(names.get(tag_id, ()), old[tag_id])
+                    left.remove(output.path)
+            if left and isinstance(error, SourceError):
+                stay = f"Parts of them stay in {', '.join(left)}"
+                error.args = (str(error).replace(NOTHING_STAYS, stay),)
             raise
         for tag_id, output in prepared.items():
             with _warning(f"{output.path} is complete; its folder _temporary can be removed"):

@@ -21,6 +21,9 @@ from flinkcore.errors import DataError, SourceError
 STAGING: Final = "_temporary"
 """Folder in a directory of results for files that do not count yet."""
 
+NOTHING_STAYS: Final = "Nothing of them stays"
+"""Outcome of a failed write in messages, if its clean-up does not fail, too."""
+
 _OPEN_FILES: Final = 100
 """A task closes the file that it opened first when it would have more."""
 
@@ -53,7 +56,7 @@ class PartFiles:
 
     def writing(self) -> AbstractContextManager[None]:
         """Let an error of the block name the directory: see `writing_results`."""
-        return writing_results(self.name, self.name, "Nothing of them stays")
+        return writing_results(self.name, self.name, NOTHING_STAYS)
 
 
 def _encodings(schema: pa.Schema, repeating: Collection[str]) -> tuple[list[str], dict[str, str]]:

@@ -20,7 +20,7 @@ from equipment.full_disks import most_bytes_of_a_file
 from pyarrow import fs
 
 from flinkcore.columnar.outputs import staging_owner
-from flinkcore.columnar.outputs.parquet_directory import ParquetOutput
+from flinkcore.columnar.outputs.parquet_directory import AppendedRun, ParquetOutput
 from flinkcore.columnar.outputs.parquet_outputs import ParquetOutputs
 from flinkcore.columnar.outputs.staging_owner import StagingOwner
 from flinkcore.common import OutputTag, Time, WatermarkStrategy
@@ -287,7 +287,9 @@ def test_a_directory_of_other_things_is_not_replaced(tmp_path: Path, other: str)
 
 def test_what_a_killed_replay_has_left_is_named(tmp_path: Path) -> None:
     (tmp_path / "_temporary").mkdir()
-    with pytest.raises(ConfigurationError, match=r"or one was killed as it did\. If none is running, empty"):
+    with pytest.raises(
+        ConfigurationError, match=r"or one was killed as it did\. If none is running, remove that"
+    ):
         ParquetOutput.at(tmp_path).prepare(StagingOwner.of_this_process())
 
 
@@ -455,7 +457,8 @@ def test_only_what_is_to_be_replaced_is_cleaned_up(tmp_path: Path, monkeypatch: 
     killed_write(tmp_path, monkeypatch, "commit", ended_process())
     before = files_of(tmp_path)
     with pytest.raises(
-        ConfigurationError, match=r"or was killed as it did\. If it is no longer running, empty"
+        ConfigurationError,
+        match=r"or was killed as it did\. If it is no longer running, give the mode= that it had",
     ):
         two_outputs(tmp_path).write(dict)
     assert files_of(tmp_path) == before
@@ -512,6 +515,55 @@ def test_a_failed_clean_up_does_not_hide_the_failure(tmp_path: Path, monkeypatch
         pytest.raises(ZeroDivisionError),
     ):
         two_outputs(tmp_path).write(fail)
+
+
+@pytest.mark.parametrize("is_writer_known", [False, True])
+def test_nobody_is_advised_to_delete_the_files_to_which_a_run_would_append(
+    tmp_path: Path, is_writer_known: bool
+) -> None:
+    owner = StagingOwner.of_this_process()
+    output = ParquetOutput.at(tmp_path, run=AppendedRun.of(None))
+    (tmp_path / "_temporary").mkdir()
+    (tmp_path / "part-00000-other.parquet").write_text("")
+    if is_writer_known:
+        owner.write(*output.staging)
+    with owner.live(), pytest.raises(ConfigurationError) as failure:
+        output.prepare(StagingOwner.of_this_process())
+    advice = "Wait for its end" if is_writer_known else "remove that folder"
+    assert advice in str(failure.value)
+    assert "empty the directory" not in str(failure.value)
+    assert "overwrite" not in str(failure.value)
+
+
+@pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
+def test_an_error_says_whether_parts_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    run = AppendedRun.of(None) if mode == "append" else None
+    outputs = ParquetOutputs(
+        {
+            tag_id: ParquetOutput.at(tmp_path / name, run=run, replaces=mode == "overwrite")
+            for tag_id, name in ((None, "out"), ("late", "late"))
+        }
+    )
+    withdraw = ParquetOutput.withdraw
+
+    def refuse(output: ParquetOutput, *names: Any) -> None:
+        if output.path.endswith("late"):
+            raise PermissionError("denied")
+        withdraw(output, *names)
+
+    def fail() -> Any:
+        with outputs.directories[None].writing():
+            raise PermissionError("denied")
+
+    with pytest.raises(SourceError, match=r"denied\. Nothing of them stays\. Give"):
+        outputs.write(fail)
+    monkeypatch.setattr(ParquetOutput, "withdraw", refuse)
+    remedy = "empty it" if mode == "error" else "once they can be removed, the next write with the same mode="
+    with (
+        pytest.warns(RuntimeWarning, match=f"late has parts of a failed replay: {remedy}"),
+        pytest.raises(SourceError, match=rf"denied\. Parts of them stay in {tmp_path}/late\. Give"),
+    ):
+        outputs.write(fail)
 
 
 def test_a_result_whose_staging_folder_stays_is_a_result(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime
 import os
+import shutil
 import signal
+import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from flinkcore.datastream.aggregates import count
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 LOG = two_days(1_000)
+REPLACES = r"mode='append' replaces the [0-9,]+ rows? of this run in "
 TYPES = pa.schema({"user": pa.string(), "day": pa.date32()})
 
 
@@ -200,12 +204,66 @@ def test_a_run_that_a_scheduler_repeats_replaces_what_it_has_appended(tmp_path: 
     write_days(tmp_path, LOG)
     for number in (1, 2):
         night(tmp_path, number, tmp_path / "once" / "out")
-    for number in (1, 1, 2, 2, 1, 2):
-        night(tmp_path, number, tmp_path / "again" / "out")
+    for number, is_first in ((1, True), (1, False), (2, True), (2, False), (1, False), (2, False)):
+        with nullcontext() if is_first else pytest.warns(UserWarning, match=REPLACES):
+            night(tmp_path, number, tmp_path / "again" / "out")
     for name in ("out", "late"):
         once, again = (read(tmp_path / run / name, *(["day"] * (name == "out"))) for run in ("once", "again"))
         assert again == once
         assert once
+
+
+def write_clicks(path: Path, first: int) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(LOG.slice(first, 100), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "other", ["another log", "another directory", "a table in memory", "another job", "another cut"]
+)
+def test_a_run_over_another_log_or_of_another_job_keeps_the_rows_that_are_there(
+    tmp_path: Path, other: str
+) -> None:
+    write_clicks(tmp_path / "a" / "1.parquet", 0)
+    write_clicks(tmp_path / "a" / "2.parquet", 100)
+    write_clicks(tmp_path / "b" / "1.parquet", 200)
+    write_clicks(tmp_path / "b" / "2.parquet", 300)
+    is_file = other == "another log"
+    logs: dict[str, Any] = {
+        "another log": tmp_path / "a" / "2.parquet",
+        "another directory": tmp_path / "b",
+        "a table in memory": LOG.slice(200, 100),
+    }
+    jobs = [
+        job(tmp_path / "a" / "1.parquet" if is_file else tmp_path / "a"),
+        job(logs.get(other, tmp_path / "a"), until=MIDNIGHT_MS if other == "another cut" else None),
+    ]
+    if other == "another job":
+        jobs[1] = job(tmp_path / "a", seconds=20)
+    rows = []
+    for each in jobs:
+        shutil.rmtree(tmp_path / "checkpoint", ignore_errors=True)
+        result = each.execute(stop_with_checkpoint=tmp_path / "checkpoint")
+        result.write_parquet(tmp_path / "out", mode="append", partition_by="day")
+        rows.append(each.execute(stop_with_checkpoint=tmp_path / "other").to_arrow())
+    assert read(tmp_path / "out", "day") == sorted_rows(pa.concat_tables(rows))
+
+
+@pytest.mark.parametrize(
+    "name", ["day=2/hour=1/0.parquet", "day=1/hour=1/2.parquet", "day=0/hour=1/0.parquet"]
+)
+def test_a_run_is_repeated_although_its_log_has_more_files(tmp_path: Path, name: str) -> None:
+    """Which partition comes first does not say which log it is, and neither does how many files it has."""
+    log = tmp_path / "log"
+    rows: list[dict[str, Any]] = []
+    for number, file in enumerate(["day=1/hour=1/1.parquet", name]):
+        write_clicks(log / file, 100 * number)
+        result = job(log).execute(stop_with_checkpoint=tmp_path / "checkpoint")
+        with pytest.warns(UserWarning, match=REPLACES) if rows else nullcontext():
+            result.write_parquet(tmp_path / "out", mode="append")
+        rows = sorted_rows(pq.read_table(tmp_path / "out"))
+    assert rows == sorted_rows(job(log).execute(stop_with_checkpoint=tmp_path / "other").to_arrow())
 
 
 @pytest.mark.parametrize("has_checkpoint", [False, True])
@@ -223,12 +281,15 @@ def test_a_run_that_was_killed_anywhere_and_is_repeated_appends_its_rows_once(
         child = os.fork()
         if child == 0:
             kill_before(steps)
+            warnings.filterwarnings("ignore", REPLACES)
             job(log).execute(**stop).write_parquet(tmp_path / "out", mode="append", partition_by="day")
             os._exit(0)
         killed = os.waitpid(child, 0)[1] != 0
         steps += 1
         if killed:
-            job(log).execute(**stop).write_parquet(tmp_path / "out", mode="append", partition_by="day")
+            with warnings.catch_warnings():  # a run that was killed when all was in place is replaced
+                warnings.filterwarnings("ignore", REPLACES)
+                job(log).execute(**stop).write_parquet(tmp_path / "out", mode="append", partition_by="day")
         assert not list(tmp_path.rglob("_temporary"))
         expected = sorted([*before, *rows], key=lambda row: tuple(map(str, row.values())))
         assert read(tmp_path / "out", "day") == expected, steps
