@@ -17,10 +17,11 @@ from flinkcore._internal.show.times import format_timestamp
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.results.late_events import OnChunks, late_warnings
+from flinkcore.columnar.results.rejected_rows import rejection_warning
 from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
-from flinkcore.errors import ConfigurationError, InternalError, LateEventsWarning
+from flinkcore.errors import ConfigurationError, InternalError, LateEventsWarning, RejectedRowsWarning
 from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.time_plane.paused_spans import PausedSpans
 from flinkcore.time_plane.time_warnings import time_warnings
@@ -300,7 +301,7 @@ class ReplayReport:
             setattr(self, name, getattr(self, name) + count)
 
     def complete(self, plan: JobPlan, time_planes: Sequence[TimePlane], on_chunks: OnChunks) -> None:
-        """Check the counts of each operator once all are there, and warn of late events and of timers at the end.
+        """Check the counts of each operator once all are there, and warn of lost rows and of timers at the end.
 
         Parameters
         ----------
@@ -309,7 +310,7 @@ class ReplayReport:
         time_planes
             Result of the first pass over each log.
         on_chunks
-            Reads a log again, in search of what made its events late.
+            Reads a log again, in search of what made its events late, or rejected.
 
         Raises
         ------
@@ -318,6 +319,10 @@ class ReplayReport:
         """
         for each in self.by_operator:
             each.check()
+        rejected = rejection_warning(plan, self.rejected, self.events_read, on_chunks)
+        if rejected is not None:
+            self.warnings.append(rejected)
+            warn_user(rejected, RejectedRowsWarning)
         counts = [(each.late, each.late + each.taken) for each in self.by_operator]
         for warning in late_warnings(plan, time_planes, counts, on_chunks):
             self.warnings.append(warning)

@@ -21,6 +21,7 @@ from flinkcore.log.decoding.decoded_values import DecodedValues
 from flinkcore.log.decoding.json_values import JsonValues, json_values
 from flinkcore.log.decoding.value_decoder import DecodedColumn, ValueDecoder
 from flinkcore.log.order.row_order import POSITION
+from flinkcore.log.sources.chunks import Chunk
 
 DEBEZIUM: Final = "debezium"
 """Value of ``decode=`` where the envelope lies in the columns of the log."""
@@ -193,6 +194,9 @@ class DebeziumChanges:
 
     def makes(self, name: str) -> bool:
         return name in self.made.names
+
+    def why_null(self, name: str, chunk: Chunk) -> str | None:
+        return None if self.makes(name) else chunk.why_null(name)
 
     def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         operations = self._field(batch, "op", pa.string())
