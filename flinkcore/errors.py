@@ -101,6 +101,10 @@ class LateEventsWarning(UserWarning):
     """A replay has lost many events as late; the message names the likely cause and what to do."""
 
 
+class RejectedRowsWarning(UserWarning):
+    """A replay has rejected many rows, which ``on_bad_row`` allows; the message names the reasons and what to do."""
+
+
 class LifecycleError(FlinkcoreError, RuntimeError):
     """A call on an object that is not open yet, or closed already."""
 

@@ -183,12 +183,12 @@ def _replay(arguments: argparse.Namespace) -> None:
             arguments.mode,
             arguments.partition_by,
         )
-        print(report)
+        print(report.without_warnings)  # the standard error has the warnings
         print(f"results: {arguments.output}")
     else:
         print(shown_table(result.to_arrow(), 20))
         report = result.report
-        print(report)
+        print(report.without_warnings)  # the standard error has the warnings
     if arguments.report:
         report.to_html(arguments.report)
         print(f"report: {arguments.report}")

@@ -166,11 +166,11 @@ class ExecutionConfig(WithFormerMethods):
         return self
 
     def get_late_share_warning(self) -> float:
-        """Return ``flinkcore.late-share-warning``: the share of late events above which a replay warns."""
+        """Return ``flinkcore.late-share-warning``: the share of late or rejected events above which a replay warns."""
         return self._configuration.get(settings.LATE_SHARE)
 
     def set_late_share_warning(self, share: float) -> ExecutionConfig:
-        """Set above which share of late events a replay warns, with the likely cause.
+        """Set above which share of late events, or of rejected ones, a replay warns, with the likely cause.
 
         Parameters
         ----------

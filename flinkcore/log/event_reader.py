@@ -147,8 +147,8 @@ class Fault(NamedTuple):
         The column's times, if they are the fault.
     why_outside : callable, optional
         Says why such a time is one.
-    is_lacking : callable, optional
-        Returns whether values are null since the file lacks the column.
+    why_null : callable, optional
+        Returns why the column is null in all rows of the file, or None if that is not known.
     """
 
     reason: str
@@ -158,14 +158,15 @@ class Fault(NamedTuple):
     why_unreadable: Callable[[pa.Scalar], str] = str
     outside_ms: npt.NDArray[np.int64] | None = None
     why_outside: Callable[[int], str] | None = None
-    is_lacking: Callable[[], bool] | None = None
+    why_null: Callable[[], str | None] | None = None
 
     def describe(self, row: int) -> str:
         """Say what is wrong with a row."""
         if self.unreadable is not None:
             return self.why_unreadable(self.unreadable[row])
-        if self.is_lacking is not None and self.is_lacking():
-            return f"{self.reason}: the file lacks column {self.column!r}, which other files of the log have"
+        why_null = None if self.why_null is None else self.why_null()
+        if why_null is not None:
+            return f"{self.reason}: {why_null}"
         fault = f"{self.reason} (column {self.column!r})"
         if self.outside_ms is None or self.why_outside is None:
             return fault
@@ -336,6 +337,12 @@ class EventReader:
         self._timestamp_name, _ = shown_column(self._timestamp, self._before)
         timestamp_type = after.field(self._timestamp).type
         check_time_type(timestamp_type, self._timestamp_name, log.timestamp_unit, "timestamp_unit")
+        self.columns_of_nulls: dict[str, str] = {
+            "null timestamp": self._timestamp_name,
+            "null arrival": self._arrival_name,
+            "null split": self._split if isinstance(self._split, str) else "",
+        }
+        """Name of the column in messages, by the reason for which its nulls are rejected."""
         self.schema = pa.schema([after.field(name) for name in self._columns])
         self.rejected_schema = read
         for name, kind in (("reason", pa.string()), ("record", RECORD_TYPE)):
@@ -523,7 +530,7 @@ class EventReader:
         why_no_time = partial(no_time, column=name, unit=self._timestamp_unit, setting="timestamp_unit")
         faults = [
             Fault("unreadable timestamp", name, unreadable, times, why_no_time),
-            Fault("null timestamp", name, _nulls(times), is_lacking=partial(chunk.lacks, name)),
+            Fault("null timestamp", name, _nulls(times), why_null=partial(chunk.why_null, name)),
             Fault(
                 "timestamp out of range",
                 name,
@@ -539,13 +546,13 @@ class EventReader:
             too_far = _outside(arrival_ms, -MAX_ARRIVAL_MS, MAX_ARRIVAL_MS)
             faults += [
                 Fault("unreadable arrival", name, unreadable, arrivals, why_no_time),
-                Fault("null arrival", name, _nulls(arrivals), is_lacking=partial(chunk.lacks, name)),
+                Fault("null arrival", name, _nulls(arrivals), why_null=partial(chunk.why_null, name)),
                 Fault("arrival out of range", name, too_far, outside_ms=arrival_ms, why_outside=_why_too_far),
             ]
         if isinstance(self._split, str):
             nulls = codes < 0 if len(codes) and codes.min() < 0 else None
-            lacks = partial(chunk.lacks, self._split)
-            faults.append(Fault("null split", self._split, nulls, is_lacking=lacks))
+            why_null = partial(chunk.why_null, self._split)
+            faults.append(Fault("null split", self._split, nulls, why_null=why_null))
         batch = batch.select(self._columns)
         filtered = (read.num_rows if sound is None else len(sound)) - batch.num_rows
         rejected = RejectedRows({}, None)

@@ -164,10 +164,14 @@ class ChunkReader:
                 if position is None
                 else f"at position {position:,}"
             )
+            why = chunk.why_null(name)
+            last = name.rpartition(".")[2]
+            given = "'none'" if pa.types.is_string(column.type) else "..."
             raise DataError(
                 f"{chunk.label}: key column {name!r} is null {place}"
-                f"{'' if split is None else f' of split {split!r}'}; filter such rows out before key_by, "
-                'or set on_bad_row="drop" or to an OutputTag',
+                f"{'' if split is None else f' of split {split!r}'}{'' if why is None else f': {why}'}; filter such "
+                f"rows out before key_by, give nulls a value by with_columns({last if last.isidentifier() else 'key'}="
+                f'pc.coalesce(pc.field({name!r}), {given})), or set on_bad_row="drop" or to an OutputTag',
                 file=chunk.path,
                 split=split,
                 position=position,

@@ -17,10 +17,11 @@ from flinkcore._internal.show.times import format_timestamp
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.results.late_events import OnChunks, late_warnings
+from flinkcore.columnar.results.rejected_rows import rejection_warning
 from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
-from flinkcore.errors import ConfigurationError, InternalError, LateEventsWarning
+from flinkcore.errors import ConfigurationError, InternalError, LateEventsWarning, RejectedRowsWarning
 from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.time_plane.paused_spans import PausedSpans
 from flinkcore.time_plane.time_warnings import time_warnings
@@ -162,6 +163,7 @@ class ReplayReport:
     _source: ReportSource | None = field(default=None, repr=False, compare=False)
     _cut: ArrivalCut | None = field(default=None, repr=False, compare=False)
     _waits_for_end: str = field(default="", repr=False, compare=False)
+    _of_run: list[tuple[str, type[Warning]]] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
     def of(cls, plan: JobPlan, time_planes: Sequence[TimePlane], timeline: Timeline) -> ReplayReport:
@@ -300,7 +302,7 @@ class ReplayReport:
             setattr(self, name, getattr(self, name) + count)
 
     def complete(self, plan: JobPlan, time_planes: Sequence[TimePlane], on_chunks: OnChunks) -> None:
-        """Check the counts of each operator once all are there, and warn of late events and of timers at the end.
+        """Check the counts of each operator once all are there, and add warnings of lost rows and of timers at the end.
 
         Parameters
         ----------
@@ -309,7 +311,7 @@ class ReplayReport:
         time_planes
             Result of the first pass over each log.
         on_chunks
-            Reads a log again, in search of what made its events late.
+            Reads a log again, in search of what made its events late, or rejected.
 
         Raises
         ------
@@ -318,15 +320,35 @@ class ReplayReport:
         """
         for each in self.by_operator:
             each.check()
+        rejected = rejection_warning(plan, self.rejected, self.events_read, on_chunks)
+        if rejected is not None:
+            self._add_warning(rejected, RejectedRowsWarning)
         counts = [(each.late, each.late + each.taken) for each in self.by_operator]
         for warning in late_warnings(plan, time_planes, counts, on_chunks):
-            self.warnings.append(warning)
-            warn_user(warning, LateEventsWarning)
+            self._add_warning(warning, LateEventsWarning)
         for each in self.by_operator:
             if each.event_time_timers and each._waits_for_end:
-                warning = f"{_counted(each.event_time_timers, 'event-time timer')} {each._waits_for_end}"
-                self.warnings.append(warning)
-                warn_user(warning)
+                self._add_warning(
+                    f"{_counted(each.event_time_timers, 'event-time timer')} {each._waits_for_end}",
+                    UserWarning,
+                )
+
+    def _add_warning(self, warning: str, category: type[Warning]) -> None:
+        self.warnings.append(warning)
+        self._of_run.append((warning, category))
+
+    def warn_of_run(self, known: set[str]) -> None:
+        """Warn the user of what the run has found.
+
+        Parameters
+        ----------
+        known : set of str
+            Warnings of earlier runs of the same job, which are not repeated; those of this run are added.
+        """
+        for warning, category in self._of_run:
+            if warning not in known:
+                known.add(warning)
+                warn_user(warning, category)
 
     def check(self) -> None:
         """Assert that every event read is accounted for exactly once.
@@ -344,6 +366,11 @@ class ReplayReport:
             )
 
     def __str__(self) -> str:
+        return "\n".join([*self._warning_lines(), self.without_warnings])
+
+    @property
+    def without_warnings(self) -> str:
+        """Return the report as text for those who have had the warnings already."""
         lines = self._head_lines() + self._fate_lines()
         for number, later in enumerate(self.later_operators, start=2):
             origin = " from the one before" if self._is_chain else ""
@@ -353,15 +380,17 @@ class ReplayReport:
             ]
         return "\n".join(lines + self._time_lines())
 
+    def _warning_lines(self) -> list[str]:
+        return [f"warning: {warning}" for warning in self.warnings]
+
     def _head_lines(self) -> list[str]:
         head = f"{_counted(self.events_read, 'event')} from {_counted(self.splits, 'split')}"
         if self.min_timestamp_ms is not None and self.max_timestamp_ms is not None:
             first, last = map(format_timestamp, (self.min_timestamp_ms, self.max_timestamp_ms))
             head += f", event time {first} to {last}"
-        warnings = [f"warning: {warning}" for warning in self.warnings]
         tables = [f"read as {table}" for table in self.tables]
         orders = [f"order of the events{order}" for order in self.orders]
-        return [*warnings, head, *tables, *self.log_facts, *orders, *self._cut_lines()]
+        return [head, *tables, *self.log_facts, *orders, *self._cut_lines()]
 
     def _cut_lines(self) -> list[str]:
         lines = []
@@ -423,7 +452,7 @@ class ReplayReport:
         load_analysis("page")(self, path, title)
 
     def _repr_html_(self) -> str:
-        parts = [html_lines("\n".join(self._head_lines()))]
+        parts = [html_lines("\n".join([*self._warning_lines(), *self._head_lines()]))]
         for number, each in enumerate(self.by_operator, start=1):
             if self.later_operators:
                 parts.append(html_lines(f"operator {number}: {_counted(each.events_read, 'row')}"))

@@ -111,6 +111,7 @@ class JobResult(OutputRows):
         self._written: ParquetOutput | None = None
         self._collected: dict[str | None, pa.Table] | None = None
         self._report: ReplayReport | None = None
+        self._warned: set[str] = set()
         self._untaken = finalize(self, _tell_that_nothing_ran)
 
     def discard(self) -> None:
@@ -303,6 +304,11 @@ class JobResult(OutputRows):
     def _kept_rows(self) -> pa.Table | None:
         return None if self._collected is None else self._collected[None]
 
+    def _take_report(self, report: ReplayReport) -> None:
+        """Keep the report of a run that has ended, and warn of what no run before has found."""
+        self._report = report
+        report.warn_of_run(self._warned)
+
     def _last_report(self) -> ReplayReport:
         assert self._report is not None
         if self._planned is not None:
@@ -420,7 +426,7 @@ class EmbeddedResult(JobResult):
         replay = self._start(progress)
         with replay.stopping:
             yield replay
-        self._report = replay.report
+        self._take_report(replay.report)
 
     def _run(self) -> Iterator[tuple[str | None, Sequence[pa.RecordBatch]]]:
         return self._outputs(self._progress)

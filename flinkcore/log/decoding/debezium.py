@@ -22,6 +22,7 @@ from flinkcore.log.decoding.json_values import JsonValues, json_values
 from flinkcore.log.decoding.value_decoder import DecodedColumn, ValueDecoder
 from flinkcore.log.order.content_order import content_numbers
 from flinkcore.log.order.row_order import POSITION
+from flinkcore.log.sources.chunks import Chunk
 
 DEBEZIUM: Final = "debezium"
 """Value of ``decode=`` where the envelope lies in the columns of the log."""
@@ -211,6 +212,9 @@ class DebeziumChanges:
 
     def _gives(self, name: str) -> bool:
         return name == POSITION and bool(self.content)
+
+    def why_null(self, name: str, chunk: Chunk) -> str | None:
+        return None if self.makes(name) else chunk.why_null(name)
 
     def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         operations = self._field(batch, "op", pa.string())

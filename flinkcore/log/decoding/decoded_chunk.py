@@ -78,6 +78,9 @@ class DecodingStep(Protocol):
     def makes(self, name: str) -> bool:
         """Return whether the step makes a column, and does not only pass it on."""
 
+    def why_null(self, name: str, chunk: Chunk) -> str | None:
+        """Return why a column is null in all rows that the step makes of a chunk; None if that is not known."""
+
     def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         """Return the rows of a batch with these columns; rows that are bad already stay, and have no fault."""
 
@@ -189,8 +192,8 @@ class DecodedChunk(Chunk):
     def constant(self, column: str) -> tuple[bool, Any]:
         return (False, None) if self.step.makes(column) else self.chunk.constant(column)
 
-    def lacks(self, column: str) -> bool:
-        return not self.step.makes(column) and self.chunk.lacks(column)
+    def why_null(self, column: str) -> str | None:
+        return self.step.why_null(column, self.chunk)
 
     def before(self) -> Iterator[Chunk]:
         return (replace(self, chunk=chunk) for chunk in self.chunk.before())

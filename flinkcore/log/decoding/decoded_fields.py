@@ -11,6 +11,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.nested_fields import NestedField, field_values
 from flinkcore._internal.arrow.plain_columns import plain_column
 from flinkcore.log.decoding.decoded_chunk import BadRows, DecodedRows
+from flinkcore.log.sources.chunks import Chunk
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class DecodedFields:
 
     def makes(self, name: str) -> bool:
         return name in self.fields
+
+    def why_null(self, name: str, chunk: Chunk) -> str | None:
+        return chunk.why_null(name)
 
     def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         return DecodedRows([self._column(batch, name) for name in names])

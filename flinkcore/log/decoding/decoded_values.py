@@ -10,7 +10,12 @@ import pyarrow as pa
 
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.decoding.decoded_chunk import BadMessage, BadRows, DecodedRows
+from flinkcore.log.decoding.json_values import JsonValues
 from flinkcore.log.decoding.value_decoder import ValueDecoder
+from flinkcore.log.sources.chunks import Chunk
+
+_LOOKED_AT = 100
+"""Messages of which to name the keys."""
 
 _EXAMPLE = 'such as {"value": json_values("user STRING, price DOUBLE")}'
 
@@ -73,6 +78,17 @@ class DecodedValues:
 
     def makes(self, name: str) -> bool:
         return name in self.decoders
+
+    def why_null(self, name: str, chunk: Chunk) -> str | None:
+        for column, decoder in self.decoders.items():
+            if name == column:
+                return None
+            if isinstance(decoder, JsonValues) and name.startswith(f"{column}."):
+                rows = next(chunk.read([column], _LOOKED_AT), None)
+                messages = [] if rows is None else rows.column(0).cast(pa.binary()).to_pylist()
+                unknown = decoder.unknown_key(name[len(column) + 1 :].split("."), messages)
+                return None if unknown is None else f"{unknown}. Correct the schema of {column!r} in decode="
+        return chunk.why_null(name)
 
     def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         decoded = DecodedRows([])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from flinkcore.log.formats.text_formats import checked_json_types, parse_lines
 from flinkcore.log.schemas.given_schema import GivenSchema
 
 _NULL = b"null"
+_MOST_SHOWN = 12
 
 
 def json_values(schema: Any) -> JsonValues:
@@ -90,6 +93,30 @@ class JsonValues:
             places[row] = place
         values = pa.concat_arrays(parts) if parts else pa.array([], self.type)
         return DecodedColumn(values.take(pa.array(places, pa.int64())), faults)
+
+    def unknown_key(self, path: Sequence[str], messages: Sequence[bytes | None]) -> str | None:
+        """Return which key no message has, and which keys there are; None if some message has the field.
+
+        Parameters
+        ----------
+        path : sequence of str
+            Names of a field of the schema, and of those within it.
+        messages : sequence of bytes or None
+        """
+        objects: list[Any] = []
+        for message in messages:
+            with suppress(ValueError):
+                objects.append(json.loads(message or _NULL))
+        place = "messages"
+        for key in path:
+            objects = [each for each in objects if isinstance(each, dict)]
+            keys = dict.fromkeys(name for each in objects for name in each)
+            if keys and key not in keys:
+                first = f"none of the first {len(objects):,} {place}"
+                shown = ", ".join(list(keys)[:_MOST_SHOWN]) + (", ..." if len(keys) > _MOST_SHOWN else "")
+                return f"{first} has the key {key!r}: keys are {shown}"
+            objects, place = [each.get(key) for each in objects], f"values of {key!r}"
+        return None
 
     def _parsed(self, text: bytes) -> pa.Table:
         table = parse_lines(text, self.schema, "ignore").select(self.schema.names)

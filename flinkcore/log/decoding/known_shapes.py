@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
 from flinkcore._internal.arrow.nested_fields import with_nested_fields
 from flinkcore.log.decoding.decoded_chunk import BadRows, DecodedRows
+from flinkcore.log.sources.chunks import Chunk
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,9 @@ class TopicAndPartition:
 
     def makes(self, name: str) -> bool:
         return name == SPLIT
+
+    def why_null(self, name: str, chunk: Chunk) -> str | None:
+        return None if self.makes(name) else chunk.why_null(name)
 
     def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         return DecodedRows([self._split(batch) if name == SPLIT else batch.column(name) for name in names])

@@ -202,9 +202,9 @@ class Chunk(ABC):
         """The partition that the file's path names, where the log is split so."""
         return None
 
-    def lacks(self, column: str) -> bool:
-        """Return whether the file lacks a column of the log, which is looked up in it."""
-        return False
+    def why_null(self, column: str) -> str | None:
+        """Return why a column is null in all rows of the file, which is looked up in it; None if that is not known."""
+        return None
 
     def extremes(self, column: str) -> pa.Array | None:
         """Return the least and the greatest value of a column, as reading gives them, or None if that is not known."""
@@ -391,12 +391,14 @@ class FileChunk(Chunk):
     def is_checked(self) -> bool:
         return True
 
-    def lacks(self, column: str) -> bool:
+    def why_null(self, column: str) -> str | None:
         stored, names = self.log_schema.stored, self.log_schema.schema.names
         is_known = column in names or nested_field(self.log_schema.schema, column) is not None
         is_in_files = self.format.has_columns and is_known and not self.constant(column)[0]
         schema = self.format.schema(self.file, at_a_glance=True) if is_in_files and stored is None else None
-        return schema is not None and not with_nested_fields(schema, [column]).get_all_field_indices(column)
+        if schema is None or with_nested_fields(schema, [column]).get_all_field_indices(column):
+            return None
+        return f"the file lacks column {column!r}, which other files of the log have"
 
     def extremes(self, column: str) -> pa.Array | None:
         is_whole = not self.where and self.file.deleted is None and self.log_schema.stored is None

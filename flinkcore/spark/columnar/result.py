@@ -53,7 +53,8 @@ class SparkResult(JobResult):
 
     def _complete(self, rows: list[Any], stopping: StoppingJob) -> None:
         counts = [bytes(row.payload) for row in rows if row.kind == COUNTS]
-        self._report = report = self._replay.report(counts)
+        report = self._replay.report(counts)
+        self._take_report(report)
         stopping.add(read_part(row.payload) for row in rows if row.kind == CHECKPOINT)
         if stopping.pending is not None:
             stopping.add(self._replay.parts_before(counts, stopping))

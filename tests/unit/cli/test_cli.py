@@ -361,6 +361,14 @@ def test_a_unit_that_is_not_that_of_the_numbers_is_warned_of(
     )
 
 
+def test_a_command_warns_of_late_events_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = log_with(tmp_path, ts=list(range(1_700_000_900_000, 1_700_000_000_000, -50_000)), k=["a"] * 18)
+    assert replayed(log) == 0
+    told = capsys.readouterr()
+    assert told.err.count(" of the events are late and are dropped: ") == 1
+    assert "warning" not in told.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "usage"),
     [

@@ -81,6 +81,20 @@ def test_every_way_to_take_the_results_warns(tmp_path: Path) -> None:
     assert len(_warnings(stream.to_arrow)) == 1
 
 
+def test_actions_on_one_result_warn_once(tmp_path: Path) -> None:
+    result = _stream(_log(list(reversed(_in_order())))).execute()
+
+    def all_actions() -> None:
+        list(result.to_batches())
+        result.write_parquet(tmp_path / "results")
+        result.show()
+
+    assert len(_warnings(all_actions)) == 1
+    assert len(result.report.warnings) == 1
+    assert "late and are dropped" in str(result.report)
+    assert "late and are dropped" not in result.report.without_warnings
+
+
 def test_the_warning_points_at_the_line_of_the_user() -> None:
     stream = _stream(_log(list(reversed(_in_order()))))
     with pytest.warns(LateEventsWarning) as caught:

@@ -7,13 +7,15 @@ from decimal import Decimal
 
 import fastavro
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
 from flinkcore._internal.arrow.unified_types import unified_type
-from flinkcore.common import WatermarkStrategy
-from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.common import Time, WatermarkStrategy
+from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.log.sources.log_sources import LogFiles
 
@@ -376,6 +378,27 @@ def test_a_file_without_the_timestamp_is_named(tmp_path, name):
         DataError, match=rf"2\.{name}: null timestamp: the file lacks column 'ts', which other"
     ):
         stream.to_arrow()
+
+
+def test_a_null_key_of_a_file_without_the_column_names_it_and_the_value_to_give(tmp_path):
+    pq.write_table(pa.table({"ts": [1], "geo": [{"country": "de"}]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"ts": [2]}), tmp_path / "2.parquet")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    log = env.from_event_log(str(tmp_path), timestamp="ts")
+    stream = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+
+    def countries(stream, key):
+        windows = stream.key_by(key).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+        return sorted(windows.aggregate(n=count()).to_arrow()[key].to_pylist())
+
+    with pytest.raises(DataError) as caught:
+        countries(stream, "geo.country")
+    assert "2.parquet: key column 'geo.country' is null at position " in str(caught.value)
+    assert ": the file lacks column 'geo.country', which other files of the log have; " in str(caught.value)
+    advice = "with_columns(country=pc.coalesce(pc.field('geo.country'), 'none'))"
+    assert advice in str(caught.value)
+    given = stream.with_columns(country=pc.coalesce(pc.field("geo.country"), "none"))
+    assert countries(given, "country") == ["de", "none"]
 
 
 def test_how_files_differ_is_explained_and_reported(tmp_path):

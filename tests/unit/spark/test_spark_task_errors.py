@@ -99,6 +99,7 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
         ReplayStoppedError,
         stream_source._Cancelled,
         errors.LateEventsWarning,
+        errors.RejectedRowsWarning,
     }
 
 
