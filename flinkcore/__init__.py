@@ -30,7 +30,7 @@ The other packages are private: their names and places change without notice.
 From a shell: ``flinkcore replay --help``, ``flinkcore demo``.
 """
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from flinkcore._internal.python.lazy_names import by_name, lazy_names
 
