@@ -139,7 +139,10 @@ def _of_topic(topic: str, files: Sequence[LogFile]) -> tuple[LogFile, ...]:
 def _refuse_some_without_partition(
     topic: str, files: Sequence[LogFile], places: Sequence[PlaceInTopic]
 ) -> None:
-    without = [file for file, place in zip(files, places, strict=True) if place.partition is None]
+    # Kafka's partitions are numbers, and shards of others may be texts.
+    without = [
+        file for file, place in zip(files, places, strict=True) if not isinstance(place.partition, int)
+    ]
     if without and len(without) < len(files):
         raise SourceError(
             f"{without[0].name} names no partition, as other files of the dump of topic {topic!r} do: put it into a "
@@ -238,7 +241,7 @@ def _refuse_turns(dump: TopicDump, rows: PlacedRows) -> None:
     for start, first, last in zip(starts.tolist(), firsts.tolist(), lasts.tolist(), strict=True):
         number = int(file[start])
         path, name = dump.files.files[number].path, dump.files.files[number].name
-        # Without an offset in its name a file goes on where the one before it ends, and follows none for certain.
+        # A file without an offset in its name begins where the one before it ends, and follows none for certain.
         directory = path if dump.places[number].offset is None else path.rpartition("/")[0]
         counted[int(partition[start])].append(CountedOffsets(first, last + 1, directory, name))
     for each, of_partition in counted.items():
@@ -273,8 +276,9 @@ class _PlaceReader:
 
     def _read(self, number: int, file: Chunk) -> Iterator[PlacedRows]:
         place, first = (*self._dump.places, PlaceInTopic())[number], 0  # a table without files has a chunk
-        if place.partition is not None and place.offset is not None:
-            self._next_offsets[place.partition] = place.offset
+        named = place.partition if isinstance(place.partition, int) else number
+        if place.offset is not None:
+            self._next_offsets[named] = place.offset
         for batch in file.read(self._names or [VALUE], _BATCH_ROWS):
             rows = self._of_topic(batch)
             taken = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
@@ -285,7 +289,7 @@ class _PlaceReader:
             partition = (
                 self._integers(taken, PARTITION, file, rows)
                 if PARTITION in self._names
-                else np.full(len(rows), number if place.partition is None else place.partition, np.int64)
+                else np.full(len(rows), named, np.int64)
             )
             offset = (
                 self._integers(taken, OFFSET, file, rows)

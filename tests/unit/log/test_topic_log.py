@@ -32,6 +32,8 @@ def clicks(path: Path, start: Any = None, stop: Any = None, **settings: Any) -> 
     ("path", "place"),
     [
         ("topics/clicks/partition=0/clicks+0+0000000042.json.gz", ("clicks", 0, 42)),
+        ("t/shard_id=shardId-000000000001/a", (None, "shardId-000000000001", None)),
+        ("t/partition=1/partition=2/a", (None, 2, None)),
         ("my.clicks_v2+11+7", ("my.clicks_v2", 11, 7)),
         ("dump/topic=clicks/partition=3/part-0.parquet", ("clicks", 3, None)),
         ("dump/partition=20010131/a.txt", (None, None, None)),
@@ -88,6 +90,14 @@ def test_records_arrive_by_their_timestamps_and_never_before_an_earlier_offset(t
         [(0, 2, 400, "c"), (1, 7, 250, "x"), (0, 0, 300, "a"), (1, 8, 350, "y"), (0, 1, 100, "b")],
     )
     assert clicks(dump) == ["x", "a", "b", "y", "c"]
+
+
+def test_partitions_of_several_topics_are_named_as_in_other_logs(tmp_path: Path) -> None:
+    records(tmp_path / "a.parquet", [(3, 0, 1, "a")], topic="clicks")
+    records(tmp_path / "b.parquet", [(3, 7, 2, None)], topic="views")
+    with pytest.raises(DataError) as raised:
+        collected(builder("clicks", "views").build(), clicks=tmp_path, views=tmp_path)
+    assert (raised.value.split, raised.value.position) == ("views/3", 7)
 
 
 def test_records_of_other_topics_are_passed_over(tmp_path: Path) -> None:
