@@ -20,7 +20,7 @@ from flinkcore.datastream.connectors.kafka.kafka_offsets import KafkaTopicPartit
 from flinkcore.datastream.graph.topic_records import OFFSET, PARTITION, TIMESTAMP, VALUE
 from flinkcore.errors import DataError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile, PathOfTable, discover_files
-from flinkcore.log.files.topic_paths import PlaceInTopic, place_in_topic
+from flinkcore.log.files.topic_paths import TOPIC, PlaceInTopic, place_in_topic
 from flinkcore.log.formats.known_formats import file_format, is_columnar
 from flinkcore.log.formats.line_format import LineFormat
 from flinkcore.log.sources.chunks import Chunk
@@ -28,7 +28,6 @@ from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.log.tables.lake_files import table_at, table_files
 from flinkcore.log.topics.counted_offsets import CountedOffsets, refuse_turns
 
-TOPIC: Final = "topic"
 _MOST_OFFSET: Final = 2**59 - 1
 _BATCH_ROWS: Final = 1 << 16
 
@@ -83,7 +82,9 @@ class TopicDump:
                 topic, LogFiles(tuple(replace(file, partition=()) for file in files), LineFormat()), places
             )
         else:
-            dump = cls(topic, LogFiles(files, file_format(files)), places)
+            # Directories of topics choose the files, and as columns they would be numbers where all topics are.
+            named = tuple(replace(file, partition=_without_topic(file.partition)) for file in files)
+            dump = cls(topic, LogFiles(named, file_format(named)), places)
             dump._require_columns()
         if not dump.has(PARTITION):
             _refuse_some_without_partition(topic, files, places)
@@ -117,8 +118,19 @@ class TopicDump:
                 raise SchemaError(
                     f"column {name!r} of the dump of topic {self.topic!r} is {schema.field(name).type}, not integers"
                 )
+        if self.has(TOPIC):
+            kind = schema.field(TOPIC).type
+            if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
+                raise SchemaError(
+                    f"column {TOPIC!r} of the dump of topic {self.topic!r} is {kind}, not text. Leave it out of the "
+                    "dump if it has one topic, or write the names of topics"
+                )
         if self.has_timestamps:
             check_time_type(schema.field(TIMESTAMP).type, TIMESTAMP, None, "timestamp_unit")
+
+
+def _without_topic(columns: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+    return tuple((column, value) for column, value in columns if column.lower() != TOPIC)
 
 
 def _of_topic(topic: str, files: Sequence[LogFile]) -> tuple[LogFile, ...]:
@@ -304,7 +316,7 @@ class _PlaceReader:
     def _of_topic(self, batch: pa.RecordBatch) -> Int64s:
         if TOPIC not in self._names:
             return np.arange(batch.num_rows, dtype=np.int64)
-        column = batch.column(TOPIC)
+        column = batch.column(TOPIC).cast(pa.string())
         is_other = pc.fill_null(pc.not_equal(column, self._topic), True)
         self.other_topics.update(pc.unique(column.filter(is_other)).to_pylist())
         found: Int64s = np.flatnonzero(~is_other.to_numpy(zero_copy_only=False)).astype(np.int64)

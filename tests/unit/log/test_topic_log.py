@@ -110,6 +110,24 @@ def test_records_of_other_topics_are_passed_over(tmp_path: Path) -> None:
     assert collected(builder("views").build(), views=first) == ["a", "c"]
 
 
+@pytest.mark.parametrize(("one", "other"), [("1", "2"), ("007", "7"), ("clicks", "1")])
+def test_topics_may_be_numbers(tmp_path: Path, one: str, other: str) -> None:
+    for topic, value in ((one, "a"), (other, "b")):
+        directory = tmp_path / f"topic={topic}" / "partition=0"
+        directory.mkdir(parents=True)
+        pq.write_table(pa.table({"value": [value], "offset": [3]}), directory / "0.parquet")
+    assert collected(builder(one).build(), **{one: tmp_path}) == ["a"]
+    both = collected(builder(one, other).build(), **{one: tmp_path, other: tmp_path})
+    assert sorted(both) == ["a", "b"]
+
+
+def test_a_column_of_topics_may_have_numbers(tmp_path: Path) -> None:
+    table = pa.table({"value": ["a", "b"], "topic": [1, 2], "partition": [0, 0], "offset": [0, 0]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert collected(builder("2").build(), **{"2": tmp_path}) == ["b"]
+    assert collected(builder("1", "2").build(), **{"1": tmp_path, "2": tmp_path}) == ["a", "b"]
+
+
 def test_a_record_that_is_there_twice_is_read_once_with_a_warning(tmp_path: Path) -> None:
     records(tmp_path / "a.parquet", [(0, 0, 1, "a"), (0, 1, 2, "b")])
     records(tmp_path / "b.parquet", [(0, 1, 2, "b"), (0, 2, 3, "c")])
@@ -240,6 +258,7 @@ def test_partitions_are_read_alone_and_must_be_there(tmp_path: Path) -> None:
         ({"user": ["a"]}, "no column 'value' with the records' values; it has user", SchemaError),
         ({"value": [1]}, "column 'value' of the dump of topic 'clicks' is int64", SchemaError),
         ({"value": ["a"], "offset": ["b"]}, "column 'offset' .* is string, not integers", SchemaError),
+        ({"value": ["a"], "topic": [0.5]}, "column 'topic' .* is double, not text", SchemaError),
         ({"value": ["a"], "timestamp": [True]}, "'timestamp'", SchemaError),
         ({"value": ["a"], "timestamp": [1_700_000_000]}, "1700000000 look like seconds", SchemaError),
         ({"value": ["a"], "offset": [-1]}, r"row 0 .* has -1 in column 'offset'", DataError),
