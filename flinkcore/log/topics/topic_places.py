@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +17,13 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.milliseconds import check_time_type, no_time, to_milliseconds
 from flinkcore._internal.arrow.time_units import UNIT_NAMES, looks_dated
 from flinkcore._internal.io.stores import stores_of
+from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.datastream.connectors.kafka.kafka_offsets import KafkaTopicPartition
 from flinkcore.datastream.graph.topic_records import OFFSET, PARTITION, TIMESTAMP, VALUE
 from flinkcore.errors import DataError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile, PathOfTable, discover_files
 from flinkcore.log.files.topic_paths import TOPIC, PlaceInTopic, place_in_topic
-from flinkcore.log.formats.known_formats import file_format, is_columnar
+from flinkcore.log.formats.known_formats import file_format, is_columnar, kind_by_name
 from flinkcore.log.formats.line_format import LineFormat
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import LogFiles
@@ -30,6 +32,8 @@ from flinkcore.log.topics.counted_offsets import CountedOffsets, refuse_turns
 
 _MOST_OFFSET: Final = 2**59 - 1
 _BATCH_ROWS: Final = 1 << 16
+_NAMES: Final = re.compile(rb"""["']?[A-Za-z_][\w ]*["']?([,;\t|]["']?[A-Za-z_][\w ]*["']?)*""")
+"""A line of CSV that may be a header."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +264,14 @@ def _refuse_turns(dump: TopicDump, rows: PlacedRows) -> None:
         refuse_turns(KafkaTopicPartition(dump.topic, each), of_partition)
 
 
+def _warn_of_header(file: LogFile, line: bytes) -> None:
+    if kind_by_name(file) in ("csv", "tsv") and _NAMES.fullmatch(line):
+        warn_user(
+            f"the first line of {file.name} is a record, as each line is: {line.decode()!r}. If it is a header, take "
+            "it out of the file"
+        )
+
+
 class _PlaceReader:
     """Reads the places of rows, file after file: where nothing has offsets, they are counted.
 
@@ -292,6 +304,8 @@ class _PlaceReader:
         if place.offset is not None:
             self._next_offsets[named] = place.offset
         for batch in file.read(self._names or [VALUE], _BATCH_ROWS):
+            if first == 0 and isinstance(self._dump.files.format, LineFormat):
+                _warn_of_header(self._dump.files.files[number], batch.column(VALUE)[0].as_py())
             rows = self._of_topic(batch)
             taken = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
             rows += first

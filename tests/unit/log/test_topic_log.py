@@ -1,6 +1,8 @@
 """Dumps of topics are read by partition and offset, whatever their layout."""
 
 import gzip
+import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +158,32 @@ def test_a_table_of_a_lake_is_a_dump_at_its_current_version(tmp_path: Path) -> N
     assert clicks(tmp_path / "lake") == ["a", "b", "c"]
     deltalake.DeltaTable(lake).delete()
     assert clicks(tmp_path / "lake") == []
+
+
+def test_a_byte_order_mark_and_blank_lines_are_no_part_of_records(tmp_path: Path) -> None:
+    (tmp_path / "clicks.json").write_bytes(b'\xef\xbb\xbf{"n": 1}\r\n\r\n{"n": 2}\n \n\n')
+    assert clicks(tmp_path / "clicks.json") == ['{"n": 1}', '{"n": 2}']
+    (tmp_path / "clicks.txt").write_bytes(b"\xef\xbb\xbfa\n\nb\n")
+    assert clicks(tmp_path / "clicks.txt") == ["a", "", "b"]  # an empty text is a value
+    (tmp_path / "mark.txt").write_bytes(b"\xef\xbb\xbf")
+    assert clicks(tmp_path / "mark.txt") == []
+
+
+@pytest.mark.parametrize("name", ["clicks.csv", "clicks.tsv", "clicks+0+0.csv.gz"])
+def test_a_first_line_of_csv_that_may_be_a_header_is_reported(tmp_path: Path, name: str) -> None:
+    def write(text: str) -> None:
+        content = text.encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+
+    write("user,spent_cents\nada,3\n")
+    with pytest.warns(
+        UserWarning, match=rf"the first line of .*{re.escape(name)} is a record.*'user,spent_cents'"
+    ):
+        assert clicks(tmp_path) == ["user,spent_cents", "ada,3"]
+    write("ada,3\nbob,4\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert clicks(tmp_path) == ["ada,3", "bob,4"]
 
 
 def test_files_that_are_no_lines_of_text_are_named(tmp_path: Path) -> None:
