@@ -20,7 +20,7 @@ from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
-from flinkcore.log.files.path_partitions import COLUMNS
+from flinkcore.log.files.topic_paths import COLUMNS
 from flinkcore.log.sources.chunks import Chunk, ChunkTask
 from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.time_plane.time_warnings import goes_back, order_advice

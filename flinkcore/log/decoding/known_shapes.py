@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
 from flinkcore._internal.arrow.nested_fields import with_nested_fields
 from flinkcore.log.decoding.decoded_chunk import BadRows, DecodedRows
+from flinkcore.log.files.topic_paths import split_names
 from flinkcore.log.sources.chunks import Chunk
 
 
@@ -106,4 +106,4 @@ class TopicAndPartition:
         topic, partition = batch.column(self.topic), batch.column(self.partition)
         if pa.types.is_dictionary(topic.type):
             topic = topic.dictionary_decode()
-        return pc.binary_join_element_wise(topic.cast(pa.string()), partition.cast(pa.string()), "/")
+        return split_names(topic.cast(pa.string()), partition)

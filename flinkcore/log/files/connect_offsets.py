@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from flinkcore.log.files.path_partitions import ConnectFile, connect_file
+from flinkcore.log.files.topic_paths import place_in_topic
 
 if TYPE_CHECKING:
     from flinkcore.log.files.log_files import LogFile
@@ -65,32 +65,30 @@ def in_order_of_offsets(files: Sequence[LogFile]) -> list[LogFile]:
     for place, file in enumerate(files):
         places[file.split].append(place)
     for of_split in places.values():
-        named = [connect_file(files[place].path.rsplit("/", 1)[-1]) for place in of_split]
-        found = [
-            (name, files[place]) for name, place in zip(named, of_split, strict=True) if name is not None
-        ]
-        if len(found) == len(of_split) and len({(name.topic, name.partition) for name, _ in found}) == 1:
+        named = [(place_in_topic(files[place].path), files[place]) for place in of_split]
+        found = [(name.offset, file) for name, file in named if name.offset is not None]
+        if len(found) == len(of_split) and len({name[:2] for name, _ in named}) == 1:
             for place, file in zip(of_split, _with_offsets(found), strict=True):
                 ordered[place] = file
     return ordered
 
 
-def _with_offsets(found: Sequence[tuple[ConnectFile, LogFile]]) -> list[LogFile]:
+def _with_offsets(found: Sequence[tuple[int, LogFile]]) -> list[LogFile]:
     """Return files of one partition in the order of their offsets.
 
     The sink ends a file before it begins the next one of the same directory. Directories, such as those of hours, may
     have records in turn: their files overlap for certain only where they begin with the same offset.
     """
-    by_offset = sorted(found, key=lambda each: each[0].offset)
+    by_offset = sorted(found, key=lambda each: each[0])
     ordered: list[LogFile] = []
     next_in: dict[str, tuple[int, str]] = {}
     next_of_all: tuple[int, str] | None = None
-    for name, file in reversed(by_offset):
+    for offset, file in reversed(by_offset):
         directory = file.path.rpartition("/")[0]
         follows = next_in.get(directory)
-        if next_of_all is not None and next_of_all[0] == name.offset:
+        if next_of_all is not None and next_of_all[0] == offset:
             follows = next_of_all
         end, followed_by = follows or (None, "")
-        ordered.append(replace(file, offsets=FileOffsets(name.offset, end, followed_by)))
-        next_in[directory] = next_of_all = (name.offset, file.name)
+        ordered.append(replace(file, offsets=FileOffsets(offset, end, followed_by)))
+        next_in[directory] = next_of_all = (offset, file.name)
     return ordered[::-1]

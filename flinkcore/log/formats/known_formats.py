@@ -50,6 +50,7 @@ _FORMAT_TYPES: dict[str, Callable[..., FileFormat]] = {
     "json": JsonFormat,
 }
 _DEFAULT_OPTIONS: dict[str, dict[str, Any]] = {"tsv": {"delimiter": "\t"}}
+_TEXTS = ("csv", "tsv", "json")
 _COMPRESSIONS = ("gz", "bz2", "zst", "lz4")
 
 
@@ -120,17 +121,26 @@ def file_format(
     )
 
 
+def kind_by_name(file: LogFile) -> str | None:
+    """Return the kind of format that the extension of a file says, before that of a compression, or None."""
+    parts = file.path.rsplit("/", 1)[-1].lower().split(".")
+    at = -2 if _is_packed(parts) else -1
+    return _EXTENSIONS.get(parts[at]) if len(parts) > 1 else None
+
+
 def is_columnar(file: LogFile) -> bool:
     """Return whether a file has columns, as its extension says, and is not text."""
-    extension = file.path.rsplit("/", 1)[-1].lower().rpartition(".")[2]
-    return _EXTENSIONS.get(extension, "json") not in ("csv", "json")
+    return kind_by_name(file) not in (None, *_TEXTS)
+
+
+def _is_packed(parts: Sequence[str]) -> bool:
+    return len(parts) > 2 and parts[-1] in _COMPRESSIONS
 
 
 def _guess(file: LogFile) -> str:
-    parts = file.path.rsplit("/", 1)[-1].lower().split(".")
-    packed = len(parts) > 2 and parts[-1] in _COMPRESSIONS
-    kind = _EXTENSIONS.get(parts[-2] if packed else parts[-1]) if len(parts) > 1 else None
-    if kind is None or (packed and kind not in ("csv", "tsv", "json")):
+    kind = kind_by_name(file)
+    packed = _is_packed(file.path.rsplit("/", 1)[-1].lower().split("."))
+    if kind is None or (packed and kind not in _TEXTS):
         raise SourceError(
             f"the extension of {file.name} is not that of a format. Known are "
             f"{', '.join('.' + extension for extension in _EXTENSIONS)}; CSV and JSON may also end in "

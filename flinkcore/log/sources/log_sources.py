@@ -23,7 +23,7 @@ from flinkcore._native.arrow import CheckedStream, checked_batch
 from flinkcore.errors import ConfigurationError, DataError, FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.connect_offsets import in_order_of_offsets
 from flinkcore.log.files.log_files import LogFile, discover_files, files_now, partition_fields
-from flinkcore.log.files.path_partitions import is_partition, partitions_of, topic_of
+from flinkcore.log.files.topic_paths import partition_of, partitions_of, splits_of, topic_of
 from flinkcore.log.formats.columnar_formats import ParquetFormat
 from flinkcore.log.formats.file_format import FileFormat
 from flinkcore.log.formats.known_formats import file_format
@@ -212,19 +212,18 @@ class LogFiles:
 
         Files of Kafka Connect come in the order of their offsets. Paths name topics and partitions (`partitions_of`);
         those of a table's files, its partition columns.
+
+        Raises
+        ------
+        SourceError
+            If directories and the name of a file contradict each other.
         """
-        partitions: Sequence[Any] | None
         if self.table is None:
             partitions = partitions_of([file.path for file in self.files])
         else:
-            columns = [[pair[1] for pair in file.partition if is_partition(*pair)] for file in self.files]
-            if not all(columns):
-                return None
-            topics = [topic_of(file.partition) for file in self.files]
-            partitions = [values[-1] for values in columns]
-            if len(set(topics)) > 1:
-                partitions = [f"{topic}/{each}" for topic, each in zip(topics, partitions, strict=True)]
-        if not partitions:
+            columns = [file.partition for file in self.files]
+            partitions = splits_of([*map(topic_of, columns)], [*map(partition_of, columns)])
+        if partitions is None:
             return None
         files = zip(self.files, partitions, strict=True)
         split = [replace(file, split=partition) for file, partition in files]

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore.datastream.connectors.kafka.kafka_offsets import KafkaTopicPartition
@@ -28,6 +27,7 @@ from flinkcore.datastream.graph.topic_records import (
     TopicRecords,
 )
 from flinkcore.errors import SourceError
+from flinkcore.log.files.topic_paths import split_names
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.topics.topic_offsets import kept_records
 from flinkcore.log.topics.topic_places import PlacedRows, TopicDump
@@ -63,7 +63,7 @@ class TopicLog:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the log. Partitions of several topics are texts such as ``clicks-3``."""
+        """Columns of the log. Partitions of several topics are texts such as ``clicks/3``."""
         partition = pa.int64() if len(self.dumps) == 1 else pa.string()
         times = [(name, pa.int64()) for name in (OFFSET, TIMESTAMP, ARRIVAL)]
         return pa.schema([(VALUE, pa.binary()), (PARTITION, partition), *times])
@@ -99,7 +99,7 @@ class TopicLog:
             kept = kept_records(dump.topic, rows, dump.has_timestamps, self.records)
             split = pa.array(rows.partition)
             if len(self.dumps) > 1:
-                split = pc.binary_join_element_wise(dump.topic, split.cast(pa.string()), "-")
+                split = split_names(dump.topic, split)
             places = pa.RecordBatch.from_arrays(
                 [split, pa.array(rows.offset), pa.array(rows.timestamp_ms), pa.array(kept.arrival_ms)],
                 [PARTITION, OFFSET, TIMESTAMP, ARRIVAL],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,21 +17,23 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.milliseconds import check_time_type, no_time, to_milliseconds
 from flinkcore._internal.arrow.time_units import UNIT_NAMES, looks_dated
 from flinkcore._internal.io.stores import stores_of
+from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.datastream.connectors.kafka.kafka_offsets import KafkaTopicPartition
 from flinkcore.datastream.graph.topic_records import OFFSET, PARTITION, TIMESTAMP, VALUE
 from flinkcore.errors import DataError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile, PathOfTable, discover_files
-from flinkcore.log.files.topic_paths import PlaceInTopic, place_in_topic
-from flinkcore.log.formats.known_formats import file_format, is_columnar
+from flinkcore.log.files.topic_paths import TOPIC, PlaceInTopic, place_in_topic
+from flinkcore.log.formats.known_formats import file_format, is_columnar, kind_by_name
 from flinkcore.log.formats.line_format import LineFormat
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.log.tables.lake_files import table_at, table_files
 from flinkcore.log.topics.counted_offsets import CountedOffsets, refuse_turns
 
-TOPIC: Final = "topic"
 _MOST_OFFSET: Final = 2**59 - 1
 _BATCH_ROWS: Final = 1 << 16
+_NAMES: Final = re.compile(rb"""["']?[A-Za-z_][\w ]*["']?([,;\t|]["']?[A-Za-z_][\w ]*["']?)*""")
+"""A line of CSV that may be a header."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,9 @@ class TopicDump:
                 topic, LogFiles(tuple(replace(file, partition=()) for file in files), LineFormat()), places
             )
         else:
-            dump = cls(topic, LogFiles(files, file_format(files)), places)
+            # Directories of topics choose the files, and as columns they would be numbers where all topics are.
+            named = tuple(replace(file, partition=_without_topic(file.partition)) for file in files)
+            dump = cls(topic, LogFiles(named, file_format(named)), places)
             dump._require_columns()
         if not dump.has(PARTITION):
             _refuse_some_without_partition(topic, files, places)
@@ -117,8 +122,19 @@ class TopicDump:
                 raise SchemaError(
                     f"column {name!r} of the dump of topic {self.topic!r} is {schema.field(name).type}, not integers"
                 )
+        if self.has(TOPIC):
+            kind = schema.field(TOPIC).type
+            if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
+                raise SchemaError(
+                    f"column {TOPIC!r} of the dump of topic {self.topic!r} is {kind}, not text. Leave it out of the "
+                    "dump if it has one topic, or write the names of topics"
+                )
         if self.has_timestamps:
             check_time_type(schema.field(TIMESTAMP).type, TIMESTAMP, None, "timestamp_unit")
+
+
+def _without_topic(columns: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+    return tuple((column, value) for column, value in columns if column.lower() != TOPIC)
 
 
 def _of_topic(topic: str, files: Sequence[LogFile]) -> tuple[LogFile, ...]:
@@ -139,7 +155,10 @@ def _of_topic(topic: str, files: Sequence[LogFile]) -> tuple[LogFile, ...]:
 def _refuse_some_without_partition(
     topic: str, files: Sequence[LogFile], places: Sequence[PlaceInTopic]
 ) -> None:
-    without = [file for file, place in zip(files, places, strict=True) if place.partition is None]
+    # Kafka's partitions are numbers, and shards of others may be texts.
+    without = [
+        file for file, place in zip(files, places, strict=True) if not isinstance(place.partition, int)
+    ]
     if without and len(without) < len(files):
         raise SourceError(
             f"{without[0].name} names no partition, as other files of the dump of topic {topic!r} do: put it into a "
@@ -238,11 +257,19 @@ def _refuse_turns(dump: TopicDump, rows: PlacedRows) -> None:
     for start, first, last in zip(starts.tolist(), firsts.tolist(), lasts.tolist(), strict=True):
         number = int(file[start])
         path, name = dump.files.files[number].path, dump.files.files[number].name
-        # Without an offset in its name a file goes on where the one before it ends, and follows none for certain.
+        # A file without an offset in its name begins where the one before it ends, and follows none for certain.
         directory = path if dump.places[number].offset is None else path.rpartition("/")[0]
         counted[int(partition[start])].append(CountedOffsets(first, last + 1, directory, name))
     for each, of_partition in counted.items():
         refuse_turns(KafkaTopicPartition(dump.topic, each), of_partition)
+
+
+def _warn_of_header(file: LogFile, line: bytes) -> None:
+    if kind_by_name(file) in ("csv", "tsv") and _NAMES.fullmatch(line):
+        warn_user(
+            f"the first line of {file.name} is a record, as each line is: {line.decode()!r}. If it is a header, take "
+            "it out of the file"
+        )
 
 
 class _PlaceReader:
@@ -273,9 +300,12 @@ class _PlaceReader:
 
     def _read(self, number: int, file: Chunk) -> Iterator[PlacedRows]:
         place, first = (*self._dump.places, PlaceInTopic())[number], 0  # a table without files has a chunk
-        if place.partition is not None and place.offset is not None:
-            self._next_offsets[place.partition] = place.offset
+        named = place.partition if isinstance(place.partition, int) else number
+        if place.offset is not None:
+            self._next_offsets[named] = place.offset
         for batch in file.read(self._names or [VALUE], _BATCH_ROWS):
+            if first == 0 and isinstance(self._dump.files.format, LineFormat):
+                _warn_of_header(self._dump.files.files[number], batch.column(VALUE)[0].as_py())
             rows = self._of_topic(batch)
             taken = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
             rows += first
@@ -285,7 +315,7 @@ class _PlaceReader:
             partition = (
                 self._integers(taken, PARTITION, file, rows)
                 if PARTITION in self._names
-                else np.full(len(rows), number if place.partition is None else place.partition, np.int64)
+                else np.full(len(rows), named, np.int64)
             )
             offset = (
                 self._integers(taken, OFFSET, file, rows)
@@ -300,7 +330,7 @@ class _PlaceReader:
     def _of_topic(self, batch: pa.RecordBatch) -> Int64s:
         if TOPIC not in self._names:
             return np.arange(batch.num_rows, dtype=np.int64)
-        column = batch.column(TOPIC)
+        column = batch.column(TOPIC).cast(pa.string())
         is_other = pc.fill_null(pc.not_equal(column, self._topic), True)
         self.other_topics.update(pc.unique(column.filter(is_other)).to_pylist())
         found: Int64s = np.flatnonzero(~is_other.to_numpy(zero_copy_only=False)).astype(np.int64)

@@ -21,7 +21,7 @@ from flinkcore.common.split_origin import PARTITION
 from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.decoding.known_shapes import RecordColumns
-from flinkcore.log.files.path_partitions import COLUMNS, TOPIC, is_partition
+from flinkcore.log.files.topic_paths import COLUMNS, TOPIC, is_partition
 from flinkcore.log.order.row_order import POSITION
 
 # Spark 4 and later require a time zone for timestamps; their values do not depend on it.

@@ -6,14 +6,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from equipment.topic_dumps import builder, collected
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import FILE, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.log_settings import LogSettings
-from flinkcore.errors import DataError
+from flinkcore.errors import DataError, SourceError
 from flinkcore.log.event_log import EventLog
-from flinkcore.log.files.path_partitions import partitions_of
+from flinkcore.log.files.topic_paths import partitions_of
 
 
 def _write(folder: Path, name: str, times: range) -> None:
@@ -58,7 +59,7 @@ def _rows(result: Any) -> list[tuple[Any, ...]]:
         (["d/clicks+0+0000000000.avro", "d/clicks+1+0000000000.avro"], [0, 1]),
         (["2001/01/clicks+0+0.json.gz", "2001/02/clicks+0+70.json.gz"], [0, 0]),
         (["d/a+0+0.json", "d/b+0+0.json"], ["a/0", "b/0"]),
-        (["t/partition=0/clicks+5+0.json"], [0]),
+        (["t/partition=5/clicks+5+0.json", "t/clicks+4+0.json"], [5, 4]),
     ],
 )
 def test_paths_name_their_partitions(paths: list[str], partitions: list[Any]) -> None:
@@ -81,6 +82,24 @@ def test_paths_name_their_partitions(paths: list[str], partitions: list[Any]) ->
 )
 def test_paths_without_a_partition_in_each_name_none(paths: list[str]) -> None:
     assert partitions_of(paths) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("partition=7/clicks+3+0.json", "is of partition 3 by its name, and of 7 by a directory"),
+        ("topic=views/clicks+3+0.json", "is of topic clicks by its name, and of views by a directory"),
+    ],
+)
+def test_directories_and_names_that_contradict_each_other_are_refused(
+    tmp_path: Path, path: str, says: str
+) -> None:
+    _write(tmp_path, path, range(3))
+    with pytest.raises(SourceError, match=says):
+        _job(tmp_path).execute()
+    with pytest.raises(SourceError, match=says):
+        collected(builder("clicks").build(), clicks=tmp_path)
+    assert _job(tmp_path, split=None).execute().report.windowed == 3
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """Dumps of topics are read by partition and offset, whatever their layout."""
 
 import gzip
+import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ def clicks(path: Path, start: Any = None, stop: Any = None, **settings: Any) -> 
     ("path", "place"),
     [
         ("topics/clicks/partition=0/clicks+0+0000000042.json.gz", ("clicks", 0, 42)),
+        ("t/shard_id=shardId-000000000001/a", (None, "shardId-000000000001", None)),
+        ("t/partition=1/partition=2/a", (None, 2, None)),
         ("my.clicks_v2+11+7", ("my.clicks_v2", 11, 7)),
         ("dump/topic=clicks/partition=3/part-0.parquet", ("clicks", 3, None)),
         ("dump/partition=20010131/a.txt", (None, None, None)),
@@ -90,6 +94,14 @@ def test_records_arrive_by_their_timestamps_and_never_before_an_earlier_offset(t
     assert clicks(dump) == ["x", "a", "b", "y", "c"]
 
 
+def test_partitions_of_several_topics_are_named_as_in_other_logs(tmp_path: Path) -> None:
+    records(tmp_path / "a.parquet", [(3, 0, 1, "a")], topic="clicks")
+    records(tmp_path / "b.parquet", [(3, 7, 2, None)], topic="views")
+    with pytest.raises(DataError) as raised:
+        collected(builder("clicks", "views").build(), clicks=tmp_path, views=tmp_path)
+    assert (raised.value.split, raised.value.position) == ("views/3", 7)
+
+
 def test_records_of_other_topics_are_passed_over(tmp_path: Path) -> None:
     first = records(tmp_path / "a.parquet", [(0, 0, 1, "a"), (0, 1, 3, "c")], topic="clicks")
     records(tmp_path / "b.parquet", [(0, 0, 2, "b")], topic="orders")
@@ -98,6 +110,24 @@ def test_records_of_other_topics_are_passed_over(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="has other topics: 'clicks', 'orders'"):
         collected(builder("views").build(), views=tmp_path)
     assert collected(builder("views").build(), views=first) == ["a", "c"]
+
+
+@pytest.mark.parametrize(("one", "other"), [("1", "2"), ("007", "7"), ("clicks", "1")])
+def test_topics_may_be_numbers(tmp_path: Path, one: str, other: str) -> None:
+    for topic, value in ((one, "a"), (other, "b")):
+        directory = tmp_path / f"topic={topic}" / "partition=0"
+        directory.mkdir(parents=True)
+        pq.write_table(pa.table({"value": [value], "offset": [3]}), directory / "0.parquet")
+    assert collected(builder(one).build(), **{one: tmp_path}) == ["a"]
+    both = collected(builder(one, other).build(), **{one: tmp_path, other: tmp_path})
+    assert sorted(both) == ["a", "b"]
+
+
+def test_a_column_of_topics_may_have_numbers(tmp_path: Path) -> None:
+    table = pa.table({"value": ["a", "b"], "topic": [1, 2], "partition": [0, 0], "offset": [0, 0]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert collected(builder("2").build(), **{"2": tmp_path}) == ["b"]
+    assert collected(builder("1", "2").build(), **{"1": tmp_path, "2": tmp_path}) == ["a", "b"]
 
 
 def test_a_record_that_is_there_twice_is_read_once_with_a_warning(tmp_path: Path) -> None:
@@ -128,6 +158,32 @@ def test_a_table_of_a_lake_is_a_dump_at_its_current_version(tmp_path: Path) -> N
     assert clicks(tmp_path / "lake") == ["a", "b", "c"]
     deltalake.DeltaTable(lake).delete()
     assert clicks(tmp_path / "lake") == []
+
+
+def test_a_byte_order_mark_and_blank_lines_are_no_part_of_records(tmp_path: Path) -> None:
+    (tmp_path / "clicks.json").write_bytes(b'\xef\xbb\xbf{"n": 1}\r\n\r\n{"n": 2}\n \n\n')
+    assert clicks(tmp_path / "clicks.json") == ['{"n": 1}', '{"n": 2}']
+    (tmp_path / "clicks.txt").write_bytes(b"\xef\xbb\xbfa\n\nb\n")
+    assert clicks(tmp_path / "clicks.txt") == ["a", "", "b"]  # an empty text is a value
+    (tmp_path / "mark.txt").write_bytes(b"\xef\xbb\xbf")
+    assert clicks(tmp_path / "mark.txt") == []
+
+
+@pytest.mark.parametrize("name", ["clicks.csv", "clicks.tsv", "clicks+0+0.csv.gz"])
+def test_a_first_line_of_csv_that_may_be_a_header_is_reported(tmp_path: Path, name: str) -> None:
+    def write(text: str) -> None:
+        content = text.encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+
+    write("user,spent_cents\nada,3\n")
+    with pytest.warns(
+        UserWarning, match=rf"the first line of .*{re.escape(name)} is a record.*'user,spent_cents'"
+    ):
+        assert clicks(tmp_path) == ["user,spent_cents", "ada,3"]
+    write("ada,3\nbob,4\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert clicks(tmp_path) == ["ada,3", "bob,4"]
 
 
 def test_files_that_are_no_lines_of_text_are_named(tmp_path: Path) -> None:
@@ -230,6 +286,7 @@ def test_partitions_are_read_alone_and_must_be_there(tmp_path: Path) -> None:
         ({"user": ["a"]}, "no column 'value' with the records' values; it has user", SchemaError),
         ({"value": [1]}, "column 'value' of the dump of topic 'clicks' is int64", SchemaError),
         ({"value": ["a"], "offset": ["b"]}, "column 'offset' .* is string, not integers", SchemaError),
+        ({"value": ["a"], "topic": [0.5]}, "column 'topic' .* is double, not text", SchemaError),
         ({"value": ["a"], "timestamp": [True]}, "'timestamp'", SchemaError),
         ({"value": ["a"], "timestamp": [1_700_000_000]}, "1700000000 look like seconds", SchemaError),
         ({"value": ["a"], "offset": [-1]}, r"row 0 .* has -1 in column 'offset'", DataError),
