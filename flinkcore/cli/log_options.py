@@ -9,6 +9,7 @@ from datetime import time
 from typing import Any, Final, Literal
 
 from flinkcore._internal.arrow.time_units import TIME_UNITS
+from flinkcore.cli.decoders import DECODERS, decoders_named
 from flinkcore.cli.table_names import TABLES, table_named
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.common.split_origin import SplitOrigin
@@ -154,8 +155,10 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--decode",
-        choices=["debezium"],
-        help="the columns are Debezium's envelope (op, before, after), and become those of the changed rows",
+        action="append",
+        metavar="COLUMN=KIND:SCHEMA",
+        help=f"a column has messages, which become structs: {DECODERS}. The last one is for a log whose columns are "
+        "Debezium's envelope (op, before, after); header: values have that of Confluent's serializers; repeat for more",
     )
     parser.add_argument(
         "--on-bad-row",
@@ -284,7 +287,7 @@ def log_of(arguments: argparse.Namespace) -> dict[str, Any]:
         "format_options": format_options_of(arguments.format_option),
         "schema": _schema_of(arguments),
         "on_bad_row": arguments.on_bad_row,
-        "decode": arguments.decode,
+        "decode": decoders_named(arguments.decode),
         "position": arguments.position and list(map(_position, arguments.position)),
     }
 

@@ -299,7 +299,7 @@ def test_schemas_are_fetched_from_a_registry_once(registry: tuple[str, list[str]
         ("http://registry:eight", "'http://registry:eight'"),
     ],
 )
-def test_what_is_no_url_of_a_registry_is_shown_without_its_password(url: str, shown: str) -> None:
+def test_what_is_not_the_url_of_a_registry_is_shown_without_its_password(url: str, shown: str) -> None:
     with pytest.raises(ConfigurationError, match="registry= is a URL such as") as error:
         fc.avro_values(registry=url, subject="s").prepared()
     assert f"not {shown}." in str(error.value)
