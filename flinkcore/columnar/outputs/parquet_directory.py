@@ -155,7 +155,8 @@ class ParquetOutput:
                 where = "is" if table.path == directory else f"lies in {table.path}, which is"
                 raise ConfigurationError(
                     f"{self.path} {where} {table.kind}, and Parquet files beside its own are not rows of it. Give "
-                    "another directory, or write into the table with write_delta or write_iceberg"
+                    "another directory, or write into the table with write_delta or write_iceberg (in commands: "
+                    "--output delta:PATH or iceberg:CATALOG.NAMESPACE.TABLE)"
                 )
             old: list[str] = []
             if info.type == fs.FileType.Directory:
