@@ -29,6 +29,15 @@ def check_output_file(output: str | None) -> None:
         raise ConfigurationError(f"--output {output}: there is no directory {directory}")
 
 
+def refuse_table(output: str | None, option: str) -> None:
+    """Raise a ConfigurationError if an option that takes a path names a table."""
+    if output and output.startswith(("delta:", "iceberg:")):
+        raise ConfigurationError(
+            f"{option} {output} names a table, and this option takes a path. Only --output of flinkcore replay writes "
+            "into tables"
+        )
+
+
 def write_tables(output: str, **tables: Any) -> None:
     """Write Arrow tables by name, as NAME.parquet into a new directory."""
     for name, table in tables.items():
@@ -52,6 +61,7 @@ def write_table(output: str, table: Any) -> None:
 
 
 def _check_is_new(output: str, kind: str) -> Place:
+    refuse_table(output, "--output")
     place = _place(output)
     with _faults(output):
         is_there = place.filesystem.get_file_info(place.path).type.name != "NotFound"

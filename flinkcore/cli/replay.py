@@ -23,13 +23,16 @@ from flinkcore.cli.log_options import (
     events_of,
     window_assigner,
 )
+from flinkcore.cli.output_directory import refuse_table
+from flinkcore.cli.table_names import table_named
 from flinkcore.common import OutputTag
 from flinkcore.datastream import Aggregate, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import FUNCTIONS
+from flinkcore.datastream.graph.lake_tables import DeltaTable, IcebergTable
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from flinkcore import JobResult
+    from flinkcore import JobResult, ReplayReport
 
 LATE = OutputTag("late")
 
@@ -99,24 +102,29 @@ def add_commands(commands: Any) -> None:
         help="column of the results for when each was emitted; without, there is none",
     )
     replay.add_argument(
-        "--output", metavar="DIR", help="directory for the results as Parquet; else they are printed"
+        "--output",
+        metavar="DIR",
+        help="directory for the results as Parquet, or a table, as delta:PATH or iceberg:CATALOG.NAMESPACE.TABLE; else "
+        "they are printed",
     )
     replay.add_argument(
         "--late-output", metavar="DIR", help="directory for events too late for all their windows"
     )
     replay.add_argument(
         "--mode",
-        choices=["error", "append", "overwrite"],
+        choices=["error", "append", "overwrite", "overwrite_partitions"],
         default="error",
         help="what if these directories have Parquet files: error; append adds to them, and replaces what the same run "
-        "with the same --checkpoint added before; overwrite replaces them once all of the new ones are complete",
+        "with the same --checkpoint added before; overwrite replaces them once all of the new ones are complete. The "
+        "same for rows of a table, of which overwrite_partitions replaces the partitions that results fall into",
     )
     replay.add_argument(
         "--partition-by",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="column by whose values the files of --output are in directories COLUMN=VALUE; repeat for more",
+        help="column by whose values the files of --output are in directories COLUMN=VALUE, or a new Delta table is "
+        "partitioned; repeat for more",
     )
     replay.add_argument(
         "--restore-from",
@@ -169,6 +177,8 @@ def _replay(arguments: argparse.Namespace) -> None:
         raise ConfigurationError("--late-output needs --output")
     if arguments.partition_by and not arguments.output:
         raise ConfigurationError("--partition-by needs --output")
+    refuse_table(arguments.late_output, "--late-output")
+    table = _output_table(arguments) if arguments.output else None
     if arguments.report:
         from flinkcore.analysis.page import check_page
 
@@ -177,12 +187,7 @@ def _replay(arguments: argparse.Namespace) -> None:
     environment = environment_of(arguments, lambda planning: _job(planning, arguments))
     result = _job(environment, arguments)
     if arguments.output:
-        report = result.write_parquet(
-            arguments.output,
-            {LATE: arguments.late_output} if arguments.late_output else {},
-            arguments.mode,
-            arguments.partition_by,
-        )
+        report = _written(result, table, arguments)
         print(report.without_warnings)  # the standard error has the warnings
         print(f"results: {arguments.output}")
     else:
@@ -198,9 +203,68 @@ def _replay(arguments: argparse.Namespace) -> None:
         print(f"checkpoint: {arguments.checkpoint}")
 
 
+def _output_table(arguments: argparse.Namespace) -> DeltaTable | IcebergTable | None:
+    """Return the table into which results are written, or None if --output is a directory.
+
+    Raises
+    ------
+    ConfigurationError
+        If the options do not go together.
+    """
+    table, output, mode = table_named(arguments.output), arguments.output, arguments.mode
+    if not isinstance(table, DeltaTable | IcebergTable):
+        if mode == "overwrite_partitions":
+            raise ConfigurationError(
+                f"--mode overwrite_partitions is for tables, and --output {output} is a directory. Give --mode "
+                "overwrite, which replaces all of its Parquet files, or --output delta:PATH"
+            )
+        return None
+    is_iceberg = isinstance(table, IcebergTable)
+    if (table.version if isinstance(table, DeltaTable) else table.snapshot) is not None:
+        raise ConfigurationError(
+            f"--output {output} names a version of the table, and results go into its latest one. Leave out what "
+            "follows the last @"
+        )
+    if arguments.late_output:
+        raise ConfigurationError(
+            f"--late-output needs a directory as --output, and {output} is a table, which takes the results only. "
+            "Leave out --late-output, or write Parquet files"
+        )
+    if is_iceberg and "/" in table.table:
+        raise ConfigurationError(
+            f"--output {output} is a path, and results are committed through a catalog. Write "
+            "iceberg:CATALOG.NAMESPACE.TABLE"
+        )
+    if is_iceberg and arguments.partition_by:
+        raise ConfigurationError(
+            f"--partition-by is for directories and new Delta tables, and {output} has partitions of its own. Leave it "
+            "out"
+        )
+    if is_iceberg and mode == "error":
+        raise ConfigurationError(
+            f"--output {output} is a table that is there already. Give --mode append, overwrite or overwrite_partitions"
+        )
+    return table
+
+
+def _written(
+    result: JobResult, table: DeltaTable | IcebergTable | None, arguments: argparse.Namespace
+) -> ReplayReport:
+    """Write the results into the directory or the table of --output."""
+    if isinstance(table, DeltaTable):
+        return result.write_delta(table.table, arguments.mode, arguments.partition_by)
+    if isinstance(table, IcebergTable):
+        from flinkcore.log.tables.iceberg_files import opened_table  # loads pyiceberg
+
+        return result.write_iceberg(opened_table(table), arguments.mode)
+    late = {LATE: arguments.late_output} if arguments.late_output else {}
+    return result.write_parquet(arguments.output, late, arguments.mode, arguments.partition_by)
+
+
 def _demo(arguments: argparse.Namespace) -> None:
     from flinkcore.examples import flights
 
+    refuse_table(arguments.output, "--output")
     page = flights.run(environment_of(arguments), Path(arguments.output), False if arguments.quiet else None)
     opens = _is_at_a_desktop() if arguments.open is None else arguments.open
     if opens and page is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from typing import Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -13,6 +15,10 @@ from flinkcore.log.files.log_files import NULL_PARTITION
 
 _ESCAPED: Final = frozenset([*map(chr, range(1, 32)), *"\"#%'*/:=?\\{[]^", "\x7f"])
 """Spark's; other characters stay, since Spark reads back no UTF-8 from escapes."""
+
+
+_TYPES: Final = b"flinkcore.partition_types"
+"""Key in the metadata of a file."""
 
 
 def hive_folder(column: str, value: pa.Scalar) -> str:
@@ -52,6 +58,48 @@ def partition_fault(path: str, partition_by: Sequence[str]) -> str | None:
     for at, folder in enumerate(folders):
         if at >= len(partition_by) or not folder.startswith(f"{_escaped(partition_by[at])}="):
             return "/".join(folders[: at + 1])
+    return None
+
+
+def with_recorded_types(schema: pa.Schema, partitions: pa.Schema) -> pa.Schema:
+    """Return the schema of a file, whose metadata have the types of its partition columns, which directories lack.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Columns of the file.
+    partitions : pyarrow.Schema
+        Columns by which it is partitioned.
+    """
+    types = json.dumps({field.name: str(field.type) for field in partitions})
+    return schema.with_metadata({**(schema.metadata or {}), _TYPES: types.encode()})
+
+
+def recorded_types(schema: pa.Schema) -> dict[str, str] | None:
+    """Return the types of the partition columns of a file by their names, or None if it does not have them."""
+    text = (schema.metadata or {}).get(_TYPES)
+    return None if text is None else dict(json.loads(text))
+
+
+def path_of_other_value(files: Iterable[str], level: int, kind: pa.DataType) -> str | None:
+    """Return the directory of the first file whose value is not of a type, or None if all are.
+
+    Parameters
+    ----------
+    files : iterable of str
+        Paths below the directory of the results.
+    level : int
+        Number of the partition column, from 0 on.
+    kind : pyarrow.DataType
+        Type of the column.
+    """
+    folders = {"/".join(file.split("/")[: level + 1]) for file in files}
+    for folder in sorted(folders):
+        value = unquote(folder.rpartition("/")[2].partition("=")[2])
+        try:
+            pa.scalar(None if value == NULL_PARTITION else value, pa.string()).cast(kind)
+        except pa.ArrowInvalid:
+            return folder
     return None
 
 

@@ -17,7 +17,7 @@ from flinkcore._internal.io.locations import utf_8_paths
 from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores, folders_of
 from flinkcore._internal.io.table_directories import TableSearch
 from flinkcore._internal.python.user_warnings import warn_user
-from flinkcore.columnar.outputs.hive_partitions import partition_fault
+from flinkcore.columnar.outputs.hive_partitions import partition_fault, path_of_other_value, recorded_types
 from flinkcore.columnar.outputs.parquet_parts import STAGING, PartFiles, published
 from flinkcore.columnar.outputs.staging_owner import SILENT_SECONDS, StagingOwner, has_ended, owner_of
 from flinkcore.errors import ConfigurationError, SchemaError
@@ -155,7 +155,8 @@ class ParquetOutput:
                 where = "is" if table.path == directory else f"lies in {table.path}, which is"
                 raise ConfigurationError(
                     f"{self.path} {where} {table.kind}, and Parquet files beside its own are not rows of it. Give "
-                    "another directory, or write into the table with write_delta or write_iceberg"
+                    "another directory, or write into the table with write_delta or write_iceberg (in commands: "
+                    "--output delta:PATH or iceberg:CATALOG.NAMESPACE.TABLE)"
                 )
             old: list[str] = []
             if info.type == fs.FileType.Directory:
@@ -232,7 +233,7 @@ class ParquetOutput:
             raise ConfigurationError(self._refusal_of(flat[0]))
         own = [path for path in results if path.endswith(f"-{self.run.name}.parquet")]
         self._warn_of_replaced(own)
-        self._require_columns([path for path in results if path not in own])
+        self._require_columns({path: found[path] for path in results if path not in own})
         return own
 
     def _warn_of_replaced(self, files: Iterable[str]) -> None:
@@ -258,20 +259,38 @@ class ParquetOutput:
             "with, or another directory"
         )
 
-    def _require_columns(self, files: Sequence[str]) -> None:
-        """Compare the columns of the newest of other runs' files with those of the results."""
+    def _require_columns(self, files: Mapping[str, fs.FileInfo]) -> None:
+        """Compare the columns of the newest of other runs' files with those of the results, partitions among them."""
         if not files or self.schema is None:
             return
         filesystem, directory = self.place.filesystem, self.place.path
-        there = pq.read_schema(f"{directory}/{files[-1]}", filesystem=filesystem)
-        types = {field.name: field.type for field in self.schema if field.name not in self.partition_by}
-        of_files = {field.name: field.type for field in there}
-        for name in dict.fromkeys([*types, *of_files]):
-            if types.get(name) != of_files.get(name):
-                now, before = (found.get(name, "missing") for found in (types, of_files))
+        newest = max(files, key=lambda path: (files[path].mtime_ns or 0, path))
+        there = pq.read_schema(f"{directory}/{newest}", filesystem=filesystem)
+        types = {field.name: str(field.type) for field in self.schema}
+        before = {field.name: str(field.type) for field in there}
+        of_partitions = recorded_types(there)
+        if of_partitions is None:  # another program has written the file
+            self._require_values(files)
+            of_partitions = {name: types[name] for name in self.partition_by}
+        before |= of_partitions
+        for name in dict.fromkeys([*types, *before]):
+            if types.get(name) != before.get(name):
+                is_now, was = (found.get(name, "missing") for found in (types, before))
                 raise SchemaError(
-                    f"mode='append' adds rows of the same columns, and {name!r} is {now} in the results and {before} "
-                    f"in {self.path}/{files[-1]}: give another directory, or make the column what it was"
+                    f"mode='append' adds rows of the same columns, and {name!r} is {is_now} in the results and {was} "
+                    f"in {self.path}/{newest}: give another directory, or make the column what it was"
+                )
+
+    def _require_values(self, files: Iterable[str]) -> None:
+        """Raise a SchemaError unless the names of directories hold values of the columns of partitions."""
+        assert self.schema is not None
+        for name in self.partition_by:
+            kind = self.schema.field(name).type
+            path = path_of_other_value(files, self.partition_by.index(name), kind)
+            if path is not None:
+                raise SchemaError(
+                    f"mode='append' adds to partitions of the same types, and {name!r} is {kind} in the results, which "
+                    f"{self.path}/{path} is not: give another directory, or make the column what it was"
                 )
 
     def _doubt_of_staging(self) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flinkcore._internal.arrow.required_values import null_fault, refused_null_of
-from flinkcore.columnar.outputs.hive_partitions import hive_folder
+from flinkcore.columnar.outputs.hive_partitions import hive_folder, with_recorded_types
 from flinkcore.columnar.outputs.result_files import writing_results
 from flinkcore.columnar.outputs.table_files import PartitionField, partitioned
 from flinkcore.errors import DataError, SourceError
@@ -200,7 +200,8 @@ class ParquetParts:
             for values, rows in partitioned(batch, fields, files.name):
                 folders = tuple(map(hive_folder, files.partition_by, values))
                 left = rows.drop_columns(list(files.partition_by))
-                self._part((tag_id, folders), left.schema).write(left)
+                schema = with_recorded_types(left.schema, rows.select(files.partition_by).schema)
+                self._part((tag_id, folders), schema).write(left)
 
     def _part(self, place: _Place, schema: pa.Schema) -> ParquetPart:
         part = self._open.get(place)

@@ -280,3 +280,100 @@ def test_help_says_how_tables_are_named(command: str, capsys: pytest.CaptureFixt
         main([command, "--help"])
     text = "".join(capsys.readouterr().out.split())
     assert "itsdirectory,delta:PATH[@VERSION]oriceberg:CATALOG.NAMESPACE.TABLE[@SNAPSHOT]" in text
+
+
+def written(log: Path, *arguments: Any) -> list[str]:
+    return list(map(str, ("replay", log, *REPLAY, *arguments)))
+
+
+def test_results_are_written_into_a_delta_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, table = tmp_path / "log.parquet", tmp_path / "counts"
+    pq.write_table(clicks("aab"), log)
+    monkeypatch.chdir(tmp_path)
+    assert main(written(log, "--output", "delta:counts", "--partition-by", "user")) in (0, None)
+    assert deltalake.DeltaTable(table).metadata().partition_columns == ["user"]
+    assert main(written(log, "--output", f"delta:{table}")) == 1
+    assert main(written(log, "--output", f"delta:{table}", "--mode", "append")) in (0, None)
+    assert sorted(deltalake.DeltaTable(table).to_pyarrow_table()["n"].to_pylist()) == [1, 1, 2, 2]
+    pq.write_table(clicks("aaa"), log)
+    assert main(written(log, "--output", "delta:counts", "--mode", "overwrite_partitions")) in (0, None)
+    assert sorted(deltalake.DeltaTable(table).to_pyarrow_table()["n"].to_pylist()) == [1, 1, 3]
+    assert not (tmp_path / "delta:counts").exists()
+
+
+def test_results_are_written_into_an_iceberg_table(tmp_path: Path, catalog: Catalog) -> None:
+    log, results = tmp_path / "log.parquet", tmp_path / "results"
+    pq.write_table(clicks("aab"), log)
+    assert main(written(log, "--output", results)) in (0, None)
+    catalog.create_table("logs.counts", schema=pq.read_table(results).schema)
+    for mode, expected in (("append", [1, 2]), ("append", [1, 1, 2, 2]), ("overwrite", [1, 2])):
+        assert main(written(log, "--output", "iceberg:test.logs.counts", "--mode", mode)) in (0, None)
+        found = catalog.load_table("logs.counts").scan().to_arrow()
+        assert sorted(found["n"].to_pylist()) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--output", "delta:counts@3"], "names a version of the table, and results go into its latest one"),
+        (["--output", "iceberg:c.n.t@main"], "names a version of the table"),
+        (
+            ["--output", "delta:counts", "--late-output", "late"],
+            "a table, which takes the results only. Leave out",
+        ),
+        (
+            ["--output", "out", "--late-output", "delta:late"],
+            "--late-output delta:late names a table, and this",
+        ),
+        (
+            ["--output", "iceberg:/lake/counts", "--mode", "append"],
+            "is a path, and results are committed through",
+        ),
+        (["--output", "iceberg:c.n.t"], "Give --mode append, overwrite or overwrite_partitions"),
+        (
+            ["--output", "iceberg:c.n.t", "--mode", "append", "--partition-by", "user"],
+            "partitions of its own",
+        ),
+        (
+            ["--output", "iceberg:counts", "--mode", "append"],
+            "does not name a catalog, a namespace and a table",
+        ),
+        (
+            ["--output", "out", "--mode", "overwrite_partitions"],
+            "is for tables, and --output out is a directory",
+        ),
+    ],
+)
+def test_options_that_do_not_go_with_a_table_as_output_are_refused(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(clicks("aab"), "log.parquet")
+    assert message in refused(capsys, *written(Path("log.parquet"), *arguments))
+    assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
+
+
+def test_commands_that_write_files_refuse_the_name_of_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(clicks("aab"), "log.parquet")
+    why = ["why", "log.parquet", *LOG, "--key", "user=a", "--window", "tumbling:1s", "--quiet"]
+    for command in (["lateness", "log.parquet", *LOG], why, ["demo", "--engine", "embedded"]):
+        message = refused(capsys, *command, "--output", "delta:counts")
+        assert "--output delta:counts names a table, and this option takes a path" in message
+    both = ["compare", "log.parquet", "log.parquet", "--key", "ts", "--output", "iceberg:c.n.t"]
+    assert "--output iceberg:c.n.t names a table" in refused(capsys, *both, status=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
+
+
+def test_files_beside_those_of_a_table_are_refused_with_the_option_that_writes_into_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, log = overwritten(tmp_path / "clicks"), tmp_path / "log.parquet"
+    pq.write_table(clicks("aab"), log)
+    assert "(in commands: --output delta:PATH" in refused(capsys, *written(log, "--output", table))

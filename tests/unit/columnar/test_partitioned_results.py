@@ -181,6 +181,77 @@ def test_what_does_not_go_with_the_rows_that_are_there_is_refused(tmp_path: Path
         job(LOG).write_parquet(tmp_path / "flat", mode="append")
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "message"),
+    [
+        ([3, 4], ["x"], "'d' is string in the results and int64 in"),
+        (["3", "4"], [3], "'d' is int64 in the results and string in"),
+        ([3], [datetime.date(2001, 1, 3)], r"'d' is date32\[day\] in the results and int64 in"),
+    ],
+)
+def test_partitions_keep_the_type_of_their_column(
+    tmp_path: Path, before: list[Any], now: list[Any], message: str
+) -> None:
+    """Names of directories do not say whether 3 is a number or a text, so the files do."""
+    partitioned_by(tmp_path / "out", before)
+    partitioned_by(tmp_path / "out", before)
+    there = files_of(tmp_path)
+    with pytest.raises(SchemaError, match=message):
+        partitioned_by(tmp_path / "out", now)
+    assert files_of(tmp_path) == there
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "folder"),
+    [
+        (["3", "x y", None], [5], "d=x y"),
+        (["2001-01-03", "2001-01"], [datetime.date(2001, 1, 3)], "d=2001-01"),
+        (["true", "3"], [True], "d=3"),
+        (["3", None], [5], None),
+        (["2001-01-03", None], [datetime.date(2001, 1, 3)], None),
+        (["true", None], [False], None),
+        (["3", "x:y", None], ["a"], None),
+    ],
+)
+def test_partitions_that_another_program_has_written_are_compared_by_their_values(
+    tmp_path: Path, before: list[Any], now: list[Any], folder: str | None
+) -> None:
+    partitioned_by(tmp_path / "out", before)
+    for path in (tmp_path / "out").rglob("*.parquet"):
+        pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata(), path)
+    with (
+        nullcontext()
+        if folder is None
+        else pytest.raises(SchemaError, match=f"which {tmp_path}/out/{folder} is not: give")
+    ):
+        partitioned_by(tmp_path / "out", now)
+
+
+def test_the_columns_of_the_newest_file_count(tmp_path: Path) -> None:
+    job(LOG).write_parquet(tmp_path / "out", mode="append")
+    (old,) = (tmp_path / "out").iterdir()
+    pq.write_table(pa.table({"other": [1]}), old.with_name("z.parquet"))
+    os.utime(old.with_name("z.parquet"), (0, 0))
+    job(LOG).write_parquet(tmp_path / "out", mode="append")
+    os.utime(old.with_name("z.parquet"), (2**32, 2**32))
+    with pytest.raises(
+        SchemaError, match=r"'other' is missing in the results|'split' is int64 in the results"
+    ):
+        job(LOG).write_parquet(tmp_path / "out", mode="append")
+
+
+def partitioned_by(path: Path, values: list[Any]) -> None:
+    log = pa.table({"ts": [978_480_000_000] * len(values), "d": values})
+    stream = StreamExecutionEnvironment().from_event_log(log, timestamp="ts", arrival="ts")
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    windows = (
+        stream.assign_timestamps_and_watermarks(strategy)
+        .key_by("ts", "d")  # a part of a key may be null
+        .window(TumblingEventTimeWindows.of(Time.hours(1)))
+    )
+    windows.aggregate(n=count()).write_parquet(path, mode="append", partition_by="d")
+
+
 def test_results_are_not_appended_to_the_log_of_the_job(tmp_path: Path) -> None:
     pq.write_table(LOG, tmp_path / "0.parquet")
     with pytest.raises(
