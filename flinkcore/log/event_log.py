@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.column_ops import expression_columns
+from flinkcore._internal.arrow.column_ops import expression_columns, shown_names
 from flinkcore._internal.arrow.expressions import is_expression
 from flinkcore._internal.arrow.nested_fields import column_of, nested_field, unknown_name, with_nested_fields
 from flinkcore._internal.arrow.sort_keys import SortKey
@@ -155,7 +155,7 @@ class EventLog(LogSettings):
                 known = "; ".join(map(str, SHAPES))
                 raise ConfigurationError(
                     f"timestamp= is missing, and the columns of the log are not those of a log that has one: {known}. "
-                    f"Name the column with the time of the event: {', '.join(source.schema.names)}"
+                    f"Name the column with the time of the event: {shown_names(source.schema)}"
                 )
             timestamp = shape.timestamp
         log = cls(
@@ -272,7 +272,7 @@ class EventLog(LogSettings):
     @property
     def order(self) -> str:
         """Return what orders the events of a split, in words."""
-        position = ", then ".join(map(str, self.ordered_by)) or "position="
+        position = ", then ".join(map(str, self.ordered_by)) or "positions"
         if self.position is not None and self.arrival is None:
             return f"that of {position}, then of the content of the rows, for there is no arrival"
         if self.by_arrival:
@@ -322,7 +322,7 @@ class EventLog(LogSettings):
         if column not in schema.names:
             raise SchemaError(
                 f"{wanted_by} names column {column!r}, which the log does not have: "
-                f"{', '.join(self.columns.names) or 'it has none'}{self._doubt_of_header(column)}"
+                f"{shown_names(self.columns) or 'it has none'}{self._doubt_of_header(column)}"
             )
         return schema.field(column).type
 

@@ -746,7 +746,7 @@ def test_an_order_is_of_a_dataframe_and_of_its_columns(spark: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"position= takes names of columns, .*, not Column<"):
         env.from_event_log(rides(), timestamp="ended", position=F.col("received").desc())
     log = env.from_event_log(spark.range(3), timestamp="id", arrival="id", position="id")
-    assert "Spark puts its rows into the order of position=" in log.explain()
+    assert "Spark puts its rows into the order of their positions" in log.explain()
 
 
 @pytest.mark.parametrize("arrival", ["at", None])

@@ -203,7 +203,7 @@ def _similar(schema: Fields, name: str) -> str | None:
     """Ask for the fields of the last name, or else the names that look like it."""
     from difflib import get_close_matches
 
-    names = [each for each in _all_names(schema) if not name.startswith(f"{each}.")]
+    names = [each for each in dict.fromkeys(_all_names(schema)) if not name.startswith(f"{each}.")]
     last = name.rpartition(".")[2]
     same = [each for each in names if each != name and each.rpartition(".")[2] == last]
     near = same or get_close_matches(name, names, 3, 0.8)
