@@ -338,8 +338,8 @@ class EventLog(LogSettings):
 
     def _doubt_of_header(self, column: str) -> str:
         """Return what is like a name that is unknown, or may be wrong with the first line of a CSV file."""
-        if not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
-            similar = unknown_name(self.columns, column)
+        similar = unknown_name(self.columns, column)
+        if similar or not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
             return f".{similar}" if similar else ""
         names = self.source.schema.names
         marks = [mark for mark in _DELIMITERS if len(names) == 1 and mark in names[0]]
