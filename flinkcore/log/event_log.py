@@ -274,20 +274,28 @@ class EventLog(LogSettings):
         """Return what orders the events of a split, in words."""
         position = ", then ".join(map(str, self.ordered_by)) or "positions"
         if self.position is not None and self.arrival is None:
-            return f"that of {position}, then of the content of the rows, for there is no arrival"
+            return f"that of {position}, then of the content of the rows{self._derived}"
         if self.by_arrival:
             then = "" if self.position is None else f"{position}, then "
             return f"arrival, then {then}the content of the rows"
         if not self.has_positions:
             is_table = isinstance(self.source, LogFiles)
             rows = "of the table's files" if is_table else "in which Spark gave the rows"
-            return f"that {rows}, for there is no arrival"
+            return f"that {rows}{self._derived}"
         lie = (
             f"that of the {'files, and of the rows in them' if isinstance(self.source, LogFiles) else 'rows'}"
         )
         if self.arrival is None and self.is_written_by_spark:
             lie += " (which Spark has written in no order: name position=, a column that orders them, or arrival=)"
-        return f"{lie}, for there is no arrival" if self.arrival is None else lie
+        return f"{lie}{self._derived}" if self.arrival is None else lie
+
+    @property
+    def _derived(self) -> str:
+        """Return the note on a log without arrivals."""
+        return (
+            f", for there is no arrival: arrivals are derived at {self.rate:,g} events/s, and lateness is not that of "
+            "production"
+        )
 
     @property
     def size_bytes(self) -> int:

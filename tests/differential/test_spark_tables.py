@@ -725,7 +725,7 @@ def test_without_arrivals_the_columns_give_the_order(spark: Any) -> None:
     )
     result = keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).aggregate(ts=collect("ts")).execute()
     assert result.to_arrow().column("ts").to_pylist() == [list(range(1000))]
-    assert "order of the events: that of position=, then of the content" in str(result.report)
+    assert "order of the events: that of positions, then of the content" in str(result.report)
 
 
 def test_functions_of_single_elements_see_the_same_order(spark: Any) -> None:

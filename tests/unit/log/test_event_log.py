@@ -395,9 +395,11 @@ def test_the_report_says_what_orders_events_that_have_no_arrival(tmp_path):
         timed = events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         return [line for line in str(timed.execute().report).splitlines() if "order of the events" in line]
 
-    without = "for there is no arrival"
+    without = "for there is no arrival: arrivals are derived at 1,000 events/s, and lateness is not that of production"
     assert orders(tmp_path) == [f"order of the events: that of the files, and of the rows in them, {without}"]
     assert orders(TABLE) == [f"order of the events: that of the rows, {without}"]
+    (half,) = orders(TABLE, rate=0.5)
+    assert "arrivals are derived at 0.5 events/s" in half
     assert orders(tmp_path, arrival="at") == orders(TABLE, arrival="at") == []
 
 
