@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.column_ops import expression_columns
+from flinkcore._internal.arrow.column_ops import expression_columns, shown_names
 from flinkcore._internal.arrow.expressions import is_expression
 from flinkcore._internal.arrow.milliseconds import to_milliseconds
 from flinkcore._internal.arrow.nested_fields import column_of, nested_field, unknown_name, with_nested_fields
@@ -167,7 +167,7 @@ class EventLog(LogSettings):
                 known = "; ".join(map(str, SHAPES))
                 raise ConfigurationError(
                     f"timestamp= is missing, and the columns of the log are not those of a log that has one: {known}. "
-                    f"Name the column with the time of the event: {', '.join(source.schema.names)}"
+                    f"Name the column with the time of the event: {shown_names(source.schema)}"
                 )
             timestamp = shape.timestamp
         log = cls(
@@ -285,9 +285,9 @@ class EventLog(LogSettings):
     @property
     def order(self) -> str:
         """Return what orders the events of a split, in words."""
-        position = ", then ".join(map(str, self.ordered_by)) or "position="
+        position = ", then ".join(map(str, self.ordered_by)) or "positions"
         if self.position is not None and self.arrival is None:
-            return f"that of {position}, then of the content of the rows, for there is no arrival"
+            return f"that of {position}, then of the content of the rows{self._derived}"
         if self.by_arrival:
             if _gives_positions(self.decoding):
                 return "arrival, then the content of the changes, with the row before an update ahead of that after it"
@@ -296,13 +296,21 @@ class EventLog(LogSettings):
         if not self.has_positions:
             is_table = isinstance(self.source, LogFiles)
             rows = "of the table's files" if is_table else "in which Spark gave the rows"
-            return f"that {rows}, for there is no arrival"
+            return f"that {rows}{self._derived}"
         lie = (
             f"that of the {'files, and of the rows in them' if isinstance(self.source, LogFiles) else 'rows'}"
         )
         if self.arrival is None and self.is_written_by_spark:
             lie += " (which Spark has written in no order: name position=, a column that orders them, or arrival=)"
-        return f"{lie}, for there is no arrival" if self.arrival is None else lie
+        return f"{lie}{self._derived}" if self.arrival is None else lie
+
+    @property
+    def _derived(self) -> str:
+        """Return the note on a log without arrivals."""
+        return (
+            f", for there is no arrival: arrivals are derived at {self.rate:,g} events/s, and lateness is not that of "
+            "production"
+        )
 
     @property
     def size_bytes(self) -> int:
@@ -337,7 +345,7 @@ class EventLog(LogSettings):
         if column not in schema.names:
             raise SchemaError(
                 f"{wanted_by} names column {column!r}, which the log does not have: "
-                f"{', '.join(self.columns.names) or 'it has none'}{self._doubt_of_header(column)}"
+                f"{shown_names(self.columns) or 'it has none'}{self._doubt_of_header(column)}"
             )
         return schema.field(column).type
 
@@ -353,8 +361,8 @@ class EventLog(LogSettings):
 
     def _doubt_of_header(self, column: str) -> str:
         """Return what is like a name that is unknown, or may be wrong with the first line of a CSV file."""
-        if not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
-            similar = unknown_name(self.columns, column)
+        similar = unknown_name(self.columns, column)
+        if similar or not isinstance(self.source, LogFiles) or self.source.format.name != CsvFormat.name:
             return f".{similar}" if similar else ""
         names = self.source.schema.names
         marks = [mark for mark in _DELIMITERS if len(names) == 1 and mark in names[0]]

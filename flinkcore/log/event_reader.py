@@ -21,6 +21,7 @@ from flinkcore._internal.arrow.column_ops import (
     narrow_ops,
     output_schema,
     shown_column,
+    shown_names,
 )
 from flinkcore._internal.arrow.expressions import is_expression
 from flinkcore._internal.arrow.milliseconds import check_time_type, no_time, to_milliseconds
@@ -332,7 +333,7 @@ class EventReader:
             if name not in after.names:
                 raise SchemaError(
                     f"column {name!r} is neither in the log nor made by an expression before the timestamps "
-                    f"are assigned; there are: {', '.join(after.names)}"
+                    f"are assigned; there are: {shown_names(after)}"
                 )
         self._timestamp_name, _ = shown_column(self._timestamp, self._before)
         timestamp_type = after.field(self._timestamp).type

@@ -726,7 +726,7 @@ def test_without_arrivals_the_columns_give_the_order(spark: Any) -> None:
     )
     result = keyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).aggregate(ts=collect("ts")).execute()
     assert result.to_arrow().column("ts").to_pylist() == [list(range(1000))]
-    assert "order of the events: that of position=, then of the content" in str(result.report)
+    assert "order of the events: that of positions, then of the content" in str(result.report)
 
 
 def test_functions_of_single_elements_see_the_same_order(spark: Any) -> None:
@@ -747,7 +747,7 @@ def test_an_order_is_of_a_dataframe_and_of_its_columns(spark: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"position= takes names of columns, .*, not Column<"):
         env.from_event_log(rides(), timestamp="ended", position=F.col("received").desc())
     log = env.from_event_log(spark.range(3), timestamp="id", arrival="id", position="id")
-    assert "Spark puts its rows into the order of position=" in log.explain()
+    assert "Spark puts its rows into the order of their positions" in log.explain()
 
 
 @pytest.mark.parametrize("arrival", ["at", None])

@@ -74,7 +74,10 @@ def test_a_plan_shows_no_secret_of_a_uri(store: S3Server, bucket: str) -> None:
 def test_a_bucket_that_is_missing_is_an_error_that_names_it(store: S3Server) -> None:
     with pytest.raises(SourceError, match=r"s3://no-such-bucket/out.*Check the name of the bucket"):
         windows(EVENTS).write_parquet("s3://no-such-bucket/out")
-    with pytest.raises(SourceError, match="'s3://no-such-bucket/log' does not exist"):
+    with pytest.raises(
+        SourceError,
+        match=r"'s3://no-such-bucket/log' does not exist\. There is no bucket 'no-such-bucket'\. Check",
+    ):
         windows("s3://no-such-bucket/log").to_arrow()
 
 

@@ -298,6 +298,11 @@ def output_schema(ops: Iterable[ColumnOp], schema: pa.Schema) -> pa.Schema:
     )
 
 
+def shown_names(schema: pa.Schema) -> str:
+    """Return the names of the columns that users know of, as messages list them."""
+    return ", ".join(name for name in schema.names if not name.startswith(HIDDEN_PREFIX))
+
+
 def shown_column(name: str, ops: Iterable[ColumnOp]) -> tuple[str, bool]:
     """Return what messages call a column, and whether that is the text of an expression.
 

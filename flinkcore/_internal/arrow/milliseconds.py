@@ -186,11 +186,6 @@ def nanoseconds_within(column: pa.Array) -> Int64s:
     return _view(column, np.int64) % per_ms * (_PER_MS["ns"] // per_ms)
 
 
-_NUMBER_AS_TEXT: Final = (
-    " but a number as text: all are, or another row holds a word, such as a second header"
-)
-
-
 def no_time(value: pa.Scalar, column: str, unit: TimeUnit | None = None, setting: str | None = None) -> str:
     """Return why a value is not a time.
 
@@ -212,15 +207,19 @@ def no_time(value: pa.Scalar, column: str, unit: TimeUnit | None = None, setting
         )
     if pa.types.is_string(value.type):
         text, field = value.as_py(), f"pyarrow.compute.field({column!r})"
-        fault = (
-            f"time column {column!r} holds {text!r}, which is not ISO 8601 (such as 2001-01-31T12:00:00.250Z)"
-        )
         if text.strip().lstrip("-").isdigit():
-            if setting is None:
-                return f"{fault}{_NUMBER_AS_TEXT}. If all are, cast the column to int64"
-            return f"{fault}{_NUMBER_AS_TEXT}. If all are, give their unit: {setting}={_usual_unit(text)!r}"
+            remedy = (
+                "cast the column to int64"
+                if setting is None
+                else f"give their unit, {setting}={_usual_unit(text)!r}"
+            )
+            return (
+                f"time column {column!r} holds {text!r}, a number as text. If all its values are numbers, {remedy}. If "
+                "not, look for a row with a word, such as a second header"
+            )
         return (
-            f"{fault}. Give what parses it in place of the column: pyarrow.compute.strptime({field}, "
+            f"time column {column!r} holds {text!r}, which is not ISO 8601 (such as 2001-01-31T12:00:00.250Z). "
+            f"Give what parses it in place of the column: pyarrow.compute.strptime({field}, "
             "format='%d.%m.%Y %H:%M:%S', unit='ms'), or on a Spark DataFrame F.to_timestamp"
             f"({column!r}, 'dd.MM.yyyy HH:mm:ss')"
         )

@@ -200,13 +200,19 @@ def _missing_level(schema: Fields, name: str) -> str | None:
 
 
 def _similar(schema: Fields, name: str) -> str | None:
-    """Ask for the fields of the last name, or else the names that look like it."""
+    """Ask for the fields of the last name, whatever its case, or else the names that look like it."""
     from difflib import get_close_matches
 
-    names = [each for each in _all_names(schema) if not name.startswith(f"{each}.")]
+    names = [each for each in dict.fromkeys(_all_names(schema)) if not name.startswith(f"{each}.")]
     last = name.rpartition(".")[2]
-    same = [each for each in names if each != name and each.rpartition(".")[2] == last]
-    near = same or get_close_matches(name, names, 3, 0.8)
+    same = [each for each in names if each != name and each.rpartition(".")[2].casefold() == last.casefold()]
+    same.sort(key=lambda each: each.rpartition(".")[2] != last)
+    by_folded: dict[str, list[str]] = {}
+    for each in names:
+        by_folded.setdefault(each.casefold(), []).append(each)
+    near = same or [
+        each for folded in get_close_matches(name.casefold(), by_folded, 3, 0.8) for each in by_folded[folded]
+    ]
     return f"Did you mean {' or '.join(map(repr, near[:3]))}?" if near else None
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
@@ -11,7 +12,7 @@ from pyarrow import fs
 
 from flinkcore._internal.io.local_tree import leads_back, local_tree, target_of
 from flinkcore._internal.io.locations import naming_file, utf_8_paths
-from flinkcore._internal.io.store_errors import reason_of
+from flinkcore._internal.io.store_errors import missing_bucket, reason_of
 from flinkcore._internal.io.stores import Place, in_store, local_path, uri_in
 from flinkcore._internal.io.table_directories import (
     TABLE_FOLDERS,
@@ -93,9 +94,9 @@ class _Listing:
                 base = "/".join(names[:fixed]) or path[: path.startswith("/")]
                 matches = _glob(where, base, names[fixed:])
                 if not matches:
-                    raise SourceError(f"no file matches {given!r}")
+                    raise SourceError(f"no file matches {given!r}{self._missing_bucket()}")
             elif info.type == fs.FileType.NotFound:
-                raise SourceError(f"{given!r} does not exist")
+                raise SourceError(f"{given!r} does not exist{self._missing_bucket()}")
             else:
                 matches = [info]
             for match in matches:
@@ -125,6 +126,16 @@ class _Listing:
                 f"{given!r} holds no file to read (names that start with '_' or '.' are passed over)"
             )
         return ListedFiles(base, once, tuple(map(self._by_name, named.values())))
+
+    def _missing_bucket(self) -> str:
+        """Return a sentence about the bucket of a location, after a full stop, if there is no such bucket."""
+        bucket, _, below = self.place.path.partition("/")
+        if not (bucket and below) or "://" not in self.given:
+            return ""
+        with suppress(OSError):  # whoever may read files need not be allowed to look at the bucket
+            if self.place.filesystem.get_file_info(bucket).type == fs.FileType.NotFound:
+                return f". {missing_bucket(bucket)}"
+        return ""
 
     def _named_tables(self, matches: Sequence[Any]) -> dict[str, TableDirectory]:
         """Return the tables that matches of a path are, by their paths; raise a SourceError if one lies in a table."""

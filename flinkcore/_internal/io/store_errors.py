@@ -14,6 +14,10 @@ _S3_ENDPOINT: Final = (
     "Check the endpoint, fs.s3a.endpoint of the Spark session or AWS_ENDPOINT_URL, and the network; each request was "
     "tried three times"
 )
+_CHECK_BUCKET: Final = "Check the name of the bucket and the endpoint, fs.s3a.endpoint or AWS_ENDPOINT_URL"
+_MISSING_BUCKET: Final = re.compile(
+    r"in bucket '(?P<before>[^']+)'.*AWS Error NO_SUCH_BUCKET|Bucket '(?P<after>[^']+)' not found", re.DOTALL
+)
 _GCS_KEYS: Final = (
     "Check the credentials: fs.gs.auth.service.account.json.keyfile of the Spark session, or "
     "GOOGLE_APPLICATION_CREDENTIALS, and what they may do with the bucket"
@@ -34,7 +38,7 @@ _REMEDIES: Final = tuple(
         ),
         (
             r"AWS Error NO_SUCH_BUCKET|Bucket '[^']+' not found",
-            "Check the name of the bucket and the endpoint, fs.s3a.endpoint or AWS_ENDPOINT_URL",
+            _CHECK_BUCKET,
         ),
         (
             r"AWS Error (NETWORK_CONNECTION|REQUEST_TIMEOUT|SLOW_DOWN|SERVICE_UNAVAIL|INTERNAL_FAIL)",
@@ -62,7 +66,16 @@ def reason_of(failure: BaseException) -> str:
     return reason if remedy is None else f"{reason.rstrip('. ')}. {remedy}"
 
 
+def missing_bucket(name: str) -> str:
+    """Return the message about a bucket or container that does not exist."""
+    return f"There is no bucket {name!r}. {_CHECK_BUCKET}"
+
+
 def store_remedy(failure: BaseException) -> str | None:
     """Return what to do where a store has refused a request or was not reached; None for other errors."""
     text = str(failure)
+    missing = _MISSING_BUCKET.search(text)
+    bucket = None if missing is None else missing["before"] or missing["after"]
+    if bucket is not None:
+        return missing_bucket(bucket)
     return next((remedy for pattern, remedy in _REMEDIES if pattern.search(text)), None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX, Columns
+from flinkcore._internal.arrow.column_ops import Columns, shown_names
 from flinkcore._internal.arrow.nested_fields import unknown_name
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -253,8 +253,8 @@ def require_column(column: str, schema: pa.Schema, what: str) -> None:
         If not; names what wants it.
     """
     if column not in schema.names:
-        known = ", ".join(name for name in schema.names if not name.startswith(HIDDEN_PREFIX))
         similar = unknown_name(schema, column)
         raise SchemaError(
-            f"{what}: there is no column {column!r}; columns: {known or 'none'}{'.' if similar else ''}{similar}"
+            f"{what}: there is no column {column!r}; columns: {shown_names(schema) or 'none'}"
+            f"{'.' if similar else ''}{similar}"
         )

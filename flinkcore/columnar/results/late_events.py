@@ -202,7 +202,7 @@ def _order_of_rows(plan: LogPlan) -> str | None:
         f"The log has no arrival=, so its events arrive in the order of the rows, which is not that of {name!r}: name "
         "the column of when each event reached the system (arrival=, --arrival), or "
         f"{position}, which takes the events in the order of "
-        f"{'their event times' if orders else 'a column'}{by_file}."
+        f"{'their event times, so that none is late' if orders else 'a column'}{by_file}."
     )
 
 

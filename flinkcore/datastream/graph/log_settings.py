@@ -137,7 +137,9 @@ class LogSettings:
         if isinstance(self.split, str):
             split = f"split by {self.split}"
         elif self.split is PARTITION:
-            split = "one split, or one for each partition in its paths" if has_paths else "one split"
+            split = "one split, or one for each partition in its paths or columns"
+            if not has_paths:
+                split = "one split, unless its columns are those of Kafka"
         timestamp = "that of the records"
         if self.timestamp is not None:
             timestamp = _in_unit(self.timestamp, self.timestamp_unit)

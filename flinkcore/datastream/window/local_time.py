@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
@@ -41,6 +42,11 @@ _AFTER_RULES: Final = _FIRST_REPEATED + _REPETITION + 7
 LOWEST_MS: Final = _day_number(2) * _DAY_MS
 HIGHEST_MS: Final = _day_number(9999) * _DAY_MS - 1
 
+
+_OFFSET: Final = re.compile(
+    r"(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.IGNORECASE
+)
+_NO_REGIONS: Final = ("etc/", "systemv/", "posix/", "right/")
 
 LocalPeriod: TypeAlias = Literal["day", "week", "month"]
 """Unit of local time that windows have."""
@@ -84,8 +90,20 @@ def zone_named(zone: str | ZoneInfo, call: str) -> ZoneInfo:
             f"{call}: Python has no time zone data on this machine. Install it where the job is started, by "
             "pip install tzdata; workers need none"
         )
-    close = get_close_matches(zone.casefold(), known, n=3)
-    names = " or ".join(repr(known[name]) for name in close) or "'Europe/Berlin'"
+    offset = _OFFSET.fullmatch(zone.strip())
+    if offset is not None:
+        hours, minutes = int(offset["hours"]), int(offset["minutes"] or 0)
+        length = f"hours({{}}{hours})" if not minutes else f"minutes({{}}{60 * hours + minutes})"
+        raise ConfigurationError(
+            f"{call}: {zone!r} is an offset from UTC, and not a time zone, whose clock may change. For days of this "
+            "offset, take TumblingEventTimeWindows.of(Time.days(1), "
+            f"Time.{length.format('-' if offset['sign'] == '+' else '')})"
+        )
+    regions = [name for name in known if "/" in name and not name.startswith(_NO_REGIONS)]
+    place = zone.casefold().replace(" ", "_")
+    cities = sorted(name for name in regions if name.rpartition("/")[2] == place)
+    close = [place] if place in known else cities or get_close_matches(place, regions, 3, 0.75)
+    names = " or ".join(repr(known[name]) for name in close[:3]) or "'Europe/Berlin'"
     raise ConfigurationError(f"{call}: there is no time zone {zone!r}. Take an IANA name, such as {names}")
 
 

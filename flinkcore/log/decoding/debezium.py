@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.column_ops import shown_names
 from flinkcore._internal.arrow.plain_columns import plain_column
 from flinkcore._internal.arrow.unified_types import fits, unified_type
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
@@ -169,7 +170,7 @@ class DebeziumChanges:
             where = "the log" if column is None else f"column {column!r}"
             raise SchemaError(
                 f"{where} has no {' and no '.join(map(repr, missing))}, which Debezium's envelope has: "
-                f"{', '.join(outer.names)}"
+                f"{shown_names(outer)}"
             )
         row = _united("before and after", types.get("before", pa.null()), types["after"])
         if not pa.types.is_struct(row):

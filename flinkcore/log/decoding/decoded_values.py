@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.column_ops import shown_names
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.decoding.decoded_chunk import BadMessage, BadRows, DecodedRows
 from flinkcore.log.decoding.json_values import JsonValues
@@ -56,7 +57,7 @@ class DecodedValues:
         for name in self.decoders:
             if name not in source.names:
                 raise SchemaError(
-                    f"decode= names column {name!r}, which the log does not have: {', '.join(source.names)}"
+                    f"decode= names column {name!r}, which the log does not have: {shown_names(source)}"
                 )
             kind = source.field(name).type
             if not (pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_null(kind)):

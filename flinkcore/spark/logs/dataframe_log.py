@@ -92,7 +92,7 @@ class DataFrameLog(LogData):
 
     @property
     def order(self) -> str:
-        return "the order of position=" if self.ordered_by else "Spark's order"
+        return "the order of their positions" if self.ordered_by else "Spark's order"
 
     def filter(self, condition: Any) -> DataFrameLog | None:
         """Return the log with the rows for which a condition of Spark, or one as text, is true."""

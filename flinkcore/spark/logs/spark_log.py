@@ -224,7 +224,7 @@ def logs_of_files(spark: Any, plans: Sequence[LogPlan], cores: int) -> Sequence[
 def unordered_files(data: DataFrameLog, columns: Iterable[str], has_arrival: bool) -> LogFiles:
     """Return the files that a DataFrame is; raise NotJustFiles if it is more, or Spark's order of rows counts."""
     if data.ordered_by:
-        raise NotJustFiles("Spark puts its rows into the order of position=")
+        raise NotJustFiles("Spark puts its rows into the order of their positions")
     if not has_arrival:
         raise NotJustFiles("there is no arrival, and its rows have the order in which Spark gives them")
     return parquet_files(data.whole_columns(columns))

@@ -126,6 +126,8 @@ def test_a_struct_that_lacks_the_wanted_leaf_is_read_for_its_rows():
             "payload.tags.x.y",
             f" 'payload.tags' is {pa.list_(pa.string())} and not a struct, so it has no field 'x'.",
         ),
+        ("PAYLOAD.After.USER_ID", " Did you mean 'payload.after.user_id'?"),
+        ("Payload", " Did you mean 'payload'?"),
         ("zzz", ""),
         ("qqq.zzz", ""),
     ],

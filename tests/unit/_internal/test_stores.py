@@ -325,6 +325,10 @@ def test_files_are_moved_wherever_they_are(tmp_path: Path) -> None:
         ("AWS Error NETWORK_CONNECTION during X operation: curlCode: 7", "fs.s3a.endpoint.*AWS_ENDPOINT_URL"),
         ("AWS Error UNKNOWN (HTTP status 301) during HeadObject", "fs.s3a.endpoint.region.*AWS_REGION"),
         ("AWS Error NO_SUCH_BUCKET during X operation: none", "name of the bucket"),
+        (
+            "When getting information for key 'a' in bucket 'lakee': AWS Error NO_SUCH_BUCKET during X: none",
+            "There is no bucket 'lakee'. Check the name of the bucket",
+        ),
         ("Bucket 'logs' not found. To create buckets, enable", "name of the bucket"),
         ("google::cloud::Status(PERMISSION_DENIED: Permanent error", "GOOGLE_APPLICATION_CREDENTIALS"),
         ("google::cloud::Status(UNAVAILABLE: Retry policy exhausted", "the network"),

@@ -110,7 +110,11 @@ def test_late_events_of_a_side_output_are_warned_of_too() -> None:
 def test_rows_out_of_order_without_arrival_are_the_cause() -> None:
     warning = _warning(pd.DataFrame(_log(list(reversed(_in_order()))).to_pandas()))
     assert "The log has no arrival=" in warning
-    assert "position='ts'" in warning
+    assert (
+        "position='ts' (--position ts), which takes the events in the order of their event times, so"
+        in warning
+    )
+    assert "so that none is late" in warning
     result = _stream(_log(list(reversed(_in_order()))), position="ts").execute()
     assert _warnings(result.to_arrow) == []
     assert result.report.late == 0

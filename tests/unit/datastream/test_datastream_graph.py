@@ -396,7 +396,7 @@ def test_explain_tells_every_step_and_its_path(stream: DataStream) -> None:
     assert result.explain() == (
         "recording replay, parallelism of the executor, 128 key groups, watermarks every 200 ms\n"
         "  1. [columnar] event log log.parquet: timestamp ts, arrival by position, 1000 records/s from 0 ms, "
-        "one split, or one for each partition in its paths\n"
+        "one split, or one for each partition in its paths or columns\n"
         "  2. [columnar] filter (a > 1)\n"
         "  3. [columnar] timestamps and watermarks: monotonous timestamps\n"
         "  4. [columnar] key by k\n"

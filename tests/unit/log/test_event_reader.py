@@ -286,7 +286,7 @@ def test_text_in_a_unit_that_is_iso_8601_is_told_to_need_none():
     ],
 )
 def test_digits_as_text_without_a_unit_are_told_their_likely_one(digits, unit):
-    with pytest.raises(DataError, match=rf"a number as text.* give their unit: timestamp_unit='{unit}'"):
+    with pytest.raises(DataError, match=rf"a number as text.* give their unit, timestamp_unit='{unit}'"):
         times_of(pa.array([digits]))
     with pytest.raises(DataError, match=rf"arrival_unit='{unit}'"):
         read(event_log(pa.table({"ts": [1], "at": [digits]}), timestamp="ts", arrival="at"))

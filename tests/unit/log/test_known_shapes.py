@@ -13,7 +13,7 @@ from equipment.kafka_messages import kafka_table
 
 import flinkcore as fc
 from flinkcore.cli import main
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, SchemaError
 
 
 def events(log: Any, **settings: Any) -> Any:
@@ -109,3 +109,23 @@ def test_a_command_needs_no_settings_either(tmp_path: Path, capsys: pytest.Captu
     arguments += ["--window", "tumbling:10s", "--aggregate", "n=count()", "--output", str(tmp_path / "out")]
     assert main(arguments) == 0, capsys.readouterr().err
     assert pq.read_table(tmp_path / "out")["n"].to_pylist() == [10, 10]
+
+
+def test_messages_name_no_hidden_column_and_no_name_twice() -> None:
+    decode = {"value": fc.json_values("user STRING, ts BIGINT")}
+    log = kafka_table([b'{"user": "a", "ts": 1}'])
+    columns = "key, value, topic, partition, offset, timestamp, timestampType"
+    with pytest.raises(SchemaError, match=f"timestamp= names column 'at', which .* have: {columns}$"):
+        events(log, timestamp="at").to_arrow()
+    keyed = events(log, timestamp="value.ts", decode=decode).key_by("value.usr")
+    with pytest.raises(SchemaError, match=r"Did you mean 'value\.user' or 'value\.ts'\?$"):
+        keyed.window(fc.TumblingEventTimeWindows.of(fc.Duration.of_seconds(1))).aggregate(
+            n=fc.count()
+        ).to_arrow()
+
+
+def test_the_plan_does_not_contradict_the_splits_that_were_recognised(tmp_path: Path) -> None:
+    table = kafka_table([b"{}"] * 4, 2)
+    pq.write_table(table, tmp_path / "1.parquet")
+    assert "one split, unless its columns are those of Kafka" in events(table).explain()
+    assert "one split, or one for each partition in its paths or columns" in events(tmp_path).explain()

@@ -387,8 +387,12 @@ def test_explain_and_the_checkpoint_say_what_orders_the_rows() -> None:
         return windows(env.from_event_log(table(clicks()), timestamp="ts", **log)).explain()
 
     by_two = ["part", ("offset", "descending")]
-    assert "one split, in order of part, then offset descending" in explained(position=by_two)
-    assert "one split, in order of arrival, then offset" in explained(arrival="at", position="offset")
+    assert "unless its columns are those of Kafka, in order of part, then offset descending" in explained(
+        position=by_two
+    )
+    assert "unless its columns are those of Kafka, in order of arrival, then offset" in explained(
+        arrival="at", position="offset"
+    )
 
 
 def test_histories_of_a_log_begin_with_its_order() -> None:
