@@ -374,11 +374,14 @@ class FileChunk(Chunk):
                 raise
             rows = list(_misfits(column, field.type, 0, len(column)))
             if misfits is None:
+                name, value, target = _field_that_does_not_fit(
+                    field.name, column.slice(rows[0], 1), field.type
+                )
+                part = "column" if name == field.name else "field"
                 raise DataError(
-                    f"{self.row_name(first_row + rows[0])} has {shown_value(column[rows[0]])} in column "
-                    f"{field.name!r}, which is {stored} there. {field.type}, the type of the column in the log, does "
-                    f"not hold it exactly. Give a type that holds all values, such as schema={{{field.name!r}: "
-                    "'string'}"
+                    f"{self.row_name(first_row + rows[0])} has {shown_value(value[0])} in {part} {name!r}, which is "
+                    f"{plain_type(value.type)} there. {target}, the type of the {part} in the log, does not hold it "
+                    f"exactly. Give a type that holds all values, such as schema={{{name!r}: 'string'}}"
                 ) from failure
         for row in rows:
             misfits.setdefault(
@@ -587,6 +590,19 @@ def _in_order(extremes: pa.Array, target: pa.DataType) -> pa.Array | None:
         return plain_column(extremes, target)
     except DataError:
         return None
+
+
+def _field_that_does_not_fit(
+    name: str, value: pa.Array, target: pa.DataType
+) -> tuple[str, pa.Array, pa.DataType]:
+    """Return the dotted name, the one value and the type in the log of the first field that this does not hold."""
+    if pa.types.is_struct(value.type) and pa.types.is_struct(target):
+        for field in target:
+            if value.type.get_field_index(field.name) >= 0:
+                within = field_values(value, [field.name])
+                if list(_misfits(within, field.type, 0, 1)):
+                    return _field_that_does_not_fit(f"{name}.{field.name}", within, field.type)
+    return name, value, target
 
 
 def _misfits(column: pa.Array, target: pa.DataType, start: int, stop: int) -> Iterator[int]:

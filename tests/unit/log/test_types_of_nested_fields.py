@@ -139,3 +139,24 @@ def test_fields_that_are_computed_by_their_paths_have_the_given_types(tmp_path):
     )
 
     assert stream.select(n=pc.field("p", "n")).to_arrow().schema.field("n").type == pa.decimal128(5, 1)
+
+
+def test_an_error_about_a_value_in_a_struct_names_the_field_and_a_schema_that_helps(tmp_path: Path) -> None:
+    for number, value in enumerate([2.5, 2**60 + 1]):
+        table = pa.table({"ts": [number], "p": [{"k": "x", "q": {"a": value}}]})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+
+    def values(**schema: Any) -> list[Any]:
+        log = StreamExecutionEnvironment().from_event_log(str(tmp_path), timestamp="ts", **schema)
+        return log.select("p.q.a").to_arrow()["p.q.a"].to_pylist()  # type: ignore[no-any-return]
+
+    def read_whole() -> None:
+        StreamExecutionEnvironment().from_event_log(str(tmp_path), timestamp="ts").select("p").to_arrow()
+
+    with pytest.raises(DataError) as raised:
+        read_whole()
+    assert f"has {2**60 + 1} in field 'p.q.a', which is int64 there. double, the type of the field" in str(
+        raised.value
+    )
+    assert "schema={'p.q.a': 'string'}" in str(raised.value)
+    assert values(schema={"p.q.a": "string"}) == ["2.5", str(2**60 + 1)]
