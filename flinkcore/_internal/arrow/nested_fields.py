@@ -1,6 +1,6 @@
 """Fields of struct columns by dotted names, such as ``payload.after.user_id``; a column of that very name wins."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -84,7 +84,7 @@ def column_of(schema: pa.Schema, name: str) -> str:
 
 def with_nested_fields(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     """Return a schema with those of the names that mean fields as further columns."""
-    found = {name: each for name in names if (each := nested_field(schema, name)) is not None}
+    found = nested_fields(schema, names)
     if not found:
         return schema
     return pa.schema([*schema, *(pa.field(name, each.type) for name, each in found.items())])
@@ -99,16 +99,44 @@ def field_values(column: pa.Array, path: Iterable[str]) -> pa.Array:
     return column
 
 
+def named_columns(
+    batch: pa.RecordBatch, names: Sequence[str], fields: Mapping[str, NestedField]
+) -> pa.RecordBatch:
+    """Return columns of a batch, of which some are fields of its structs, encoded as they are there.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    names : sequence of str
+        Names of columns, and of `fields`.
+    fields : mapping of str to NestedField
+        By dotted name.
+    """
+    arrays = [
+        field_values(batch.column(fields[name].column), fields[name].path)
+        if name in fields
+        else batch.column(name)
+        for name in names
+    ]
+    return pa.RecordBatch.from_arrays(arrays, list(names))
+
+
+def nested_fields(schema: pa.Schema, names: Iterable[str]) -> dict[str, NestedField]:
+    """Return those of the names that mean fields, with these."""
+    return {name: found for name in names if (found := nested_field(schema, name)) is not None}
+
+
 def with_field_columns(table: pa.Table, names: Iterable[str]) -> pa.Table:
     """Return a table of plain types with those of the names that mean nested fields as further columns."""
-    for name in _dotted(names):
-        found = nested_field(table.schema, name)
-        if found is not None:
-            pieces = [
-                plain_column(field_values(piece, found.path), found.type)
-                for piece in table.column(found.column).chunks
-            ]
-            table = table.append_column(name, pa.chunked_array(pieces, found.type))
+    fields = nested_fields(table.schema, _dotted(names))
+    if not fields:
+        return table
+    structs = table.select(list({field.column: None for field in fields.values()}))
+    batches = [named_columns(batch, list(fields), fields) for batch in structs.to_batches()]
+    schema = pa.schema([(name, field.type) for name, field in fields.items()])
+    made = pa.Table.from_batches(batches, schema)
+    for name in fields:
+        table = table.append_column(name, made.column(name))
     return table
 
 

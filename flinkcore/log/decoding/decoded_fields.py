@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.nested_fields import NestedField, field_values
-from flinkcore._internal.arrow.plain_columns import plain_column
+from flinkcore._internal.arrow.nested_fields import NestedField, named_columns
 from flinkcore.log.decoding.decoded_chunk import BadRows, DecodedRows
 from flinkcore.log.sources.chunks import Chunk
 
@@ -43,10 +42,4 @@ class DecodedFields:
         return chunk.why_null(name)
 
     def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
-        return DecodedRows([self._column(batch, name) for name in names])
-
-    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        if name not in self.fields:
-            return batch.column(name)
-        found = self.fields[name]
-        return plain_column(field_values(batch.column(found.column), found.path), found.type)
+        return DecodedRows(named_columns(batch, names, self.fields).columns)

@@ -15,8 +15,10 @@ from flinkcore._internal.arrow.nested_fields import (
     NestedField,
     column_of,
     field_values,
+    named_columns,
     named_field,
     nested_field,
+    nested_fields,
     struct_of_paths,
     with_nested_fields,
 )
@@ -282,7 +284,7 @@ class FileChunk(Chunk):
         read = self._read_by_conditions()
         encoded = [name for name in encoded if name not in read]
         taken = list(dict.fromkeys([*names, *sorted(read)]))
-        nested = {name: found for name in taken if (found := nested_field(expected, name)) is not None}
+        nested = nested_fields(expected, taken)
         whole = [name for name in taken if name not in nested]
         columns_in_part = _columns_in_part(expected, whole, nested.values())
         partition = dict(self.file.partition)
@@ -311,7 +313,7 @@ class FileChunk(Chunk):
         try:
             for batch in self._batches([*whole, *columns_in_part], to_read, batch_rows):
                 rows += batch.num_rows
-                given = _with_nested(batch, taken, nested) if nested else batch
+                given = named_columns(batch, taken, nested) if nested else batch
                 yield apply_ops(conditions, given)[0].select(names) if conditions else given
         except SourceError:
             self.file.check_unchanged()  # which says more than what the reader stumbled over
@@ -482,17 +484,22 @@ class TableChunk(Chunk):
         encoded: Sequence[str],
         warnings: list[str] | None,
     ) -> Iterator[pa.RecordBatch]:
-        table = self.table if columns is None else _with_columns(self.table, columns)
-        decoded = [name for name in table.column_names if name not in encoded]
-        batches = _even(iter(table.to_batches(max_chunksize=batch_rows)), batch_rows, self.label)
-        for batch in _fitting(batches, decoded, self.label):
+        names = list(self.table.column_names if columns is None else columns)
+        nested = nested_fields(plain_schema(self.table.schema), names)
+        holding = [nested[name].column if name in nested else name for name in names]
+        table = self.table if columns is None else self.table.select(list(dict.fromkeys(holding)))
+        batches: Iterator[pa.RecordBatch] = iter(table.to_batches(max_chunksize=batch_rows))
+        if nested:
+            batches = (named_columns(batch, names, nested) for batch in batches)
+        decoded = [name for name in names if name not in encoded]
+        for batch in _fitting(_even(batches, batch_rows, self.label), decoded, self.label):
             arrays = [
                 column
                 if _stays(column, name, encoded, plain_type(column.type))
                 else plain_column(column, plain_type(column.type))
-                for name, column in zip(table.column_names, batch.columns, strict=True)
+                for name, column in zip(names, batch.columns, strict=True)
             ]
-            yield _record_batch(arrays, table.column_names)
+            yield _record_batch(arrays, names)
 
     @property
     def file_name(self) -> str:
@@ -538,37 +545,6 @@ def _columns_in_part(
         if each.column not in whole:
             paths.setdefault(each.column, []).append(each.path)
     return {column: struct_of_paths(schema.field(column).type, each) for column, each in paths.items()}
-
-
-def _with_nested(
-    batch: pa.RecordBatch, names: Sequence[str], nested: Mapping[str, NestedField]
-) -> pa.RecordBatch:
-    """Return a batch with these columns, of which some are fields of its structs."""
-    arrays = [
-        plain_column(field_values(batch.column(nested[name].column), nested[name].path), nested[name].type)
-        if name in nested
-        else batch.column(name)
-        for name in names
-    ]
-    return _record_batch(arrays, list(names))
-
-
-def _with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return a table with these columns, of which some may be fields of its structs."""
-    if not any("." in name for name in names):
-        return table.select(list(names))
-    schema = plain_schema(table.schema)
-    nested = {name: nested_field(schema, name) for name in names}
-    given = [table.column(name if found is None else found.column) for name, found in nested.items()]
-    arrays = [
-        column
-        if found is None
-        else pa.chunked_array(
-            [field_values(chunk, found.path) for chunk in column.chunks] or [pa.array([], found.type)]
-        )
-        for found, column in zip(nested.values(), given, strict=True)
-    ]
-    return pa.table(arrays, list(names))
 
 
 def _in_order(extremes: pa.Array, target: pa.DataType) -> pa.Array | None:

@@ -6,8 +6,10 @@ import pytest
 from flinkcore._internal.arrow.nested_fields import (
     NestedField,
     field_values,
+    named_columns,
     named_field,
     nested_field,
+    nested_fields,
     paths_read,
     struct_of_paths,
     unknown_name,
@@ -85,6 +87,17 @@ def test_a_table_gets_the_columns_of_its_fields_in_chunks():
     assert (
         with_field_columns(table.slice(0, 0), ["payload.op"]).schema.field("payload.op").type == pa.string()
     )
+
+
+def test_columns_and_fields_of_a_batch_are_named_in_any_order_and_stay_encoded():
+    parts = pa.array(["x", "y", "x"]).dictionary_encode()
+    batch = pa.record_batch({"n": [1, 2, 3], "k": pa.StructArray.from_arrays([parts], ["part"])})
+    names = ["k.part", "n", "k"]
+    found = named_columns(batch, names, nested_fields(batch.schema, names))
+
+    assert found.schema.names == names
+    assert found.column("k.part").equals(parts)
+    assert found.column("k").equals(batch.column("k"))
 
 
 def test_a_struct_is_narrowed_to_paths():
