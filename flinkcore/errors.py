@@ -16,7 +16,17 @@ class ArgumentTypeError(ConfigurationError, TypeError):
 
 
 class SchemaError(FlinkcoreError, TypeError):
-    """A column that is missing, has an unsupported type, or differs between files."""
+    """A column that is missing, has an unsupported type, or differs between files.
+
+    Attributes
+    ----------
+    unknown : str or None
+        Name that is neither a column nor a field; None for other errors.
+    """
+
+    def __init__(self, message: str, unknown: str | None = None) -> None:
+        super().__init__(message)
+        self.unknown = unknown
 
 
 class InternalError(FlinkcoreError, RuntimeError):

@@ -345,7 +345,8 @@ class EventLog(LogSettings):
         if column not in schema.names:
             raise SchemaError(
                 f"{wanted_by} names column {column!r}, which the log does not have: "
-                f"{shown_names(self.columns) or 'it has none'}{self._doubt_of_header(column)}"
+                f"{shown_names(self.columns) or 'it has none'}{self._doubt_of_header(column)}",
+                unknown=column,
             )
         return schema.field(column).type
 

@@ -471,6 +471,29 @@ def test_explain_says_how_a_dataframe_is_read_and_why(spark: Any, tmp_path: Path
     )  # an earlier test's may be released meanwhile
 
 
+def test_a_column_that_spark_left_out_of_grown_files_points_at_the_path(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"ts": [1], "user": ["a"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"ts": [2], "user": ["b"], "geo": [{"country": "de"}]}), tmp_path / "2.parquet")
+    env = SparkExecutionEnvironment(spark)
+
+    def countries(log: Any, key: str = "geo.country") -> Any:
+        stream = env.from_event_log(log, timestamp="ts", arrival="ts", on_bad_row="drop")
+        stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        windows = stream.key_by(key).window(TumblingEventTimeWindows.of(Time.seconds(1)))
+        return windows.aggregate(n=count()).schema
+
+    read = spark.read.schema("ts BIGINT, user STRING").parquet(str(tmp_path))
+    with pytest.raises(
+        SchemaError, match=r"there is no column 'geo\.country'.*by its path, from_event_log\(path\)"
+    ):
+        countries(read)
+    assert "geo.country" in countries(str(tmp_path)).names
+    assert "geo.country" in countries(spark.read.option("mergeSchema", True).parquet(str(tmp_path))).names
+    with pytest.raises(SchemaError) as caught:
+        countries(dataframe_of(spark, rides()).withColumnRenamed("ended", "ts"), "geo.country")
+    assert "by its path" not in str(caught.value)
+
+
 def test_jobs_of_single_elements_read_the_files_of_a_dataframe(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

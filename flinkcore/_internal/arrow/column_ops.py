@@ -458,7 +458,8 @@ def _require(names: Iterable[str], schema: pa.Schema, what: str) -> None:
         similar = "".join(dict.fromkeys(unknown_name(schema, name) for name in sorted(missing)))
         raise SchemaError(
             f"{what}: there is no column {', '.join(sorted(missing))}; {_describe(schema)}"
-            f"{'.' if similar else ''}{similar}"
+            f"{'.' if similar else ''}{similar}",
+            unknown=min(missing),
         )
     doubtful = [name for name in names if len(schema.get_all_field_indices(name)) > 1]
     if doubtful:

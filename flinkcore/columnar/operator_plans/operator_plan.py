@@ -256,5 +256,6 @@ def require_column(column: str, schema: pa.Schema, what: str) -> None:
         similar = unknown_name(schema, column)
         raise SchemaError(
             f"{what}: there is no column {column!r}; columns: {shown_names(schema) or 'none'}"
-            f"{'.' if similar else ''}{similar}"
+            f"{'.' if similar else ''}{similar}",
+            unknown=column,
         )

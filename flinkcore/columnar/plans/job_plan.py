@@ -31,6 +31,7 @@ from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     FilterTransformation,
     ForwardTransformation,
+    LogData,
     OneInputTransformation,
     OperatorTransformation,
     PartitionTransformation,
@@ -214,6 +215,19 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
         If a log has no files, or their schema cannot be read.
     """
     configuration.require_max_parallelism()
+    try:
+        return _planned(graph, configuration)
+    except SchemaError as error:
+        doubts = [
+            each.data.doubt_of_columns() for each in log_sources(graph) if isinstance(each.data, LogData)
+        ]
+        told = "".join(f". {doubt}" for doubt in dict.fromkeys(doubts) if doubt)
+        if error.unknown is None or not told:
+            raise
+        raise SchemaError(f"{str(error).removesuffix('.')}{told}", unknown=error.unknown) from error
+
+
+def _planned(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     planner = _JobPlanner(configuration)
     last, behind = _operator_at_end(graph)
     planner.stage(last)

@@ -186,6 +186,10 @@ class LogData(ABC):
         """The column with the numbers of the rows in the requested order, or None."""
         return None
 
+    def doubt_of_columns(self) -> str:
+        """Return why the data may lack columns that its files have, and what to do; empty if it lacks none."""
+        return ""
+
     @abstractmethod
     def filter(self, condition: Any) -> LogData | None:
         """Return the data with the rows for which a condition is true; None if it does not evaluate that itself."""

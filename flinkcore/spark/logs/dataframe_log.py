@@ -94,6 +94,15 @@ class DataFrameLog(LogData):
     def order(self) -> str:
         return "the order of their positions" if self.ordered_by else "Spark's order"
 
+    def doubt_of_columns(self) -> str:
+        files = [file for file in self.dataframe.inputFiles() if file.endswith(".parquet")]
+        if len(files) < 2:
+            return ""
+        return (
+            "Spark takes the columns of such a DataFrame from one of its Parquet files: if others have more, read the "
+            "log by its path, from_event_log(path), or with spark.read.option('mergeSchema', True)"
+        )
+
     def filter(self, condition: Any) -> DataFrameLog | None:
         """Return the log with the rows for which a condition of Spark, or one as text, is true."""
         if not isinstance(condition, str) and not is_spark_column(condition):
