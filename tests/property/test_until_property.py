@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,16 +19,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import scripted_logs
 from jobs.element_steps import STEPS
-from jobs.resumed_jobs import ONE_LOG, TWO_LOGS, EvenTimestamps, Logs, entries_of, tables_of
+from jobs.resumed_jobs import (
+    ONE_LOG,
+    READ_SEVERAL_TIMES,
+    TWO_LOGS,
+    EvenTimestamps,
+    Logs,
+    entries_of,
+    tables_of,
+)
 from jobs.scripted_logs import ROWS
 
 from flinkcore.common import Duration, WatermarkStrategy
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment
+from flinkcore.common.split_origin import SplitOrigin
+from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
 from flinkcore.log import event_log
 
 ENDS = st.lists(st.integers(0, 60), min_size=3, max_size=3)
 """For how many ms each split of a part goes on after the cut."""
+
+ARRIVALS = [None, "flat", "nested"]
+"""A column of its own for the arrivals, such as `GIVEN` is for; or the column of ms."""
+
+GIVEN: list[tuple[pa.DataType, pa.DataType]] = [
+    (pa.timestamp("ms"), pa.timestamp("ms")),
+    (pa.int64(), pa.timestamp("us", "UTC")),
+    (pa.timestamp("us"), pa.timestamp("ns")),
+    (pa.timestamp("us", "UTC"), pa.string()),
+]
+"""Types of the arrivals in files, and those given by schema=. Without files, the former alone."""
 
 Run = Callable[[list[pa.Table], int | None, dict[str, Any]], None]
 
@@ -68,6 +89,26 @@ def in_parts(
             run(given, until, checkpoints)
 
 
+def with_arrivals(table: pa.Table, arrivals: str | None, stored: pa.DataType) -> pa.Table:
+    """The table with a further column of the arrivals, with this type."""
+    if arrivals is None:
+        return table
+    at = table["at"].cast(pa.timestamp("ms"))
+    column = at.cast(pa.timestamp("us")).cast(stored) if pa.types.is_integer(stored) else at.cast(stored)
+    if arrivals == "nested":
+        return table.append_column("kafka", pa.StructArray.from_arrays([column.combine_chunks()], ["at"]))
+    return table.append_column("kafka.at", column)
+
+
+def written(table: pa.Table, folder: Path, is_split_by_file: bool) -> str:
+    """Write the files of a log, where they may have been written before: one, or one for each split."""
+    folder.mkdir(exist_ok=True)
+    for split in range(3 if is_split_by_file else 1):
+        rows = table.filter(pc.equal(table["split"], split)) if is_split_by_file else table
+        pq.write_table(rows, folder / f"{split}.parquet", row_group_size=5)
+    return str(folder)
+
+
 def environment(interval: int, parallelism: int) -> StreamExecutionEnvironment:
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
@@ -84,6 +125,10 @@ def environment(interval: int, parallelism: int) -> StreamExecutionEnvironment:
     ends=st.lists(ENDS, min_size=1, max_size=3),
     has_old=st.booleans(),
     in_files=st.booleans(),
+    split=st.sampled_from(["split", None, FILE]),
+    arrivals=st.sampled_from(ARRIVALS),
+    types=st.sampled_from(GIVEN),
+    drift=st.sampled_from([None, None, 0, 5]),
     bound=st.sampled_from([0, 2, 15, "generator", "event", "tick"]),
     idleness=st.sampled_from([None, None, 3, 40]),
     interval=st.sampled_from([0, 1, 5, 50]),
@@ -96,6 +141,10 @@ def test_runs_that_are_cut_give_the_rows_and_the_counts_of_one_run_over_all(
     ends: list[list[int]],
     has_old: bool,
     in_files: bool,
+    split: str | SplitOrigin | None,
+    arrivals: str | None,
+    types: tuple[pa.DataType, pa.DataType],
+    drift: int | None,
     bound: Any,
     idleness: int | None,
     interval: int,
@@ -105,44 +154,60 @@ def test_runs_that_are_cut_give_the_rows_and_the_counts_of_one_run_over_all(
     strategy = scripted_logs.strategy_of(0 if bound == "generator" else bound, idleness)
     if bound == "generator":
         strategy = WatermarkStrategy.for_generator(EvenTimestamps)
+    is_aligned = interval > 0 and isinstance(bound, int) and job not in READ_SEVERAL_TIMES
+    stored, given_type = types
+    settings: dict[str, Any] = {"split": split, "timestamp": "ts", "arrival": "at"}
+    if arrivals is not None:
+        settings["arrival"] = "kafka.at"
+    if split is FILE:
+        in_files = True
+    if arrivals is not None and not in_files and pa.types.is_integer(stored):
+        settings["arrival_unit"] = "us"
+    if arrivals is not None and in_files:
+        settings["schema"] = {"kafka.at": given_type}
     found: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
     counts: Counter[str] = Counter()
 
     def run(tables: list[pa.Table], until: int | None, checkpoints: dict[str, Any]) -> None:
         env = environment(interval, parallelism)
-        with TemporaryDirectory(dir=MEMORY) as folder:
-            streams = []
-            for number, table in enumerate(tables):
-                data: Any = table
-                if in_files:
-                    data = f"{folder}/{number}.parquet"
-                    pq.write_table(table, data, row_group_size=5)
-                log = env.from_event_log(data, timestamp="ts", arrival="at", split="split", until=until)
-                streams.append(log.assign_timestamps_and_watermarks(strategy))
-            result = job(streams).execute(**checkpoints)
-            plan = result._plan  # type: ignore[attr-defined]
-            for tag in (None, *plan.side_outputs()):
-                table = (result if tag is None else result.get_side_output(tag)).to_arrow()
-                keys = [key for key in plan.keys if key in table.column_names] or table.column_names[:1]
-                for row in table.to_pylist():
-                    found[tag][tuple(row[key] for key in keys)].append(row)
-            for number, report in enumerate(result.report.by_operator):
-                for name in (
-                    "events_read",
-                    "filtered",
-                    "windowed",
-                    "late",
-                    "processed",
-                    "results",
-                    "side_results",
-                ):
-                    counts[f"{name} of {number}"] += getattr(report, name)
+        cut_at = None if until is None else datetime.fromtimestamp(until / 1000, timezone.utc)
+        streams = []
+        for number, table in enumerate(tables):
+            data: Any = with_arrivals(table, arrivals, stored)
+            if in_files:
+                data = written(data, Path(folder, str(number)), split is FILE)
+            log = env.from_event_log(data, until=cut_at, **settings)
+            of_log = strategy
+            if drift is not None and is_aligned:
+                of_log = strategy.with_watermark_alignment(
+                    f"group {number}", Duration.of_millis(drift), Duration.of_millis(2 * interval)
+                )
+            streams.append(log.assign_timestamps_and_watermarks(of_log))
+        result = job(streams).execute(**checkpoints)
+        plan = result._plan  # type: ignore[attr-defined]
+        for tag in (None, *plan.side_outputs()):
+            table = (result if tag is None else result.get_side_output(tag)).to_arrow()
+            keys = [key for key in plan.keys if key in table.column_names] or table.column_names[:1]
+            for row in table.to_pylist():
+                found[tag][tuple(row[key] for key in keys)].append(row)
+        for number, report in enumerate(result.report.by_operator):
+            for name in (
+                "events_read",
+                "filtered",
+                "windowed",
+                "late",
+                "processed",
+                "results",
+                "side_results",
+            ):
+                counts[f"{name} of {number}"] += getattr(report, name)
 
     tables = tables_of(entries_of(rows, logs, True), logs)
-    run(tables, None, {})
-    whole, found = found, defaultdict(lambda: defaultdict(list))
-    of_whole, counts = counts, Counter()
-    in_parts(run, tables, [3 + cut for cut in cuts], ends, has_old)
+    with TemporaryDirectory(dir=MEMORY) as folder:
+        run(tables, None, {})
+        whole, found = found, defaultdict(lambda: defaultdict(list))
+        of_whole, counts = counts, Counter()
+        in_parts(run, tables, [3 + cut for cut in cuts], ends, has_old)
     assert {tag: by_key for tag, by_key in found.items() if by_key} == {
         tag: by_key for tag, by_key in whole.items() if by_key
     }
