@@ -369,6 +369,17 @@ def test_a_command_warns_of_late_events_once(tmp_path: Path, capsys: pytest.Capt
     assert "warning" not in told.out
 
 
+def test_a_command_warns_of_rejected_rows_without_what_only_programs_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replayed(log_with(tmp_path, ts=[1, None], k=["a", "b"]), "--on-bad-row", "drop") == 0
+    told = capsys.readouterr()
+    assert told.err == (
+        "flinkcore: warning: 50 % of the rows are rejected and are dropped: 1 of 2, for null timestamp (1).\n"
+    )
+    assert "warning" not in told.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "usage"),
     [
