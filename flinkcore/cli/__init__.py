@@ -72,8 +72,6 @@ _OPTIONS: Final = (
         r'let on_bad_row="drop" count them, or an OutputTag collect them',
         "let --on-bad-row drop count them",
     ),
-    # The command computes no columns.
-    (r"filter such rows out before key_by, give nulls a value by with_columns\(.*\), or ", ""),
     (r'set on_bad_row="drop" or to an OutputTag', "give --on-bad-row drop"),
     (r"\bon_bad_row=?", "--on-bad-row"),
     (r"\bwindow= (?=is a time)", "--at "),
