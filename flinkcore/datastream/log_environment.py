@@ -149,7 +149,8 @@ class LogEnvironment(EnvironmentSettings):
             arrives at or after it, over any files that hold that. A datetime or ISO 8601 text without an offset is UTC,
             as timestamps in columns are; an integer is in `arrival_unit`, by default ms. It needs `arrival`, which must
             not go back over the cut within a split: with `position` it never does. A row whose arrival cannot be read
-            goes with the row before it in its file; without positions, each run rejects it.
+            goes with the row before it in its file, or at its start with the next one; without positions, each run
+            rejects it.
 
         Raises
         ------
