@@ -58,7 +58,7 @@ def _has_lost_its_reader() -> bool:
 _PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|\.filter\(|pyarrow\.compute\."
 
 _OPTIONS: Final = (
-    # What only a program can do is left out.
+    # Advice that only a program can follow is left out.
     (r", give nulls a value by with_columns\([^;]*?\)\)(?=, or set )", ""),
     (r' In a program, an OutputTag instead of "drop" collects them with their reasons\.', ""),
     # A message that names both keeps only the option.
