@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.datastream.graph.lake_tables import LakeTable
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def environment_of(
         With the options of :func:`add_engine`.
     job : callable, optional
         Plans the job, which runs nothing: an invalid one is reported before Spark starts. Without it, ``auto`` runs on
-        Spark wherever pyspark is installed.
+        Spark wherever pyspark is installed; otherwise the size of the log in `arguments` decides.
 
     Raises
     ------
@@ -66,7 +67,9 @@ def environment_of(
         raise ConfigurationError(
             f"--master {arguments.master} is for Spark. Leave it out, or choose --engine spark"
         )
-    is_spark, reason = _choice(arguments, job)
+    is_spark, reason = _choice(arguments, has_log=job is not None)
+    if is_spark and job is not None:
+        job(StreamExecutionEnvironment()).discard()
     if reason and not arguments.quiet:
         chosen = "on Spark" if is_spark else "in this process"
         print(f"flinkcore: the job runs {chosen}: {reason}", file=sys.stderr, flush=True)
@@ -79,28 +82,28 @@ def environment_of(
     return environment
 
 
-def _choice(
-    arguments: argparse.Namespace, job: Callable[[StreamExecutionEnvironment], JobResult] | None
-) -> tuple[bool, str]:
+def _choice(arguments: argparse.Namespace, has_log: bool) -> tuple[bool, str]:
     """Return whether to run on Spark, and why, or an empty text where the user has chosen."""
-    engine, master = arguments.engine, arguments.master
-    if engine == "embedded":
-        return False, ""
-    if engine == "auto" and master is None and find_spec("pyspark") is None:
+    if arguments.engine != "auto":
+        return arguments.engine == "spark", ""
+    if arguments.master is not None:
+        return True, f"--master is {arguments.master}"
+    if find_spec("pyspark") is None:
         return False, "pyspark is not installed"
-    log_bytes = None if job is None else _log_bytes(job(StreamExecutionEnvironment()))
-    if engine == "spark":
-        return True, ""
-    if master is not None:
-        return True, f"--master is {master}"
-    if log_bytes is None:
+    if not has_log:
         return True, "pyspark is installed"
+    log_bytes = _log_bytes(arguments)
     return (
         log_bytes >= SPARK_FROM_GIB << 30,
         f"the log has {log_bytes:,} bytes, and Spark is chosen from {SPARK_FROM_GIB} GiB on",
     )
 
 
-def _log_bytes(planned: JobResult) -> int:
-    planned.discard()
-    return planned._plan.log_bytes
+def _log_bytes(arguments: argparse.Namespace) -> int:
+    """Return the size of the log by the listing of its files alone: opening them is left to the job."""
+    from flinkcore.log.tables.lake_files import log_of_paths, table_files
+
+    log = arguments.input
+    if isinstance(log, list):
+        log = log_of_paths(log, arguments.format)
+    return (table_files(log) if isinstance(log, LakeTable) else log).size_bytes

@@ -75,11 +75,6 @@ class JobPlan:
         return list(dict.fromkeys(log.log.table_name for log in self.logs if log.log.table_name is not None))
 
     @property
-    def log_bytes(self) -> int:
-        """The size of the files and tables that are read, as far as it is known."""
-        return sum(self.logs[number].log.size_bytes for number, *_ in self.ways)
-
-    @property
     def is_chain(self) -> bool:
         """Return whether the first operator takes all logs, and each other one the results of a single operator."""
         return self.streams.is_chain

@@ -4,6 +4,7 @@ import argparse
 import importlib.machinery
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import flinkcore as fc
 from flinkcore.cli import engines, main
 from flinkcore.cli.engines import add_engine, environment_of
 from flinkcore.errors import ConfigurationError
+from flinkcore.log.formats.columnar_formats import ParquetFormat
 
 IN_PROCESS = "flinkcore: the job runs in this process: "
 ON_SPARK = "flinkcore: the job runs on Spark: "
@@ -48,7 +50,10 @@ def job(environment: fc.StreamExecutionEnvironment) -> fc.JobResult:
 def chosen(*options: str, of_log: bool = True) -> fc.StreamExecutionEnvironment:
     parser = argparse.ArgumentParser()
     add_engine(parser)
-    return environment_of(parser.parse_args(options), job if of_log else None)
+    with TemporaryDirectory() as folder:
+        Path(folder, "log.csv").write_text("ts,user\n1,a\n2,b\n")
+        parser.set_defaults(input=[folder], format=None)
+        return environment_of(parser.parse_args(options), job if of_log else None)
 
 
 def test_a_small_log_is_replayed_in_this_process(
@@ -140,3 +145,25 @@ def test_the_size_of_a_log_is_that_of_its_files(
     size = sum(file.stat().st_size for file in tmp_path.iterdir())
     assert main(["lateness", str(tmp_path), "--timestamp", "ts"]) == 0
     assert f"the log has {size:,} bytes" in capsys.readouterr().err
+
+
+def test_the_choice_of_the_engine_opens_no_file(
+    masters: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, True)
+    pq.write_table(pa.table({"ts": [1, 2], "user": ["a", "b"]}), tmp_path / "a.parquet")
+    opened: list[str] = []
+    whole = ParquetFormat._open
+
+    def counting(self: ParquetFormat, file: Any, *options: Any, **named: Any) -> Any:
+        opened.append(file.path)
+        return whole(self, file, *options, **named)
+
+    monkeypatch.setattr(ParquetFormat, "_open", counting)
+    arguments = ["replay", str(tmp_path), "--timestamp", "ts", "--key", "user", "--window", "tumbling:1s"]
+    arguments += ["--aggregate", "n=count()", "--quiet"]
+    assert main([*arguments, "--engine", "embedded"]) == 0
+    of_embedded = len(opened)
+    assert main(arguments) == 0
+    assert 0 < of_embedded == len(opened) - of_embedded
+    assert masters == []
