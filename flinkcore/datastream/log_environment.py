@@ -191,7 +191,7 @@ class LogEnvironment(EnvironmentSettings):
         self,
         path_or_table: Any,
         *,
-        timestamp: str | Expression,
+        timestamp: str | Expression | None = None,
         version: int | str | datetime | None = None,
         arrival: str | Expression | None = None,
         split: str | SplitOrigin | None = PARTITION,

@@ -96,6 +96,15 @@ def test_settings_that_are_given_count() -> None:
     assert set(whole.report.split_watermarks) == {None}
 
 
+def test_a_table_of_delta_needs_no_settings(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(tmp_path / "clicks", as_kafka(kafka_table([b"{}"] * 4, 2)))
+    env = fc.StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    stream = env.from_delta(str(tmp_path / "clicks"))
+    events = stream.assign_timestamps_and_watermarks(fc.WatermarkStrategy.for_monotonous_timestamps())
+    assert len(events.execute().to_arrow()) == 4
+
+
 def test_other_logs_need_a_timestamp() -> None:
     with pytest.raises(
         ConfigurationError, match=r"timestamp= is missing, .*Spark's DataFrame of Kafka.*: at, user"
