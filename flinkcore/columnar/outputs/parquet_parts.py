@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 from flinkcore._internal.arrow.required_values import null_fault, refused_null_of
 from flinkcore.columnar.outputs.hive_partitions import hive_folder, with_recorded_types
-from flinkcore.columnar.outputs.result_files import writing_results
+from flinkcore.columnar.outputs.result_files import close_all, writing_results
 from flinkcore.columnar.outputs.table_files import PartitionField, partitioned
 from flinkcore.errors import DataError, SourceError
 
@@ -226,10 +227,4 @@ class ParquetParts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            with ExitStack() as all_of_them:  # each is closed, whichever fails
-                for place in list(self._open):
-                    all_of_them.callback(self._close, place)
-        except SourceError:
-            if error is None:
-                raise
+        close_all([partial(self._close, place) for place in self._open], error is not None)

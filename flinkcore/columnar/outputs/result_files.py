@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -35,6 +35,30 @@ class TaskOutputs(Protocol):
 
     def open_parts(self, partition: int) -> AbstractContextManager[Any]:
         """The `TaskFiles` of one task, complete when the context is left."""
+
+
+def close_all(closings: Iterable[Callable[[], None]], is_failed: bool) -> None:
+    """Close all open files of a task, whichever fails.
+
+    Parameters
+    ----------
+    closings : iterable of callable
+        Close a file each.
+    is_failed : bool
+        Whether the task has failed already: that a file cannot be closed then is no news.
+
+    Raises
+    ------
+    SourceError
+        If a file cannot be closed, unless the task has failed.
+    """
+    try:
+        with ExitStack() as all_of_them:
+            for close in closings:
+                all_of_them.callback(close)
+    except SourceError:
+        if not is_failed:
+            raise
 
 
 class ResultFiles(Protocol):

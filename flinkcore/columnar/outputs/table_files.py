@@ -7,9 +7,10 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from flinkcore._internal.arrow.required_values import refused_null
-from flinkcore.columnar.outputs.result_files import writing_results
+from flinkcore.columnar.outputs.result_files import close_all, writing_results
 from flinkcore.errors import DataError, SourceError
 from flinkcore.log.files.log_files import NULL_PARTITION
 
@@ -264,13 +265,7 @@ class TableParts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            with ExitStack() as all_of_them:  # each is closed, whichever fails
-                for values in list(self._open):
-                    all_of_them.callback(self._close, values)
-        except SourceError:
-            if error is None:
-                raise
+        close_all([partial(self._close, values) for values in self._open], error is not None)
 
 
 class _OpenFile:
