@@ -45,7 +45,7 @@ def close_all(closings: Iterable[Callable[[], None]], is_failed: bool) -> None:
     closings : iterable of callable
         Close a file each.
     is_failed : bool
-        Whether the task has failed already: that a file cannot be closed then is no news.
+        Whether the task has failed already: a file that cannot be closed then raises nothing.
 
     Raises
     ------
