@@ -410,10 +410,11 @@ class EventReader:
 
     def side_of(self, chunk: Chunk) -> SideOfCut | None:
         """Return the side of the cut on which all rows of a chunk are, or None if it is not known without reading."""
-        cut, known = self._cut, chunk.only_split(self._split)
-        if cut is None or not known[0] or not chunk.rows or self._arrival is None or self._arrival_ops:
+        cut = self._cut
+        if cut is None or not chunk.rows or self._arrival is None or self._arrival_ops:
             return None
-        extremes = chunk.extremes(self._arrival)
+        is_known, split = chunk.only_split(self._split)
+        extremes = chunk.extremes(self._arrival) if is_known else None
         if extremes is None:
             return None
         ends_ms, unreadable = to_milliseconds(extremes, self._arrival_unit)
@@ -422,7 +423,7 @@ class EventReader:
         least, greatest = cut.sides(ends_ms).tolist()
         if least != greatest or least == 0:
             return None
-        return SideOfCut(least, known[1], chunk.rows, int(ends_ms[0]), int(ends_ms[1]))
+        return SideOfCut(least, split, chunk.rows, int(ends_ms[0]), int(ends_ms[1]))
 
     def _cutter(self, chunk: Chunk) -> ChunkCutter | None:
         """Return the cutter of a chunk's batches, or None if all rows are taken."""
