@@ -113,10 +113,8 @@ class Replacements(NamedTuple):
         """Accept the classes if files replace them."""
         if not self.dumps and not self.directories:
             return
-        from flinkcore.datastream.replaced_topics import (
-            SINKS,
-            SOURCES,
-        )  # programs without topics need none of it
+        # Programs without topics do not load these classes.
+        from flinkcore.datastream.replaced_topics import SINKS, SOURCES
 
         for option, names, classes in (
             ("--replace-source", [name for name, *_ in self.dumps], SOURCES),

@@ -212,9 +212,8 @@ class PlacedRows(NamedTuple):
         parts = reader.read_all(files)
         named = reader.other_topics - {None}
         if not parts and len(named) == 1:
-            parts = _PlaceReader(dump, *named).read_all(
-                files
-            )  # the dump of one topic may stand for another one
+            # The dump of one topic may stand for another one.
+            parts = _PlaceReader(dump, *named).read_all(files)
         elif not parts and reader.other_topics:
             raise SourceError(
                 f"column {TOPIC!r} of the dump of topic {dump.topic!r} has other topics: "
