@@ -105,15 +105,18 @@ class LocalEventTimeWindows(EventTimeWindowAssigner):
         weekday = f", first_weekday={self.first_weekday}" if self.first_weekday else ""
         return f"TumblingEventTimeWindows.of_local_{self.period}s({self.zone!r}{start}{weekday})"
 
+    @property
+    def _shown_start(self) -> str:
+        return self.start.isoformat("auto" if self.start.second or self.start.microsecond else "minutes")
+
     def __str__(self) -> str:
-        start = self.start.isoformat("auto" if self.start.second or self.start.microsecond else "minutes")
-        from_start = "" if self.start == time() else f" from {start}"
+        from_start = "" if self.start == time() else f" from {self._shown_start}"
         weekday = f" from {_WEEKDAYS[self.first_weekday]}" if self.first_weekday else ""
         return f"local {self.period}s of {self.zone}{weekday}{from_start}"
 
     @property
     def in_words(self) -> str:
-        start = self.start.isoformat("auto" if self.start.second or self.start.microsecond else "minutes")
+        start = self._shown_start
         if self.period == "week":
             start = f"{_WEEKDAYS[self.first_weekday]} {start}"
         elif self.period == "month":
