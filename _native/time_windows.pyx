@@ -31,6 +31,7 @@ from flinkcore._native.panes cimport (
     Pane,
     PaneList,
     PaneStore,
+    PaneTotals,
     RowBlock,
     RowVerbs,
     WindowVisit,
@@ -48,6 +49,7 @@ from flinkcore._native.panes cimport (
     is_assigned,
     is_window,
     most_windows,
+    pane_check,
     pane_empty,
     pane_empty_plain,
     pane_entry,
@@ -67,7 +69,10 @@ from flinkcore._native.panes cimport (
     pane_make_room,
     pane_open,
     pane_open_plain,
+    pane_prefetch,
+    pane_store_check,
     panes_free,
+    panes_memory,
     restored_pane_entry,
     slice_end,
     take_in_blocks,
@@ -234,7 +239,7 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
         previous = n
         block.panes[n] = pane
         block.rows[n] = row
-        prefetch(&pane.slots[hashes[row] & pane.mask])
+        pane_prefetch(pane, hashes[row])
         n += 1
         if width > 1:
             visit = visit_from(&aligned, timestamp, pane.start, pane.end)
@@ -246,7 +251,7 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
                     break
                 block.panes[n] = other
                 block.rows[n] = row
-                prefetch(&other.slots[hashes[row] & other.mask])
+                pane_prefetch(other, hashes[row])
                 n += 1
                 visit_next(&visit)
             if n == previous:
@@ -305,6 +310,7 @@ cdef void _time_free(void* windows) noexcept nogil:
 
 cdef int _time_check(const void* windows) except -1:
     cdef const TimeWindows* state = <const TimeWindows*> windows
+    cdef PaneTotals totals = PaneTotals(0, 0)
     cdef const Pane* pane
     cdef int64_t i
     for i in range(state.live.n):
@@ -315,8 +321,8 @@ cdef int _time_check(const void* windows) except -1:
             assert pane.fired == (pane.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
             assert not is_over(&state.core, pane.end), "a window outlived its time"
     assert state.core.due or state.n_emitted == 0, "a window fired in part"
-    assert pane_list_check(&state.live) + state.store.n_free_blocks == state.store.n_blocks, "an entry block was lost"
-    return 0
+    pane_list_check(&state.store, &state.live, &totals)
+    return pane_store_check(&state.store, totals)
 
 
 cdef WindowVerbs TIME_VERBS = WindowVerbs(
@@ -654,7 +660,7 @@ cdef void _empty_gathered(SliceMerge* merge, PaneStore* store) noexcept nogil:
     roomy = merge.gathered.mask > 16 * <uint64_t> merge.gathered.n_keys + 1024
     pane_empty(store, merge.gathered)
     if roomy:  # the memory of one crowded time is not kept for ever
-        pane_free(merge.gathered)
+        pane_free(store, merge.gathered)
         merge.gathered = NULL
 
 
@@ -686,7 +692,7 @@ cdef void _add_up(
     while i < slices.n and slices.panes[i].end <= end:
         slice = slices.panes[i]
         for p in range(doubtful.n):
-            prefetch(&slice.slots[keys.hashes[doubtful.rows[p]] & slice.mask])
+            pane_prefetch(slice, keys.hashes[doubtful.rows[p]])
         pairs.n = 0
         for p in range(doubtful.n):
             k = pane_find(store, slice, keys, doubtful.rows[p])
@@ -762,10 +768,10 @@ cdef int _merge_slices(
     # Makes the merge the window from `start` to `end`, neither of which is before that of the last window.
     cdef int64_t first, behind, i
     if merge.pane == NULL:
-        merge.pane = pane_open_plain()
+        merge.pane = pane_open_plain(store)
         merge.start = merge.end = start
     if merge.spare == NULL:
-        merge.spare = pane_open_plain()
+        merge.spare = pane_open_plain(store)
     _merge_leave(merge, store, slices, start)
     _enter_gathered(merge, store)
     first = pane_list_behind(slices, merge.end)
@@ -784,13 +790,13 @@ cdef int _merge_slices(
     return 0
 
 
-cdef void _merge_free(SliceMerge* merge) noexcept nogil:
+cdef void _merge_free(SliceMerge* merge, PaneStore* store) noexcept nogil:
     if merge.pane != NULL:
-        pane_free(merge.pane)
+        pane_free(store, merge.pane)
     if merge.spare != NULL:
-        pane_free(merge.spare)
+        pane_free(store, merge.spare)
     if merge.gathered != NULL:
-        pane_free(merge.gathered)
+        pane_free(store, merge.gathered)
     free(merge.n_slices)
     free(merge.spare_n_slices)
     free(merge.gathered_n_slices)
@@ -809,11 +815,13 @@ cdef uint32_t _slices_of(
     return n
 
 
-cdef int64_t _merge_check(const SliceMerge* merge, const PaneStore* store, const PaneList* slices) except -1:
-    # Returns the number of entry blocks; raises AssertionError if the merge is inconsistent.
+cdef int _merge_check(
+    const SliceMerge* merge, const PaneStore* store, const PaneList* slices, PaneTotals* totals
+) except -1:
+    # Adds up what the merge holds; raises AssertionError if it is inconsistent.
     cdef const Pane* pane = merge.pane
     cdef KeyBatch keys
-    cdef int64_t k, late, blocks = 0
+    cdef int64_t k, late
     cdef uint32_t n_slices
     if pane == NULL:
         return 0
@@ -826,8 +834,9 @@ cdef int64_t _merge_check(const SliceMerge* merge, const PaneStore* store, const
                 n_slices += merge.gathered_n_slices[late]
         assert n_slices == _slices_of(merge, store, slices, &keys, k), "a key is in other slices than its window knows"
         assert k == 0 or pane.hashes[k - 1] < pane.hashes[k] or compare_bytes(&keys, k - 1, &keys, k) < 0, "out of order"
-    blocks = pane.n_blocks + merge.spare.n_blocks
-    return blocks if merge.gathered == NULL else blocks + merge.gathered.n_blocks
+    pane_check(store, pane, totals)
+    pane_check(store, merge.spare, totals)
+    return 0 if merge.gathered == NULL else pane_check(store, merge.gathered, totals)
 
 
 # ---- windows that share slices -----------------------------------------------------------------------------------
@@ -1069,7 +1078,7 @@ cdef int64_t _sliced_find_windows(const void* windows, const InputRows* input, i
             break
         block.panes[n] = slice
         block.rows[n] = row
-        prefetch(&slice.slots[input.keys.hashes[row] & slice.mask])
+        pane_prefetch(slice, input.keys.hashes[row])
         n += 1
     block.n = n
     return first + n
@@ -1121,9 +1130,9 @@ cdef int64_t _sliced_live_windows(const void* windows) noexcept nogil:
 
 cdef void _sliced_free(void* windows) noexcept nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    _merge_free(&state.window)
+    _merge_free(&state.window, &state.store)
     if state.late != NULL:
-        pane_free(state.late)
+        pane_free(&state.store, state.late)
     panes_free(&state.slices, &state.store)
     free(state)
 
@@ -1131,7 +1140,9 @@ cdef void _sliced_free(void* windows) noexcept nogil:
 cdef int _sliced_check(const void* windows) except -1:
     cdef const SlicedWindows* state = <const SlicedWindows*> windows
     cdef const Pane* slice
-    cdef int64_t i, blocks = pane_list_check(&state.slices) + state.store.n_free_blocks
+    cdef PaneTotals totals = PaneTotals(0, 0)
+    cdef int64_t i
+    pane_list_check(&state.store, &state.slices, &totals)
     for i in range(state.slices.n):
         slice = state.slices.panes[i]
         assert slice.end == slice.start + state.windows.slide
@@ -1139,9 +1150,11 @@ cdef int _sliced_check(const void* windows) except -1:
         if not state.core.due:
             assert slice.fired == (slice.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
             assert not is_over(&state.core, _last_end(state, slice.end)), "a slice outlived its windows"
-    blocks += _merge_check(&state.window, &state.store, &state.slices)
-    assert state.late == NULL or state.late.n_keys == 0
-    assert blocks == state.store.n_blocks, "an entry block was lost"
+    _merge_check(&state.window, &state.store, &state.slices, &totals)
+    if state.late != NULL:
+        assert state.late.n_keys == 0
+        pane_check(&state.store, state.late, &totals)
+    pane_store_check(&state.store, totals)
     assert state.core.due or not state.emitting, "a window fired in part"
     return 0
 
