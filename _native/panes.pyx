@@ -8,7 +8,7 @@ from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow
+from flinkcore._native.memory cimport allocated_bytes, grow
 from flinkcore._native.window_calendar cimport WindowCalendar
 from flinkcore._native.window_operator cimport (
     NO_ENTRY,
@@ -162,20 +162,15 @@ cdef void _give_block(PaneStore* store, Pane* pane, uint32_t number, int64_t n_k
 # ---- the keys of one window --------------------------------------------------------------------------------------
 
 
-cdef inline int64_t _allocated(int64_t size) noexcept nogil:
-    # Returns the bytes that malloc takes for so many.
-    return max(<int64_t> 32, (size + 23) & ~<int64_t> 15)
-
-
 cdef int64_t _pane_bytes(const PaneStore* store, const Pane* pane) noexcept nogil:
-    cdef int64_t size = _allocated(sizeof(Pane)), capacity = pane.keys_capacity
+    cdef int64_t size = allocated_bytes(sizeof(Pane)), capacity = pane.keys_capacity
     if capacity > 1:
-        size += _allocated(capacity * sizeof(uint64_t))
-        size += _allocated((capacity + store.bytes_keys) * sizeof(int64_t))
-    size += _allocated(pane.data_capacity) if pane.data != NULL else 0
-    size += _allocated((pane.mask + 1) * sizeof(KeySlot)) if pane.slots != NULL else 0
-    size += _allocated(sizeof(uint32_t) << pane.starts_bits) if pane.starts_bits else 0
-    size += _allocated(capacity * sizeof(HashedKey)) if pane.order != NULL else 0
+        size += allocated_bytes(capacity * sizeof(uint64_t))
+        size += allocated_bytes((capacity + store.bytes_keys) * sizeof(int64_t))
+    size += allocated_bytes(pane.data_capacity) if pane.data != NULL else 0
+    size += allocated_bytes((pane.mask + 1) * sizeof(KeySlot)) if pane.slots != NULL else 0
+    size += allocated_bytes(sizeof(uint32_t) << pane.starts_bits) if pane.starts_bits else 0
+    size += allocated_bytes(capacity * sizeof(HashedKey)) if pane.order != NULL else 0
     return size
 
 

@@ -5,7 +5,7 @@
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -20,7 +20,8 @@ from flinkcore._native.aggregates cimport (
     accumulators_subtract,
     require_shareable,
 )
-from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.call_guard cimport Call, begin_reading
+from flinkcore._native.keys cimport KeyBatch, KeyEncoder, mix_int64
 from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.panes cimport (
     BLOCK_PAIRS,
@@ -302,6 +303,11 @@ cdef int64_t _time_live_windows(const void* windows) noexcept nogil:
     return (<const TimeWindows*> windows).live.n
 
 
+cdef int64_t _time_memory(const void* windows) noexcept nogil:
+    cdef const TimeWindows* state = <const TimeWindows*> windows
+    return panes_memory(&state.store, &state.live)
+
+
 cdef void _time_free(void* windows) noexcept nogil:
     cdef TimeWindows* state = <TimeWindows*> windows
     panes_free(&state.live, &state.store)
@@ -327,7 +333,7 @@ cdef int _time_check(const void* windows) except -1:
 
 cdef WindowVerbs TIME_VERBS = WindowVerbs(
     start=_time_start, process=_time_process, fire_due=_time_fire_due, step=_time_step, live_windows=_time_live_windows,
-    check=_time_check, windows=_time_state, restore=_time_restore, free=_time_free,
+    memory=_time_memory, check=_time_check, windows=_time_state, restore=_time_restore, free=_time_free,
 )
 
 
@@ -1128,6 +1134,12 @@ cdef int64_t _sliced_live_windows(const void* windows) noexcept nogil:
     return (<const SlicedWindows*> windows).slices.n
 
 
+cdef int64_t _sliced_memory(const void* windows) noexcept nogil:
+    cdef const SlicedWindows* state = <const SlicedWindows*> windows
+    cdef int64_t n_numbers = 2 * state.window.n_slices_capacity + state.window.gathered_capacity
+    return panes_memory(&state.store, &state.slices) + (n_numbers + state.window.scratch.capacity) * <int64_t> sizeof(uint32_t)
+
+
 cdef void _sliced_free(void* windows) noexcept nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
     _merge_free(&state.window, &state.store)
@@ -1161,7 +1173,7 @@ cdef int _sliced_check(const void* windows) except -1:
 
 cdef WindowVerbs SLICED_VERBS = WindowVerbs(
     start=_sliced_start, process=_sliced_process, fire_due=_sliced_fire_due, step=_sliced_step, live_windows=_sliced_live_windows,
-    check=_sliced_check, windows=_sliced_state, restore=_sliced_restore, free=_sliced_free,
+    memory=_sliced_memory, check=_sliced_check, windows=_sliced_state, restore=_sliced_restore, free=_sliced_free,
 )
 
 
@@ -1315,3 +1327,99 @@ def rows_before_firing(
     if wrong >= 0:
         raise ValueError(f"row {wrong} has {steps_before[wrong]} of {watermark_after.shape[0] - 1} steps before it")
     return before.base[:n_before], others.base[: input.n - n_before]
+
+
+# ---- keys and panes of rows --------------------------------------------------------------------------------------
+
+
+cdef int64_t _count_different(
+    const InputRows* input, AlignedWindows* panes, int64_t most, uint64_t* seen, uint64_t mask
+) noexcept nogil:
+    # `seen` has zeros for more than `most` hashes.
+    cdef int64_t i, timestamp, low = 0, high = 0, n = 0
+    cdef uint64_t code, at
+    cdef WindowVisit pane
+    cdef uint32_t row
+    for i in range(input.n):
+        row = input_row(input, i)
+        timestamp = input.timestamps[row]
+        if timestamp < low or timestamp >= high:
+            pane = first_window(panes, timestamp)
+            low, high = pane.start, pane.end
+        code = mix_int64(input.keys.hashes[row] ^ <uint64_t> high)
+        code += code == 0  # 0 is a free place
+        at = code & mask
+        while seen[at] and seen[at] != code:
+            at = (at + 1) & mask
+        if seen[at] == 0:
+            seen[at] = code
+            n += 1
+            if n > most:
+                break
+    return n
+
+
+def different_panes(
+    KeyEncoder keys not None,
+    rows,
+    const int64_t[::1] timestamps not None,
+    *,
+    int64_t most,
+    int64_t width=0,
+    int64_t offset=0,
+    WindowCalendar calendar=None,
+):
+    """Return how many different pairs of a key and a pane rows have, or `most` + 1 if there are more.
+
+    Pairs are told apart by hashes of 64 bits. O(rows) time, and memory for `most` hashes.
+
+    Parameters
+    ----------
+    keys : KeyEncoder
+        Encoder that has encoded the keys of the batch.
+    rows : numpy.ndarray of uint32, shape (n,)
+        The rows to count, whose timestamps windows can have: see `rows_before_firing`.
+    timestamps : numpy.ndarray of int64, shape (n_rows of the batch,)
+        Milliseconds since the epoch.
+    most : int
+        The count ends beyond so many.
+    width, offset, calendar
+        The panes, as of `rows_before_firing`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch = pa.record_batch({"key": [7, 7, 8, 7]})
+    >>> keys = KeyEncoder(batch.schema, ["key"])
+    >>> keys.encode_batch(batch)
+    >>> rows, timestamps = np.arange(4, dtype=np.uint32), np.array([3, 9, 3, 12])
+    >>> different_panes(keys, rows, timestamps, most=10, width=10)
+    3
+    >>> different_panes(keys, rows, timestamps, most=1, width=10)
+    2
+    """
+    cdef Call of_keys = begin_reading(&keys.guard, keys)
+    cdef const uint32_t[::1] chosen = rows
+    cdef InputRows input
+    cdef AlignedWindows panes = checked_windows(width, width, offset, False, calendar, 0, 1)
+    cdef int64_t n, n_places = 64
+    cdef uint64_t* seen
+    memset(&input, 0, sizeof(InputRows))
+    input.n = chosen.shape[0]
+    if input.n == 0:
+        return 0
+    if keys.batch.length != timestamps.shape[0] or np.max(rows) >= keys.batch.length:
+        raise IndexError("rows need a timestamp and a key each")
+    most = min(max(most, 0), input.n)
+    input.rows = &chosen[0]
+    input.keys = &keys.batch
+    input.timestamps = &timestamps[0]
+    while n_places < 2 * (most + 1):
+        n_places *= 2
+    seen = <uint64_t*> calloc(n_places, sizeof(uint64_t))
+    if seen == NULL:
+        raise MemoryError(f"{n_places * sizeof(uint64_t)} bytes to count keys and panes")
+    with nogil:
+        n = _count_different(&input, &panes, most, seen, n_places - 1)
+    free(seen)
+    return n

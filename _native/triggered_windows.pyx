@@ -105,6 +105,7 @@ cdef struct PaneTimers:
     int64_t n
     int64_t allocated
     int64_t capacity
+    int64_t n_room         # timers that all buckets have room for
 
 
 cdef enum:
@@ -145,6 +146,7 @@ cdef int _pane_timer_add(PaneTimers* timers, int64_t time, Pane* pane, uint32_t 
     if bucket.n == bucket.capacity:
         # From one timer on: there may be as many times as windows, each with a timer of a single key.
         bucket.timers = <PaneTimer*> grow(bucket.timers, (bucket.capacity * 2 + 1) * sizeof(PaneTimer), _WHAT)
+        timers.n_room += bucket.capacity + 1
         bucket.capacity = bucket.capacity * 2 + 1
     bucket.timers[bucket.n].pane = pane
     bucket.timers[bucket.n].key = key
@@ -168,6 +170,7 @@ cdef void _pane_timers_drop(PaneTimers* timers) noexcept nogil:
             kept[i] = timers.buckets[i]
             kept[i].n = 0
         else:  # the memory of a crowded time is not kept for ever
+            timers.n_room -= timers.buckets[i].capacity
             free(timers.buckets[i].timers)
     memmove(&timers.buckets[0], &timers.buckets[timers.first], n * sizeof(TimerBucket))
     memset(&timers.buckets[n], 0, timers.first * sizeof(TimerBucket))
@@ -565,6 +568,16 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
     return (<const TriggeredWindows*> windows).live.n
 
 
+cdef int64_t _memory(const void* windows) noexcept nogil:
+    cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
+    return (
+        panes_memory(&state.store, &state.live)
+        + state.entries_capacity * <int64_t> (sizeof(int64_t) + 1)
+        + state.timers.capacity * <int64_t> sizeof(TimerBucket)
+        + state.timers.n_room * <int64_t> sizeof(PaneTimer)
+    )
+
+
 cdef void _free(void* windows) noexcept nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     _pane_timers_free(&state.timers)
@@ -607,7 +620,7 @@ cdef int _check(const void* windows) except -1:
 
 cdef WindowVerbs VERBS = WindowVerbs(
     start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
-    check=_check, windows=_windows, restore=_restore, free=_free,
+    memory=_memory, check=_check, windows=_windows, restore=_restore, free=_free,
 )
 
 

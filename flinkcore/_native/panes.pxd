@@ -115,7 +115,7 @@ cdef struct PaneList:
 
 
 cdef struct PaneTotals:
-    # What checks add up.
+    # Sums over the panes that are checked.
     int64_t entries
     int64_t n_bytes
 
