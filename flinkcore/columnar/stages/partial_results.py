@@ -79,7 +79,7 @@ def _as_integers(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
 
 @dataclass(frozen=True)
 class MergeLimits:
-    """How many events are merged, and in how much memory; picklable.
+    """Limits of merging, by events and by memory; picklable.
 
     Attributes
     ----------
@@ -111,8 +111,8 @@ class MergeLimits:
 class EventMerger:
     """Merges events of a chunk that come before their panes fire, as long as that leaves far fewer of them.
 
-    The keys and panes of the first events decide whether any are merged; later the number of events that the last partial
-    results had decides.
+    The keys and panes of the first events decide whether any are merged. Later the number of events that the last
+    partial results had decides.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class EventMerger:
     timeline
         Timeline of the operator to which they come.
     limits
-        How many events are merged, and in how much memory.
+        Limits by events and by memory.
 
     Attributes
     ----------

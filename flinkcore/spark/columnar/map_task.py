@@ -42,7 +42,7 @@ class MergingEvents:
     timeline
         As the operator sees it.
     limits
-        How many events are merged, and in how much memory.
+        Limits of merging, by events and by memory.
     """
 
     windows: PartialWindows
