@@ -1,4 +1,4 @@
-"""Panes: the keys of live windows, each window with a hash table of its own over entries that are shared out in blocks."""
+"""Panes: the keys of live windows, each window with an index of its own over entries that are shared out in blocks."""
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -8,7 +8,7 @@ from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow
+from flinkcore._native.memory cimport allocated_bytes, grow
 from flinkcore._native.window_calendar cimport WindowCalendar
 from flinkcore._native.window_operator cimport (
     NO_ENTRY,
@@ -44,6 +44,8 @@ from flinkcore._native.window_operator cimport (
 
 cdef enum:
     MOST_BITS = 24  # of a hash, which select the bucket
+    LEAST_SLOTS = 32  # of an index
+    MOST_GROWTH = 4   # of an index, beyond doubling
 
 
 cdef inline bint _is_before(const KeyBatch* keys, HashedKey key, HashedKey other) noexcept nogil:
@@ -94,20 +96,96 @@ cdef void hash_order_free(HashOrder* scratch) noexcept nogil:
     free(scratch.buckets)
 
 
-# ---- the keys of one window --------------------------------------------------------------------------------------
+# ---- blocks of entries -------------------------------------------------------------------------------------------
 
 
 cdef const char* _WHAT = b"the keys of windows"  # that memory is for
 
 
-cdef void pane_free(Pane* pane) noexcept nogil:
-    free(pane.keys)
-    free(pane.hashes)
-    free(pane.offsets)
+cdef int _make_room(BlockStack* stack, uint32_t more) except -1 nogil:
+    # Blocks can then be returned without failing.
+    cdef uint32_t capacity = stack.n_made + more
+    if capacity > stack.capacity:
+        capacity = max(capacity, stack.capacity + (stack.capacity >> 1))
+        stack.blocks = <uint32_t*> grow(stack.blocks, <int64_t> capacity * sizeof(uint32_t), _WHAT)
+        stack.capacity = capacity
+    return 0
+
+
+cdef int _make_blocks(PaneStore* store, int kind) except -1 nogil:
+    # Puts a new whole block, or the halves of a larger one, on an empty stack.
+    cdef BlockStack* stack = &store.free_blocks[kind]
+    cdef BlockStack* larger = stack + 1
+    if kind == WHOLE_BLOCK + store.twins:
+        if store.n_blocks == UINT32_MAX >> kind:
+            with gil:
+                raise MemoryError("more than 4,294,966,784 live (key, window) entries in one task; use more partitions")
+        _make_room(stack, 1)
+        accumulators_reserve(store.table, (store.n_blocks + 1) << kind)
+        stack.blocks[0] = store.n_blocks << kind
+        stack.n = 1
+        stack.n_made += 1
+        store.n_blocks += 1
+        return 0
+    _make_room(stack, 2)
+    if larger.n == 0:
+        _make_blocks(store, kind + 1)
+    larger.n -= 1
+    larger.n_made -= 1
+    stack.blocks[1] = larger.blocks[larger.n]  # taken first: the blocks of a pane that grows alone lie in a row
+    stack.blocks[0] = stack.blocks[1] + (<uint32_t> 1 << kind)
+    stack.n = 2
+    stack.n_made += 2
+    return 0
+
+
+cdef int64_t _take_block(PaneStore* store, int kind) except -1 nogil:
+    cdef BlockStack* stack = &store.free_blocks[kind]
+    if stack.n == 0:
+        _make_blocks(store, kind)
+    stack.n -= 1
+    return stack.blocks[stack.n]
+
+
+cdef void _give_block(PaneStore* store, Pane* pane, uint32_t number, int64_t n_keys) noexcept nogil:
+    # Returns a block of a pane, in which so many keys have had entries.
+    cdef int kind = kind_of_block(number)
+    cdef BlockStack* stack = &store.free_blocks[kind + store.twins]
+    cdef uint32_t block = pane.starts[number] + <uint32_t> first_key_of_block(number)
+    accumulators_clear_range(store.table, block, <uint32_t> n_keys)
+    if store.twins:
+        accumulators_clear_range(store.table, block + (<uint32_t> 1 << kind), <uint32_t> n_keys)
+    stack.blocks[stack.n] = block
+    stack.n += 1
+
+
+# ---- the keys of one window --------------------------------------------------------------------------------------
+
+
+cdef int64_t _pane_bytes(const PaneStore* store, const Pane* pane) noexcept nogil:
+    cdef int64_t size = allocated_bytes(sizeof(Pane)), capacity = pane.keys_capacity
+    if capacity > 1:
+        size += allocated_bytes(capacity * sizeof(uint64_t))
+        size += allocated_bytes((capacity + store.bytes_keys) * sizeof(int64_t))
+    size += allocated_bytes(pane.data_capacity) if pane.data != NULL else 0
+    size += allocated_bytes((pane.mask + 1) * sizeof(KeySlot)) if pane.slots != NULL else 0
+    size += allocated_bytes(sizeof(uint32_t) << pane.starts_bits) if pane.starts_bits else 0
+    size += allocated_bytes(capacity * sizeof(HashedKey)) if pane.order != NULL else 0
+    return size
+
+
+cdef void pane_free(PaneStore* store, Pane* pane) noexcept nogil:
+    store.n_bytes -= _pane_bytes(store, pane)
+    if pane.hashes != pane.own:
+        free(pane.hashes)
+    if pane.keys != <int64_t*> &pane.own[1]:
+        free(pane.keys)
+    if pane.offsets != <int64_t*> &pane.own[1]:
+        free(pane.offsets)
+    if pane.starts != &pane.own_start:
+        free(pane.starts)
     free(pane.data)
     free(pane.slots)
-    free(pane.blocks)
-    free(pane.twin_blocks)
     free(pane.order)
     free(pane)
 
@@ -115,77 +193,100 @@ cdef void pane_free(Pane* pane) noexcept nogil:
 cdef int _pane_resize_index(PaneStore* store, Pane* pane, uint64_t n_slots) except -1 nogil:
     cdef KeySlot* slots = <KeySlot*> calloc(n_slots, sizeof(KeySlot))
     cdef uint64_t mask = n_slots - 1, at, code
+    cdef int64_t before = _pane_bytes(store, pane)
     cdef uint32_t k
     if slots == NULL:
         with gil:
             raise MemoryError(f"{n_slots * sizeof(KeySlot)} bytes for a window's key index")
     for k in range(pane.n_keys):
-        if store.bytes_keys:
-            code = pane.hashes[k]
-            at = code & mask
-        else:
-            code = <uint64_t> pane.keys[k]
-            at = pane.hashes[k] & mask
+        code = pane.hashes[k] if store.bytes_keys else <uint64_t> pane.keys[k]
+        at = pane.hashes[k] & mask
         while slots[at].number:
             at = (at + 1) & mask
         slots[at].code = code
         slots[at].number = k + 1
+        slots[at].entry = pane_entry(pane, k)
     free(pane.slots)
     pane.slots = slots
     pane.mask = mask
+    store.n_bytes += _pane_bytes(store, pane) - before
     return 0
+
+
+cdef int _pane_grow_index(PaneStore* store, Pane* pane) except -1 nogil:
+    # At once to what the last window needed, within bounds: the next one may have far fewer keys.
+    cdef uint64_t n_slots = 2 * (pane.mask + 1) if pane.slots != NULL else LEAST_SLOTS
+    cdef uint64_t most = n_slots * MOST_GROWTH
+    while n_slots < most and n_slots * 2 < store.expected_keys * 3:
+        n_slots *= 2
+    return _pane_resize_index(store, pane, n_slots)
+
+
+cdef int64_t* _grown_numbers(int64_t* numbers, const void* own, int64_t count, int64_t n_own) except NULL nogil:
+    # Returns an array with so many numbers, which takes the place of one within a pane, or of an own array.
+    cdef int64_t* grown
+    if numbers != own:
+        return <int64_t*> grow(numbers, count * sizeof(int64_t), _WHAT)
+    grown = <int64_t*> grow(NULL, count * sizeof(int64_t), _WHAT)
+    memcpy(grown, own, n_own * sizeof(int64_t))
+    return grown
 
 
 cdef int _pane_reserve_keys(PaneStore* store, Pane* pane, uint32_t capacity) except -1 nogil:
-    pane.hashes = <uint64_t*> grow(pane.hashes, capacity * sizeof(uint64_t), _WHAT)
+    cdef int64_t before = _pane_bytes(store, pane)
+    free(pane.order)
+    pane.order = NULL
+    pane.n_ordered = 0
+    pane.hashes = <uint64_t*> _grown_numbers(<int64_t*> pane.hashes, pane.own, capacity, 1)
     if store.bytes_keys:
-        pane.offsets = <int64_t*> grow(pane.offsets, (<int64_t> capacity + 1) * sizeof(int64_t), _WHAT)
-        pane.offsets[0] = 0
+        pane.offsets = _grown_numbers(pane.offsets, &pane.own[1], <int64_t> capacity + 1, 2)
     else:
-        pane.keys = <int64_t*> grow(pane.keys, capacity * sizeof(int64_t), _WHAT)
+        pane.keys = _grown_numbers(pane.keys, &pane.own[1], capacity, 1)
     pane.keys_capacity = capacity
+    store.n_bytes += _pane_bytes(store, pane) - before
     return 0
 
 
-cdef int64_t _take_block(PaneStore* store) except -1 nogil:
-    if store.n_free_blocks:
-        store.n_free_blocks -= 1
-        return store.free_blocks[store.n_free_blocks]
-    if store.n_blocks == UINT32_MAX // ENTRY_BLOCK:
-        with gil:
-            raise MemoryError("more than 4,294,967,040 live (key, window) entries in one task; use more partitions")
-    if store.n_blocks == store.free_blocks_capacity:  # room to return every block without failing
-        store.free_blocks = <uint32_t*> grow(
-            store.free_blocks, (store.free_blocks_capacity * 2 + 64) * sizeof(uint32_t), _WHAT
-        )
-        store.free_blocks_capacity = store.free_blocks_capacity * 2 + 64
-    accumulators_reserve(store.table, (store.n_blocks + 1) * ENTRY_BLOCK)
-    store.n_blocks += 1
-    return store.n_blocks - 1
+cdef int _pane_reserve_data(PaneStore* store, Pane* pane, int64_t capacity) except -1 nogil:
+    cdef int64_t before = _pane_bytes(store, pane)
+    pane.data = <uint8_t*> grow(pane.data, capacity, _WHAT)
+    pane.data_capacity = capacity
+    store.n_bytes += _pane_bytes(store, pane) - before
+    return 0
 
 
-cdef int pane_make_order(HashOrder* scratch, const PaneStore* store, Pane* pane) except -1 nogil:
+cdef int pane_make_order(HashOrder* scratch, PaneStore* store, Pane* pane) except -1 nogil:
     cdef KeyBatch keys
+    cdef int64_t before
     if pane.n_ordered == pane.n_keys:
         return 0
     keys = pane_keys(store, pane)
-    pane.order = <HashedKey*> grow(pane.order, pane.keys_capacity * sizeof(HashedKey), _WHAT)
+    if pane.order == NULL:
+        before = _pane_bytes(store, pane)
+        pane.order = <HashedKey*> grow(NULL, pane.keys_capacity * sizeof(HashedKey), _WHAT)
+        store.n_bytes += _pane_bytes(store, pane) - before
     _hash_order(scratch, &keys, pane.n_keys, pane.order)
     pane.n_ordered = pane.n_keys
     return 0
 
 
 cdef int _pane_add_block(PaneStore* store, Pane* pane) except -1 nogil:
-    cdef uint32_t capacity = pane.blocks_capacity * 2 + 4
-    if pane.n_blocks == pane.blocks_capacity:
-        pane.blocks = <uint32_t*> grow(pane.blocks, capacity * sizeof(uint32_t), _WHAT)
-        if store.twins:
-            pane.twin_blocks = <uint32_t*> grow(pane.twin_blocks, capacity * sizeof(uint32_t), _WHAT)
-        pane.blocks_capacity = capacity
-    pane.blocks[pane.n_blocks] = <uint32_t> _take_block(store)
-    if store.twins:
-        pane.twin_blocks[pane.n_blocks] = <uint32_t> _take_block(store)
-    pane.n_blocks += 1
+    cdef uint32_t number = pane.n_starts
+    cdef uint8_t bits
+    cdef int64_t before
+    cdef uint32_t* starts
+    if number == <uint32_t> 1 << pane.starts_bits:
+        before = _pane_bytes(store, pane)
+        bits = pane.starts_bits + 1 if pane.starts_bits else 2
+        starts = <uint32_t*> grow(NULL if pane.starts == &pane.own_start else pane.starts, sizeof(uint32_t) << bits, _WHAT)
+        starts[0] = pane.starts[0] if pane.starts == &pane.own_start else starts[0]
+        pane.starts = starts
+        pane.starts_bits = bits
+        store.n_bytes += _pane_bytes(store, pane) - before
+    pane.starts[number] = <uint32_t> (
+        _take_block(store, kind_of_block(number) + store.twins) - first_key_of_block(number)
+    )
+    pane.n_starts = number + 1
     return 0
 
 
@@ -195,110 +296,101 @@ cdef int64_t pane_insert(
     # Memory is taken before the key is counted, so that an error leaves the pane consistent.
     cdef uint32_t k = pane.n_keys
     cdef int64_t length, needed
-    if (<uint64_t> k + 1) * 3 > (pane.mask + 1) * 2:
-        _pane_resize_index(store, pane, (pane.mask + 1) * 2)
+    if k == MOST_UNINDEXED if pane.slots == NULL else (<uint64_t> k + 1) * 3 > (pane.mask + 1) * 2:
+        _pane_grow_index(store, pane)
         at = keys.hashes[row] & pane.mask
         while pane.slots[at].number:
             at = (at + 1) & pane.mask
     if k == pane.keys_capacity:
         # Entries run out before numbers of keys do.
-        _pane_reserve_keys(store, pane, pane.keys_capacity * 2 if pane.keys_capacity <= UINT32_MAX // 2 else UINT32_MAX)
-    if k == pane.n_blocks * ENTRY_BLOCK:
+        _pane_reserve_keys(store, pane, <uint32_t> min(max(<int64_t> k * 2, <int64_t> 4), <int64_t> UINT32_MAX))
+    if k == first_key_of_block(pane.n_starts):
         _pane_add_block(store, pane)
     pane.hashes[k] = keys.hashes[row]
     if store.bytes_keys:
         length = keys.offsets[row + 1] - keys.offsets[row]
         needed = pane.offsets[k] + length
         if needed > pane.data_capacity:
-            pane.data = <uint8_t*> grow(pane.data, needed * 2, _WHAT)
-            pane.data_capacity = needed * 2
+            _pane_reserve_data(store, pane, needed * 2 if k else needed)
         if length:
             memcpy(pane.data + pane.offsets[k], keys.data + keys.offsets[row], length)
         pane.offsets[k + 1] = needed
-        pane.slots[at].code = keys.hashes[row]
     else:
         pane.keys[k] = keys.values[row]
-        pane.slots[at].code = <uint64_t> keys.values[row]
-    pane.slots[at].number = k + 1
+    if pane.slots != NULL:
+        pane.slots[at].code = keys.hashes[row] if store.bytes_keys else <uint64_t> keys.values[row]
+        pane.slots[at].number = k + 1
+        pane.slots[at].entry = pane_entry(pane, k)
     pane.n_keys = k + 1
     return k
 
 
 cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil:
     cdef Pane* pane
-    cdef uint64_t n_slots = 64
-    if store.n_spare == 0:
-        if store.spare == NULL:
-            store.spare = <Pane**> grow(NULL, MOST_SPARE * sizeof(Pane*), _WHAT)
-        store.spare[0] = pane_open_plain()
-        store.n_spare = 1
-    pane = store.spare[store.n_spare - 1]
-    if pane.slots == NULL:
-        while n_slots * 2 < store.expected_keys * 3:
-            n_slots *= 2
-        _pane_reserve_keys(store, pane, 32)
-        _pane_resize_index(store, pane, n_slots)
-    # Only now does the pane leave the store: if memory ran out above, the store would still own and free it.
-    store.n_spare -= 1
+    if store.n_spare:
+        store.n_spare -= 1
+        pane = store.spare[store.n_spare]
+    else:
+        pane = pane_open_plain(store)
     pane.start = start
     pane.end = end
     return pane
 
 
-cdef void _give_block(PaneStore* store, uint32_t block, uint32_t n_keys) noexcept nogil:
-    accumulators_clear_range(store.table, block * ENTRY_BLOCK, n_keys)
-    store.free_blocks[store.n_free_blocks] = block
-    store.n_free_blocks += 1
-
-
 cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil:
-    cdef uint32_t i, left = pane.n_keys, n
-    for i in range(pane.n_blocks):
-        n = left if left < ENTRY_BLOCK else ENTRY_BLOCK
-        _give_block(store, pane.blocks[i], n)
-        if store.twins:
-            _give_block(store, pane.twin_blocks[i], n)
+    cdef int64_t left = pane.n_keys, n
+    cdef uint32_t i
+    for i in range(pane.n_starts):
+        n = min(left, first_key_of_block(<int64_t> i + 1) - first_key_of_block(i))
+        _give_block(store, pane, i, n)
         left -= n
-    memset(pane.slots, 0, (pane.mask + 1) * sizeof(KeySlot))
-    pane.n_keys = pane.n_blocks = pane.n_ordered = 0
+    if pane.slots != NULL:
+        memset(pane.slots, 0, (pane.mask + 1) * sizeof(KeySlot))
+    pane.n_keys = pane.n_starts = pane.n_ordered = 0
 
 
 cdef void _pane_close(PaneStore* store, Pane* pane) noexcept nogil:
     cdef uint32_t n_keys = pane.n_keys
-    store.expected_keys = n_keys  # the next window probably has as many: its index begins at that size
+    store.expected_keys = n_keys  # the next window probably has as many: its index grows to that size at once
     pane_empty(store, pane)
     if store.n_spare == MOST_SPARE or pane.mask > 4 * <uint64_t> n_keys + 64:
-        pane_free(pane)  # the memory of one crowded window is not kept for ever
+        pane_free(store, pane)  # the memory of one crowded window is not kept for ever
         return
     store.spare[store.n_spare] = pane
     store.n_spare += 1
 
 
-cdef Pane* pane_open_plain() except NULL nogil:
+cdef Pane* pane_open_plain(PaneStore* store) except NULL nogil:
     cdef Pane* pane = <Pane*> calloc(1, sizeof(Pane))
     if pane == NULL:
         with gil:
             raise MemoryError("a window")
+    pane.hashes = pane.own
+    if store.bytes_keys:
+        pane.offsets = <int64_t*> &pane.own[1]
+    else:
+        pane.keys = <int64_t*> &pane.own[1]
+    pane.starts = &pane.own_start
+    pane.keys_capacity = 1
+    store.n_bytes += _pane_bytes(store, pane)
     return pane
 
 
-cdef void _give_blocks(PaneStore* store, Pane* pane, uint32_t n_blocks) noexcept nogil:
-    # Returns all blocks except the first n_blocks to the store, emptied as a whole.
-    while pane.n_blocks > n_blocks:
-        pane.n_blocks -= 1
-        _give_block(store, pane.blocks[pane.n_blocks], ENTRY_BLOCK)
+cdef void _give_blocks(PaneStore* store, Pane* pane, uint32_t n_starts) noexcept nogil:
+    # Returns all blocks except the first ones to the store, emptied as a whole.
+    while pane.n_starts > n_starts:
+        pane.n_starts -= 1
+        _give_block(store, pane, pane.n_starts, <int64_t> 1 << kind_of_block(pane.n_starts))
 
 
 cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n_bytes) except -1 nogil:
-    cdef uint32_t n_blocks = <uint32_t> ((<int64_t> n_keys + ENTRY_BLOCK - 1) // ENTRY_BLOCK)
     cdef int64_t roomy = 4 * <int64_t> n_keys + 1024  # the memory of one crowded window is not kept for ever
-    if pane.keys_capacity == 0 or n_keys > pane.keys_capacity or pane.keys_capacity > roomy:
+    if n_keys > pane.keys_capacity or pane.keys_capacity > roomy:
         _pane_reserve_keys(store, pane, <uint32_t> min(n_keys + (<int64_t> n_keys >> 2) + 32, <int64_t> UINT32_MAX))
     if n_bytes > pane.data_capacity or pane.data_capacity > 4 * n_bytes + 4096:
-        pane.data = <uint8_t*> grow(pane.data, n_bytes + (n_bytes >> 2) + 64, _WHAT)
-        pane.data_capacity = n_bytes + (n_bytes >> 2) + 64
-    _give_blocks(store, pane, 2 * n_blocks + 4)
-    while pane.n_blocks < n_blocks:
+        _pane_reserve_data(store, pane, n_bytes + (n_bytes >> 2) + 64)
+    _give_blocks(store, pane, block_of_key(2 * <int64_t> n_keys + 4 * ENTRY_BLOCK))
+    while first_key_of_block(pane.n_starts) < n_keys:
         _pane_add_block(store, pane)
     return 0
 
@@ -306,6 +398,39 @@ cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n
 cdef void pane_empty_plain(PaneStore* store, Pane* pane) noexcept nogil:
     _give_blocks(store, pane, 0)
     pane.n_keys = 0
+
+
+cdef int pane_check(const PaneStore* store, const Pane* pane, PaneTotals* totals) except -1:
+    # Whether a plain pane has more room than it needs is its owner's to know.
+    cdef uint64_t at
+    cdef int64_t numbers = 0
+    if pane.slots != NULL:
+        for at in range(pane.mask + 1):
+            if pane.slots[at].number:
+                numbers += 1
+                assert pane.slots[at].entry == pane_entry(pane, <int64_t> pane.slots[at].number - 1), "another key's entry"
+        assert numbers == pane.n_keys, "index and keys differ"
+    else:
+        assert pane.mask == 0
+    assert pane.n_keys <= pane.keys_capacity
+    assert pane.n_keys <= first_key_of_block(pane.n_starts), "a key without an entry"
+    totals.entries += first_key_of_block(pane.n_starts) << store.twins
+    totals.n_bytes += _pane_bytes(store, pane)
+    return 0
+
+
+cdef int pane_store_check(const PaneStore* store, PaneTotals totals) except -1:
+    cdef int64_t i
+    cdef int kind
+    for kind in range(WHOLE_BLOCK + 2):
+        assert store.free_blocks[kind].n <= store.free_blocks[kind].n_made <= store.free_blocks[kind].capacity
+        totals.entries += <int64_t> store.free_blocks[kind].n << kind
+    assert totals.entries == <int64_t> store.n_blocks << (WHOLE_BLOCK + store.twins), "an entry was lost"
+    for i in range(store.n_spare):
+        assert store.spare[i].n_keys == store.spare[i].n_starts == 0
+        pane_check(store, store.spare[i], &totals)
+    assert totals.n_bytes == store.n_bytes, "memory was lost"
+    return 0
 
 
 # ---- live windows by end -----------------------------------------------------------------------------------------
@@ -326,14 +451,32 @@ cdef int64_t pane_list_behind(const PaneList* live, int64_t end) noexcept nogil:
     return live.n if end == INT64_MAX else pane_list_position(live, end + 1)
 
 
+cdef int _make_list_room(PaneList* live) except -1 nogil:
+    # Makes room for another window at the back.
+    cdef int64_t first = live.panes - live.memory, capacity
+    if first + live.n < live.capacity:
+        return 0
+    if first > live.n:
+        memmove(live.memory, live.panes, live.n * sizeof(Pane*))
+        live.panes = live.memory
+        return 0
+    capacity = live.capacity + (live.capacity >> 1) + 8
+    live.memory = <Pane**> grow(live.memory, capacity * sizeof(Pane*), _WHAT)
+    live.panes = live.memory + first
+    live.capacity = capacity
+    return 0
+
+
 cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64_t end) except NULL nogil:
     cdef int64_t i = pane_list_position(live, end)
     cdef Pane* pane
-    if live.n == live.capacity:
-        live.panes = <Pane**> grow(live.panes, (live.capacity * 2 + 8) * sizeof(Pane*), _WHAT)
-        live.capacity = live.capacity * 2 + 8
+    _make_list_room(live)
     pane = pane_open(store, start, end)
-    memmove(&live.panes[i + 1], &live.panes[i], (live.n - i) * sizeof(Pane*))
+    if live.panes > live.memory and 2 * i < live.n:
+        live.panes -= 1
+        memmove(&live.panes[0], &live.panes[1], i * sizeof(Pane*))
+    else:
+        memmove(&live.panes[i + 1], &live.panes[i], (live.n - i) * sizeof(Pane*))
     live.panes[i] = pane
     live.n += 1
     return pane
@@ -350,39 +493,44 @@ cdef int64_t pane_list_retire(PaneList* live, PaneStore* store, WindowCore* core
 
 
 cdef void pane_list_close(PaneList* live, PaneStore* store, int64_t n) noexcept nogil:
+    # The others stay where they are: one watermark after the other may close a window of very many.
     cdef int64_t i
     for i in range(n):
         _pane_close(store, live.panes[i])
     live.n -= n
-    memmove(&live.panes[0], &live.panes[n], live.n * sizeof(Pane*))
+    live.panes = live.panes + n if live.n else live.memory
 
 
-cdef int64_t pane_list_check(const PaneList* live) except -1:
+cdef int pane_list_check(const PaneStore* store, const PaneList* live, PaneTotals* totals) except -1:
     cdef const Pane* pane
-    cdef int64_t i, blocks = 0
-    cdef uint64_t at, numbers
+    cdef int64_t i
     for i in range(live.n):
         pane = live.panes[i]
         assert pane.start < pane.end
         assert i == 0 or live.panes[i - 1].end < pane.end, "windows out of order"
-        assert pane.n_blocks == (pane.n_keys + ENTRY_BLOCK - 1) // ENTRY_BLOCK
-        numbers = 0
-        for at in range(pane.mask + 1):
-            numbers += pane.slots[at].number != 0
-        assert numbers == pane.n_keys, "index and keys differ"
-        blocks += pane.n_blocks
-    return blocks
+        assert pane.n_starts == (block_of_key(<int64_t> pane.n_keys - 1) + 1 if pane.n_keys else 0)
+        pane_check(store, pane, totals)
+    return 0
+
+
+cdef int64_t panes_memory(const PaneStore* store, const PaneList* live) noexcept nogil:
+    cdef int64_t size = store.n_bytes + live.capacity * sizeof(Pane*)
+    cdef int kind
+    for kind in range(WHOLE_BLOCK + 2):
+        size += store.free_blocks[kind].capacity * sizeof(uint32_t)
+    return size
 
 
 cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil:
     cdef int64_t i
+    cdef int kind
     for i in range(live.n):
-        pane_free(live.panes[i])
+        pane_free(store, live.panes[i])
     for i in range(store.n_spare):
-        pane_free(store.spare[i])
-    free(live.panes)
-    free(store.spare)
-    free(store.free_blocks)
+        pane_free(store, store.spare[i])
+    free(live.memory)
+    for kind in range(WHOLE_BLOCK + 2):
+        free(store.free_blocks[kind].blocks)
 
 
 # ---- tumbling, sliding and cumulate windows ----------------------------------------------------------------------
@@ -525,7 +673,7 @@ cdef bint emit_pane(WindowCore* core, const Pane* pane, int64_t* n_emitted, bint
     cdef int64_t k = n_emitted[0], n, emitted
     pending_flush(&core.pending, core.table)
     while k < pane.n_keys:
-        n = min(<int64_t> ENTRY_BLOCK - k % ENTRY_BLOCK, pane.n_keys - k)
+        n = pane_run(pane, k)
         emitted = core_emit(core, NULL, pane_entry(pane, k), n, &pane.offsets[k] if core.bytes_keys else NULL)
         if purges:
             accumulators_clear_range(core.table, pane_entry(pane, k), <uint32_t> emitted)

@@ -24,7 +24,7 @@ from flinkcore._native.aggregates cimport (
     accumulators_reserve,
 )
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow, prefetch, prefetch_all
+from flinkcore._native.memory cimport allocated_bytes, grow, prefetch, prefetch_all
 from flinkcore._native.window_operator cimport (
     MOST_GATHERED,
     NO_ENTRY,
@@ -248,6 +248,13 @@ cdef int64_t _session_timers_number(const SessionTimers* timers) noexcept nogil:
     return timers.near.n + timers.n_binned + timers.far.n
 
 
+cdef int64_t _session_timers_memory(const SessionTimers* timers) noexcept nogil:
+    cdef int64_t i, room = timers.near.capacity + timers.far.capacity + timers.loaded.capacity
+    for i in range(TIMER_BUCKETS):
+        room += timers.bins[i].capacity
+    return room * <int64_t> sizeof(SessionTimer) + TIMER_BUCKETS * <int64_t> sizeof(SessionBin)
+
+
 cdef bint _heap_is_sound(const SessionHeap* heap) noexcept nogil:
     cdef int64_t i
     for i in range(1, heap.n):
@@ -337,6 +344,7 @@ cdef struct SessionStore:
     uint32_t live_sessions
     SessionTimers timers
     AccumulatorTable* table
+    int64_t n_key_bytes  # of keys of KEY_BYTES
 
 
 cdef inline uint32_t _session_entry(const SessionStore* store, uint32_t number) noexcept nogil:
@@ -432,6 +440,7 @@ cdef int64_t _session_key_add(SessionStore* store, const KeyBatch* keys, int64_t
     if store.bytes_keys:
         key.data = data
         key.length = length
+        store.n_key_bytes += allocated_bytes(length + 1)
     else:
         key.value = keys.values[row]
     at = <uint32_t> key.hash & store.mask
@@ -459,6 +468,8 @@ cdef void _remove_key(SessionStore* store, uint32_t number) noexcept nogil:
             store.slots[hole] = store.slots[at]
             hole = at
     store.slots[hole].number = 0
+    if store.bytes_keys:
+        store.n_key_bytes -= allocated_bytes(key.length + 1)
     free(key.data)
     key.data = NULL
     key.next_free = store.free_key
@@ -1022,6 +1033,17 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
     return (<const SessionWindows*> windows).store.live_sessions
 
 
+cdef int64_t _memory(const void* windows) noexcept nogil:
+    cdef const SessionStore* store = &(<const SessionWindows*> windows).store
+    return (
+        <int64_t> (store.mask + 1) * <int64_t> sizeof(SessionSlot)
+        + store.keys_capacity * <int64_t> sizeof(SessionKey)
+        + store.sessions_capacity * <int64_t> sizeof(Session)
+        + store.n_key_bytes
+        + _session_timers_memory(&store.timers)
+    )
+
+
 cdef void _free(void* windows) noexcept nogil:
     _session_store_free(&(<SessionWindows*> windows).store)
     free(windows)
@@ -1064,7 +1086,7 @@ cdef int _check(const void* windows) except -1:
 
 cdef WindowVerbs VERBS = WindowVerbs(
     start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
-    check=_check, windows=_session_rows, restore=_session_restore, free=_free,
+    memory=_memory, check=_check, windows=_session_rows, restore=_session_restore, free=_free,
 )
 
 

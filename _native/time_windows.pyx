@@ -5,7 +5,7 @@
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -20,7 +20,8 @@ from flinkcore._native.aggregates cimport (
     accumulators_subtract,
     require_shareable,
 )
-from flinkcore._native.keys cimport KeyBatch
+from flinkcore._native.call_guard cimport Call, begin_reading
+from flinkcore._native.keys cimport KeyBatch, KeyEncoder, mix_int64
 from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.panes cimport (
     BLOCK_PAIRS,
@@ -31,6 +32,7 @@ from flinkcore._native.panes cimport (
     Pane,
     PaneList,
     PaneStore,
+    PaneTotals,
     RowBlock,
     RowVerbs,
     WindowVisit,
@@ -48,6 +50,7 @@ from flinkcore._native.panes cimport (
     is_assigned,
     is_window,
     most_windows,
+    pane_check,
     pane_empty,
     pane_empty_plain,
     pane_entry,
@@ -67,7 +70,10 @@ from flinkcore._native.panes cimport (
     pane_make_room,
     pane_open,
     pane_open_plain,
+    pane_prefetch,
+    pane_store_check,
     panes_free,
+    panes_memory,
     restored_pane_entry,
     slice_end,
     take_in_blocks,
@@ -234,7 +240,7 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
         previous = n
         block.panes[n] = pane
         block.rows[n] = row
-        prefetch(&pane.slots[hashes[row] & pane.mask])
+        pane_prefetch(pane, hashes[row])
         n += 1
         if width > 1:
             visit = visit_from(&aligned, timestamp, pane.start, pane.end)
@@ -246,7 +252,7 @@ cdef int64_t _time_find_windows(const void* windows, const InputRows* input, int
                     break
                 block.panes[n] = other
                 block.rows[n] = row
-                prefetch(&other.slots[hashes[row] & other.mask])
+                pane_prefetch(other, hashes[row])
                 n += 1
                 visit_next(&visit)
             if n == previous:
@@ -297,6 +303,11 @@ cdef int64_t _time_live_windows(const void* windows) noexcept nogil:
     return (<const TimeWindows*> windows).live.n
 
 
+cdef int64_t _time_memory(const void* windows) noexcept nogil:
+    cdef const TimeWindows* state = <const TimeWindows*> windows
+    return panes_memory(&state.store, &state.live)
+
+
 cdef void _time_free(void* windows) noexcept nogil:
     cdef TimeWindows* state = <TimeWindows*> windows
     panes_free(&state.live, &state.store)
@@ -305,6 +316,7 @@ cdef void _time_free(void* windows) noexcept nogil:
 
 cdef int _time_check(const void* windows) except -1:
     cdef const TimeWindows* state = <const TimeWindows*> windows
+    cdef PaneTotals totals = PaneTotals(0, 0)
     cdef const Pane* pane
     cdef int64_t i
     for i in range(state.live.n):
@@ -315,13 +327,13 @@ cdef int _time_check(const void* windows) except -1:
             assert pane.fired == (pane.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
             assert not is_over(&state.core, pane.end), "a window outlived its time"
     assert state.core.due or state.n_emitted == 0, "a window fired in part"
-    assert pane_list_check(&state.live) + state.store.n_free_blocks == state.store.n_blocks, "an entry block was lost"
-    return 0
+    pane_list_check(&state.store, &state.live, &totals)
+    return pane_store_check(&state.store, totals)
 
 
 cdef WindowVerbs TIME_VERBS = WindowVerbs(
     start=_time_start, process=_time_process, fire_due=_time_fire_due, step=_time_step, live_windows=_time_live_windows,
-    check=_time_check, windows=_time_state, restore=_time_restore, free=_time_free,
+    memory=_time_memory, check=_time_check, windows=_time_state, restore=_time_restore, free=_time_free,
 )
 
 
@@ -654,7 +666,7 @@ cdef void _empty_gathered(SliceMerge* merge, PaneStore* store) noexcept nogil:
     roomy = merge.gathered.mask > 16 * <uint64_t> merge.gathered.n_keys + 1024
     pane_empty(store, merge.gathered)
     if roomy:  # the memory of one crowded time is not kept for ever
-        pane_free(merge.gathered)
+        pane_free(store, merge.gathered)
         merge.gathered = NULL
 
 
@@ -686,7 +698,7 @@ cdef void _add_up(
     while i < slices.n and slices.panes[i].end <= end:
         slice = slices.panes[i]
         for p in range(doubtful.n):
-            prefetch(&slice.slots[keys.hashes[doubtful.rows[p]] & slice.mask])
+            pane_prefetch(slice, keys.hashes[doubtful.rows[p]])
         pairs.n = 0
         for p in range(doubtful.n):
             k = pane_find(store, slice, keys, doubtful.rows[p])
@@ -762,10 +774,10 @@ cdef int _merge_slices(
     # Makes the merge the window from `start` to `end`, neither of which is before that of the last window.
     cdef int64_t first, behind, i
     if merge.pane == NULL:
-        merge.pane = pane_open_plain()
+        merge.pane = pane_open_plain(store)
         merge.start = merge.end = start
     if merge.spare == NULL:
-        merge.spare = pane_open_plain()
+        merge.spare = pane_open_plain(store)
     _merge_leave(merge, store, slices, start)
     _enter_gathered(merge, store)
     first = pane_list_behind(slices, merge.end)
@@ -784,13 +796,13 @@ cdef int _merge_slices(
     return 0
 
 
-cdef void _merge_free(SliceMerge* merge) noexcept nogil:
+cdef void _merge_free(SliceMerge* merge, PaneStore* store) noexcept nogil:
     if merge.pane != NULL:
-        pane_free(merge.pane)
+        pane_free(store, merge.pane)
     if merge.spare != NULL:
-        pane_free(merge.spare)
+        pane_free(store, merge.spare)
     if merge.gathered != NULL:
-        pane_free(merge.gathered)
+        pane_free(store, merge.gathered)
     free(merge.n_slices)
     free(merge.spare_n_slices)
     free(merge.gathered_n_slices)
@@ -809,11 +821,13 @@ cdef uint32_t _slices_of(
     return n
 
 
-cdef int64_t _merge_check(const SliceMerge* merge, const PaneStore* store, const PaneList* slices) except -1:
-    # Returns the number of entry blocks; raises AssertionError if the merge is inconsistent.
+cdef int _merge_check(
+    const SliceMerge* merge, const PaneStore* store, const PaneList* slices, PaneTotals* totals
+) except -1:
+    # Adds up what the merge holds; raises AssertionError if it is inconsistent.
     cdef const Pane* pane = merge.pane
     cdef KeyBatch keys
-    cdef int64_t k, late, blocks = 0
+    cdef int64_t k, late
     cdef uint32_t n_slices
     if pane == NULL:
         return 0
@@ -826,8 +840,9 @@ cdef int64_t _merge_check(const SliceMerge* merge, const PaneStore* store, const
                 n_slices += merge.gathered_n_slices[late]
         assert n_slices == _slices_of(merge, store, slices, &keys, k), "a key is in other slices than its window knows"
         assert k == 0 or pane.hashes[k - 1] < pane.hashes[k] or compare_bytes(&keys, k - 1, &keys, k) < 0, "out of order"
-    blocks = pane.n_blocks + merge.spare.n_blocks
-    return blocks if merge.gathered == NULL else blocks + merge.gathered.n_blocks
+    pane_check(store, pane, totals)
+    pane_check(store, merge.spare, totals)
+    return 0 if merge.gathered == NULL else pane_check(store, merge.gathered, totals)
 
 
 # ---- windows that share slices -----------------------------------------------------------------------------------
@@ -1069,7 +1084,7 @@ cdef int64_t _sliced_find_windows(const void* windows, const InputRows* input, i
             break
         block.panes[n] = slice
         block.rows[n] = row
-        prefetch(&slice.slots[input.keys.hashes[row] & slice.mask])
+        pane_prefetch(slice, input.keys.hashes[row])
         n += 1
     block.n = n
     return first + n
@@ -1119,11 +1134,17 @@ cdef int64_t _sliced_live_windows(const void* windows) noexcept nogil:
     return (<const SlicedWindows*> windows).slices.n
 
 
+cdef int64_t _sliced_memory(const void* windows) noexcept nogil:
+    cdef const SlicedWindows* state = <const SlicedWindows*> windows
+    cdef int64_t n_numbers = 2 * state.window.n_slices_capacity + state.window.gathered_capacity
+    return panes_memory(&state.store, &state.slices) + (n_numbers + state.window.scratch.capacity) * <int64_t> sizeof(uint32_t)
+
+
 cdef void _sliced_free(void* windows) noexcept nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
-    _merge_free(&state.window)
+    _merge_free(&state.window, &state.store)
     if state.late != NULL:
-        pane_free(state.late)
+        pane_free(&state.store, state.late)
     panes_free(&state.slices, &state.store)
     free(state)
 
@@ -1131,7 +1152,9 @@ cdef void _sliced_free(void* windows) noexcept nogil:
 cdef int _sliced_check(const void* windows) except -1:
     cdef const SlicedWindows* state = <const SlicedWindows*> windows
     cdef const Pane* slice
-    cdef int64_t i, blocks = pane_list_check(&state.slices) + state.store.n_free_blocks
+    cdef PaneTotals totals = PaneTotals(0, 0)
+    cdef int64_t i
+    pane_list_check(&state.store, &state.slices, &totals)
     for i in range(state.slices.n):
         slice = state.slices.panes[i]
         assert slice.end == slice.start + state.windows.slide
@@ -1139,16 +1162,18 @@ cdef int _sliced_check(const void* windows) except -1:
         if not state.core.due:
             assert slice.fired == (slice.end - 1 <= state.core.cursor.watermark), "fired exactly below the watermark"
             assert not is_over(&state.core, _last_end(state, slice.end)), "a slice outlived its windows"
-    blocks += _merge_check(&state.window, &state.store, &state.slices)
-    assert state.late == NULL or state.late.n_keys == 0
-    assert blocks == state.store.n_blocks, "an entry block was lost"
+    _merge_check(&state.window, &state.store, &state.slices, &totals)
+    if state.late != NULL:
+        assert state.late.n_keys == 0
+        pane_check(&state.store, state.late, &totals)
+    pane_store_check(&state.store, totals)
     assert state.core.due or not state.emitting, "a window fired in part"
     return 0
 
 
 cdef WindowVerbs SLICED_VERBS = WindowVerbs(
     start=_sliced_start, process=_sliced_process, fire_due=_sliced_fire_due, step=_sliced_step, live_windows=_sliced_live_windows,
-    check=_sliced_check, windows=_sliced_state, restore=_sliced_restore, free=_sliced_free,
+    memory=_sliced_memory, check=_sliced_check, windows=_sliced_state, restore=_sliced_restore, free=_sliced_free,
 )
 
 
@@ -1302,3 +1327,99 @@ def rows_before_firing(
     if wrong >= 0:
         raise ValueError(f"row {wrong} has {steps_before[wrong]} of {watermark_after.shape[0] - 1} steps before it")
     return before.base[:n_before], others.base[: input.n - n_before]
+
+
+# ---- keys and panes of rows --------------------------------------------------------------------------------------
+
+
+cdef int64_t _count_different(
+    const InputRows* input, AlignedWindows* panes, int64_t most, uint64_t* seen, uint64_t mask
+) noexcept nogil:
+    # `seen` has zeros for more than `most` hashes.
+    cdef int64_t i, timestamp, low = 0, high = 0, n = 0
+    cdef uint64_t code, at
+    cdef WindowVisit pane
+    cdef uint32_t row
+    for i in range(input.n):
+        row = input_row(input, i)
+        timestamp = input.timestamps[row]
+        if timestamp < low or timestamp >= high:
+            pane = first_window(panes, timestamp)
+            low, high = pane.start, pane.end
+        code = mix_int64(input.keys.hashes[row] ^ <uint64_t> high)
+        code += code == 0  # 0 is a free place
+        at = code & mask
+        while seen[at] and seen[at] != code:
+            at = (at + 1) & mask
+        if seen[at] == 0:
+            seen[at] = code
+            n += 1
+            if n > most:
+                break
+    return n
+
+
+def different_panes(
+    KeyEncoder keys not None,
+    rows,
+    const int64_t[::1] timestamps not None,
+    *,
+    int64_t most,
+    int64_t width=0,
+    int64_t offset=0,
+    WindowCalendar calendar=None,
+):
+    """Return how many different pairs of a key and a pane rows have, or `most` + 1 if there are more.
+
+    Pairs are told apart by hashes of 64 bits. O(rows) time, and memory for `most` hashes.
+
+    Parameters
+    ----------
+    keys : KeyEncoder
+        Encoder that has encoded the keys of the batch.
+    rows : numpy.ndarray of uint32, shape (n,)
+        The rows to count, whose timestamps windows can have: see `rows_before_firing`.
+    timestamps : numpy.ndarray of int64, shape (n_rows of the batch,)
+        Milliseconds since the epoch.
+    most : int
+        The count ends beyond so many.
+    width, offset, calendar
+        The panes, as of `rows_before_firing`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch = pa.record_batch({"key": [7, 7, 8, 7]})
+    >>> keys = KeyEncoder(batch.schema, ["key"])
+    >>> keys.encode_batch(batch)
+    >>> rows, timestamps = np.arange(4, dtype=np.uint32), np.array([3, 9, 3, 12])
+    >>> different_panes(keys, rows, timestamps, most=10, width=10)
+    3
+    >>> different_panes(keys, rows, timestamps, most=1, width=10)
+    2
+    """
+    cdef Call of_keys = begin_reading(&keys.guard, keys)
+    cdef const uint32_t[::1] chosen = rows
+    cdef InputRows input
+    cdef AlignedWindows panes = checked_windows(width, width, offset, False, calendar, 0, 1)
+    cdef int64_t n, n_places = 64
+    cdef uint64_t* seen
+    memset(&input, 0, sizeof(InputRows))
+    input.n = chosen.shape[0]
+    if input.n == 0:
+        return 0
+    if keys.batch.length != timestamps.shape[0] or np.max(rows) >= keys.batch.length:
+        raise IndexError("rows need a timestamp and a key each")
+    most = min(max(most, 0), input.n)
+    input.rows = &chosen[0]
+    input.keys = &keys.batch
+    input.timestamps = &timestamps[0]
+    while n_places < 2 * (most + 1):
+        n_places *= 2
+    seen = <uint64_t*> calloc(n_places, sizeof(uint64_t))
+    if seen == NULL:
+        raise MemoryError(f"{n_places * sizeof(uint64_t)} bytes to count keys and panes")
+    with nogil:
+        n = _count_different(&input, &panes, most, seen, n_places - 1)
+    free(seen)
+    return n

@@ -16,12 +16,13 @@ from libc.string cimport memmove, memset
 
 from flinkcore._native.aggregates cimport accumulators_clear_range
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow, prefetch
+from flinkcore._native.memory cimport grow
 from flinkcore._native.panes cimport (
     AlignedWindows,
     Pane,
     PaneList,
     PaneStore,
+    PaneTotals,
     WindowVisit,
     aligned_kernel,
     append_pane_keys,
@@ -37,8 +38,11 @@ from flinkcore._native.panes cimport (
     pane_list_find,
     pane_list_open,
     pane_list_retire,
+    pane_prefetch,
+    pane_store_check,
     pane_twin,
     panes_free,
+    panes_memory,
     visit_next,
 )
 from flinkcore._native.window_calendar cimport WindowCalendar
@@ -101,6 +105,7 @@ cdef struct PaneTimers:
     int64_t n
     int64_t allocated
     int64_t capacity
+    int64_t n_room         # timers that all buckets have room for
 
 
 cdef enum:
@@ -139,8 +144,10 @@ cdef TimerBucket* _bucket(PaneTimers* timers, int64_t time) except NULL nogil:
 cdef int _pane_timer_add(PaneTimers* timers, int64_t time, Pane* pane, uint32_t key) except -1 nogil:
     cdef TimerBucket* bucket = _bucket(timers, time)
     if bucket.n == bucket.capacity:
-        bucket.timers = <PaneTimer*> grow(bucket.timers, (bucket.capacity * 2 + 8) * sizeof(PaneTimer), _WHAT)
-        bucket.capacity = bucket.capacity * 2 + 8
+        # From one timer on: there may be as many times as windows, each with a timer of a single key.
+        bucket.timers = <PaneTimer*> grow(bucket.timers, (bucket.capacity * 2 + 1) * sizeof(PaneTimer), _WHAT)
+        timers.n_room += bucket.capacity + 1
+        bucket.capacity = bucket.capacity * 2 + 1
     bucket.timers[bucket.n].pane = pane
     bucket.timers[bucket.n].key = key
     bucket.n += 1
@@ -163,6 +170,7 @@ cdef void _pane_timers_drop(PaneTimers* timers) noexcept nogil:
             kept[i] = timers.buckets[i]
             kept[i].n = 0
         else:  # the memory of a crowded time is not kept for ever
+            timers.n_room -= timers.buckets[i].capacity
             free(timers.buckets[i].timers)
     memmove(&timers.buckets[0], &timers.buckets[timers.first], n * sizeof(TimerBucket))
     memset(&timers.buckets[n], 0, timers.first * sizeof(TimerBucket))
@@ -440,7 +448,7 @@ cdef int64_t _process(void* windows, const InputRows* input, int64_t first) exce
     while i < input.n:
         if i + LOOK_AHEAD < input.n and state.live.n:
             pane = state.live.panes[state.live.n - 1]
-            prefetch(&pane.slots[input.keys.hashes[input_row(input, i + LOOK_AHEAD)] & pane.mask])
+            pane_prefetch(pane, input.keys.hashes[input_row(input, i + LOOK_AHEAD)])
         if not _take_row(state, input, input_row(input, i)):
             break
         i += 1
@@ -560,6 +568,16 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
     return (<const TriggeredWindows*> windows).live.n
 
 
+cdef int64_t _memory(const void* windows) noexcept nogil:
+    cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
+    return (
+        panes_memory(&state.store, &state.live)
+        + state.entries_capacity * <int64_t> (sizeof(int64_t) + 1)
+        + state.timers.capacity * <int64_t> sizeof(TimerBucket)
+        + state.timers.n_room * <int64_t> sizeof(PaneTimer)
+    )
+
+
 cdef void _free(void* windows) noexcept nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     _pane_timers_free(&state.timers)
@@ -573,7 +591,8 @@ cdef int _check(const void* windows) except -1:
     cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
     cdef const Pane* pane
     cdef const TimerBucket* bucket
-    cdef int64_t i, j, armed = 0, waiting = 0, blocks = pane_list_check(&state.live)
+    cdef int64_t i, j, armed = 0, waiting = 0
+    cdef PaneTotals totals = PaneTotals(0, 0)
     cdef uint32_t k, entry
     assert state.core.due or state.fired.n == 0, "results were left behind"
     assert state.timers.first == 0, "timers were left behind"
@@ -595,15 +614,13 @@ cdef int _check(const void* windows) except -1:
             else:
                 waiting += _is_armed(state, pane, entry)
     assert state.core.due or armed == waiting, "a timer was lost"
-    if state.store.twins:
-        blocks *= 2
-    assert blocks + state.store.n_free_blocks == state.store.n_blocks, "an entry block was lost"
-    return 0
+    pane_list_check(&state.store, &state.live, &totals)
+    return pane_store_check(&state.store, totals)
 
 
 cdef WindowVerbs VERBS = WindowVerbs(
     start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
-    check=_check, windows=_windows, restore=_restore, free=_free,
+    memory=_memory, check=_check, windows=_windows, restore=_restore, free=_free,
 )
 
 

@@ -884,6 +884,14 @@ cdef class WindowOperator:
         check_no_call(&self.guard, self)
         return self._kernel.verbs.live_windows(self._kernel.state)
 
+    def memory_bytes(self):
+        """Bytes held of keys, windows and timers, as malloc hands them out. O(1)
+
+        Accumulators are not counted, which have a `memory_bytes` of their own, nor are results that have not been taken.
+        """
+        check_no_call(&self.guard, self)
+        return self._kernel.verbs.memory(self._kernel.state)
+
     @property
     def current_watermark(self):
         """Watermark in force, ms since the epoch; the minimum of int64 before the first."""

@@ -39,6 +39,12 @@ cdef void key_table_find_all(const KeyTable* table, const KeyBatch* keys, uint32
 cdef void key_table_free(KeyTable* table) noexcept nogil
 
 
+cdef inline int64_t key_table_memory(const KeyTable* table) noexcept nogil:
+    # Returns the bytes held.
+    cdef int64_t size = table.values.capacity + table.data.capacity + table.offsets.capacity + table.hashes.capacity
+    return size + (<int64_t> (table.mask + 1) * <int64_t> sizeof(KeyTableSlot) if table.slots != NULL else 0)
+
+
 cdef class KeyDictionary:
     cdef CallGuard guard
     cdef KeyTable table

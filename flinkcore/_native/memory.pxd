@@ -17,6 +17,11 @@ cdef inline void prefetch_all(const void* address, size_t size) noexcept nogil:
     prefetch(<const char*> address + size - 1)
 
 
+cdef inline int64_t allocated_bytes(int64_t size) noexcept nogil:
+    # Returns about how many bytes malloc takes for so many.
+    return max(<int64_t> 32, (size + 23) & ~<int64_t> 15)
+
+
 # Like free(), but a large block is kept for the next buffer that needs one.
 cdef void block_free(void* block) noexcept nogil
 # Like realloc(), but raises a MemoryError that names what the memory is for.

@@ -4,6 +4,7 @@ from libc.string cimport memcmp
 
 from flinkcore._native.aggregates cimport AccumulatorTable
 from flinkcore._native.keys cimport KEY_BYTES, KEY_INT64, KeyBatch
+from flinkcore._native.memory cimport prefetch
 from flinkcore._native.window_calendar cimport CalendarTable, CalendarWindow, WindowCalendar, calendar_window
 from flinkcore._native.window_operator cimport Firings, InputRows, RowKind, WindowCore, WindowKernel, WindowRows, WindowVerbs
 
@@ -38,8 +39,17 @@ cdef inline int compare_bytes(const KeyBatch* keys, int64_t row, const KeyBatch*
     return result if result else (length > other_length) - (length < other_length)
 
 
+cdef extern from *:
+    """
+    #define FLINKCORE_HIGHEST_BIT(number) (31 - __builtin_clz(number))  /* of a number above 0 */
+    """
+    int highest_bit "FLINKCORE_HIGHEST_BIT"(uint32_t number) noexcept nogil
+
+
 cdef enum:
-    ENTRY_BLOCK = 256
+    ENTRY_BLOCK = 256      # keys of a whole block
+    WHOLE_BLOCK = 8        # its kind: a block of kind c is for 1 << c keys
+    MOST_UNINDEXED = 8     # keys that are searched one by one
     MOST_SPARE = 3
 
 
@@ -47,49 +57,67 @@ cdef struct KeySlot:
     # `code` is the key itself (KEY_INT64) or its whole hash (KEY_BYTES).
     uint64_t code
     uint32_t number  # the key's number in its pane, plus one; 0: empty slot
+    uint32_t entry   # of its accumulators
 
 
 cdef struct Pane:
-    # One live window: its keys in order of registration, and an open-addressing index over them.
+    # One live window: its keys in order of registration, and an open-addressing index over them once there are several. A log may
+    # leave very many windows open that have a key or two: the first key needs no further memory, except for its bytes.
     int64_t start
     int64_t end
-    bint fired
-    uint32_t n_keys
-    uint32_t keys_capacity
     int64_t* keys        # KEY_INT64: (n_keys,)
     uint64_t* hashes     # (n_keys,)
     int64_t* offsets     # KEY_BYTES: (n_keys + 1,) into data
     uint8_t* data
     int64_t data_capacity
-    KeySlot* slots
+    KeySlot* slots       # NULL: keys are searched one by one
     uint64_t mask
-    uint32_t* blocks     # block numbers; key k has the entry blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + k % ENTRY_BLOCK
-    uint32_t* twin_blocks  # likewise, of the keys' other entries; NULL if the store has no twins
-    uint32_t n_blocks
-    uint32_t blocks_capacity
+    uint32_t* starts     # of blocks of entries: key k of block b has the entry starts[b] + k, see block_of_key
     HashedKey* order     # the first n_ordered keys
+    uint32_t n_keys
+    uint32_t keys_capacity
+    uint32_t n_starts
     uint32_t n_ordered
+    uint32_t own_start
+    uint8_t fired
+    uint8_t starts_bits  # there is room for 1 << starts_bits starts
+    uint64_t[3] own      # hash, and key or offsets, of a single key
+
+
+cdef struct BlockStack:
+    # Free blocks of one size, with room for all blocks of this size that there are.
+    uint32_t* blocks     # the first entry of each
+    uint32_t n
+    uint32_t n_made      # free or not
+    uint32_t capacity
 
 
 cdef struct PaneStore:
-    # Hands out blocks of accumulator entries, and keeps the memory of closed windows for the next ones.
+    # Hands out blocks of accumulator entries, and keeps the memory of closed windows for the next ones. Small blocks are parts of
+    # whole ones. They stay small: most logs have windows of similar sizes throughout.
     bint bytes_keys
-    bint twins           # each key of a window has two entries
+    bint twins           # each key of a window has two entries: blocks are twice as large
     AccumulatorTable* table
-    Pane** spare         # at most MOST_SPARE
+    Pane* spare[MOST_SPARE]
     int64_t n_spare
     uint64_t expected_keys
-    uint32_t* free_blocks
-    int64_t n_free_blocks
-    int64_t free_blocks_capacity
-    uint32_t n_blocks
+    BlockStack[WHOLE_BLOCK + 2] free_blocks  # by the binary logarithm of their entries
+    uint32_t n_blocks    # whole ones ever made
+    int64_t n_bytes      # of all panes, as malloc hands them out
 
 
 cdef struct PaneList:
     # Live windows by end; each end is there once.
     Pane** panes
     int64_t n
+    Pane** memory        # begins at or before `panes`: windows close at the front
     int64_t capacity
+
+
+cdef struct PaneTotals:
+    # Sums over the panes that are checked.
+    int64_t entries
+    int64_t n_bytes
 
 
 # Returns the index of the first window that ends at or after `end`.
@@ -102,8 +130,13 @@ cdef Pane* pane_list_open(PaneList* live, PaneStore* store, int64_t start, int64
 cdef int64_t pane_list_retire(PaneList* live, PaneStore* store, WindowCore* core) except -1 nogil
 # Closes the first n.
 cdef void pane_list_close(PaneList* live, PaneStore* store, int64_t n) noexcept nogil
-# Returns the number of entry blocks of the windows; raises AssertionError if a window is inconsistent.
-cdef int64_t pane_list_check(const PaneList* live) except -1
+# Adds up what windows hold; raises AssertionError if one is inconsistent.
+cdef int pane_check(const PaneStore* store, const Pane* pane, PaneTotals* totals) except -1
+cdef int pane_list_check(const PaneStore* store, const PaneList* live, PaneTotals* totals) except -1
+# Raises AssertionError if the store has lost count of an entry or of memory; `totals` are those of all panes that have left it.
+cdef int pane_store_check(const PaneStore* store, PaneTotals totals) except -1
+# Bytes of the windows of a list and its store, their accumulators not counted. O(1)
+cdef int64_t panes_memory(const PaneStore* store, const PaneList* live) noexcept nogil
 
 
 cdef inline Pane* pane_list_find(const PaneList* live, int64_t end) noexcept nogil:
@@ -124,18 +157,18 @@ cdef inline Pane* pane_list_find(const PaneList* live, int64_t end) noexcept nog
 cdef Pane* pane_open(PaneStore* store, int64_t start, int64_t end) except NULL nogil
 # Empties the keys' entries and returns them to the store; the pane can take in other keys.
 cdef void pane_empty(PaneStore* store, Pane* pane) noexcept nogil
-cdef void pane_free(Pane* pane) noexcept nogil
+cdef void pane_free(PaneStore* store, Pane* pane) noexcept nogil
 # Sorts all keys by hash, unless that is done.
-cdef int pane_make_order(HashOrder* scratch, const PaneStore* store, Pane* pane) except -1 nogil
+cdef int pane_make_order(HashOrder* scratch, PaneStore* store, Pane* pane) except -1 nogil
 # Opens a window without an index, which is not in a list, and whose owner places the keys; pane_make_room reserves room for
 # keys and their bytes.
-cdef Pane* pane_open_plain() except NULL nogil
+cdef Pane* pane_open_plain(PaneStore* store) except NULL nogil
 cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n_bytes) except -1 nogil
 # Empties the entries of a plain window and returns them to the store.
 cdef void pane_empty_plain(PaneStore* store, Pane* pane) noexcept nogil
 # Frees all windows of the list, and the memory of the store.
 cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil
-# Registers the row's new key in the empty slot `at` of the index. Returns its number.
+# Registers the row's new key, in the empty slot `at` of an index. Returns its number.
 cdef int64_t pane_insert(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at) except -1 nogil
 
 
@@ -152,19 +185,82 @@ cdef inline KeyBatch pane_keys(const PaneStore* store, const Pane* pane) noexcep
     return keys
 
 
+# The blocks of a pane double, until whole ones follow:
+#
+#     block   0   1   2     3             4 ...                 8               9 ...
+#     keys    0   1   2-3   4-7           8-15                  128-255         256-511
+#
+# Entries do not move as a pane grows, so rows that wait for the accumulators need not know of it.
+
+
+cdef inline uint32_t block_of_key(int64_t k) noexcept nogil:
+    return <uint32_t> highest_bit(2 * <uint32_t> k + 1) if k < ENTRY_BLOCK else <uint32_t> k // ENTRY_BLOCK + WHOLE_BLOCK
+
+
+cdef inline int64_t first_key_of_block(int64_t block) noexcept nogil:
+    # Returns also how many keys the blocks before have room for.
+    if block > WHOLE_BLOCK:
+        return (block - WHOLE_BLOCK) * ENTRY_BLOCK
+    return (<int64_t> 1 << block) >> 1
+
+
+cdef inline int kind_of_block(int64_t block) noexcept nogil:
+    # Returns the binary logarithm of the keys that it is for.
+    return <int> min(max(block - 1, 0), <int64_t> WHOLE_BLOCK)
+
+
 cdef inline uint32_t pane_entry(const Pane* pane, int64_t k) noexcept nogil:
-    return pane.blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + <uint32_t> (k % ENTRY_BLOCK)
+    return pane.starts[block_of_key(k)] + <uint32_t> k
 
 
 cdef inline uint32_t pane_twin(const Pane* pane, int64_t k) noexcept nogil:
-    return pane.twin_blocks[k // ENTRY_BLOCK] * ENTRY_BLOCK + <uint32_t> (k % ENTRY_BLOCK)
+    # Twins are the second half of a block.
+    cdef uint32_t block = block_of_key(k)
+    return pane.starts[block] + <uint32_t> k + (<uint32_t> 1 << kind_of_block(block))
+
+
+cdef inline int64_t pane_run(const Pane* pane, int64_t k) noexcept nogil:
+    # Returns how many keys from number k on, at least one and at most ENTRY_BLOCK, have entries that follow one another.
+    cdef uint32_t block = block_of_key(k), start = pane.starts[block]
+    cdef int64_t end = first_key_of_block(block + 1), most = min(<int64_t> pane.n_keys, k + ENTRY_BLOCK)
+    while end < most and pane.starts[block + 1] == start:
+        block += 1
+        end = first_key_of_block(block + 1)
+    return min(end, most) - k
+
+
+cdef inline void pane_prefetch(const Pane* pane, uint64_t hash) noexcept nogil:
+    # Prefetches what a search of the key reads first.
+    if pane.slots != NULL:
+        prefetch(&pane.slots[hash & pane.mask])
+
+
+cdef inline bint pane_has(const Pane* pane, const KeyBatch* keys, int64_t row, int64_t k) noexcept nogil:
+    # Returns true if the row's key, of bytes and with the same hash, is key k.
+    cdef int64_t length = keys.offsets[row + 1] - keys.offsets[row]
+    return pane.offsets[k + 1] - pane.offsets[k] == length and (
+        length == 0 or memcmp(pane.data + pane.offsets[k], keys.data + keys.offsets[row], length) == 0
+    )
+
+
+cdef inline int64_t pane_scan(const PaneStore* store, const Pane* pane, const KeyBatch* keys, int64_t row) noexcept nogil:
+    # Returns the number of the row's key in a window without an index, or -1.
+    cdef int64_t k
+    if not store.bytes_keys:
+        for k in range(pane.n_keys):
+            if pane.keys[k] == keys.values[row]:
+                return k
+    else:
+        for k in range(pane.n_keys):
+            if pane.hashes[k] == keys.hashes[row] and pane_has(pane, keys, row, k):
+                return k
+    return -1
 
 
 cdef inline uint64_t pane_slot(const PaneStore* store, const Pane* pane, const KeyBatch* keys, int64_t row) noexcept nogil:
-    # Returns the slot of the row's key, or the empty one for a new key.
+    # Returns the slot of the row's key, or the empty one for a new key, of a window with an index.
     cdef uint64_t at = keys.hashes[row] & pane.mask, code
     cdef const KeySlot* slot
-    cdef int64_t length, k
     if not store.bytes_keys:
         code = <uint64_t> keys.values[row]
         while True:
@@ -173,36 +269,41 @@ cdef inline uint64_t pane_slot(const PaneStore* store, const Pane* pane, const K
                 return at
             at = (at + 1) & pane.mask
     code = keys.hashes[row]
-    length = keys.offsets[row + 1] - keys.offsets[row]
     while True:
         slot = &pane.slots[at]
-        if slot.number == 0:
+        if slot.number == 0 or (slot.code == code and pane_has(pane, keys, row, <int64_t> slot.number - 1)):
             return at
-        if slot.code == code:
-            k = <int64_t> slot.number - 1
-            if pane.offsets[k + 1] - pane.offsets[k] == length and (
-                length == 0 or memcmp(pane.data + pane.offsets[k], keys.data + keys.offsets[row], length) == 0
-            ):
-                return at
         at = (at + 1) & pane.mask
 
 
 cdef inline int64_t pane_find(const PaneStore* store, const Pane* pane, const KeyBatch* keys, int64_t row) noexcept nogil:
     # Returns the number of the row's key in the window, or -1.
+    if pane.slots == NULL:
+        return pane_scan(store, pane, keys, row)
     return <int64_t> pane.slots[pane_slot(store, pane, keys, row)].number - 1
 
 
 cdef inline int64_t pane_key(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
     # Returns the number of the row's key in the window; a new key is registered.
-    cdef uint64_t at = pane_slot(store, pane, keys, row)
-    if pane.slots[at].number:
-        return <int64_t> pane.slots[at].number - 1
-    return pane_insert(store, pane, keys, row, at)
+    cdef int64_t k
+    cdef uint64_t at = 0
+    if pane.slots == NULL:
+        k = pane_scan(store, pane, keys, row)
+    else:
+        at = pane_slot(store, pane, keys, row)
+        k = <int64_t> pane.slots[at].number - 1
+    return k if k >= 0 else pane_insert(store, pane, keys, row, at)
 
 
 cdef inline int64_t pane_entry_of(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row) except -1 nogil:
     # Returns the entry of the row's key; a new key is registered.
-    return pane_entry(pane, pane_key(store, pane, keys, row))
+    cdef uint64_t at
+    if pane.slots == NULL:
+        return pane_entry(pane, pane_key(store, pane, keys, row))
+    at = pane_slot(store, pane, keys, row)
+    if pane.slots[at].number:
+        return pane.slots[at].entry
+    return pane_entry(pane, pane_insert(store, pane, keys, row, at))
 
 
 cdef struct AlignedWindows:

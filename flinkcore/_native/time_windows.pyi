@@ -1,6 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_calendar import WindowCalendar
 from flinkcore._native.window_operator import WindowKernel
 
@@ -28,3 +29,13 @@ def rows_before_firing(
     offset: int = ...,
     calendar: WindowCalendar | None = ...,
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]: ...
+def different_panes(
+    keys: KeyEncoder,
+    rows: npt.NDArray[np.uint32],
+    timestamps: npt.NDArray[np.int64],
+    *,
+    most: int,
+    width: int = ...,
+    offset: int = ...,
+    calendar: WindowCalendar | None = ...,
+) -> int: ...

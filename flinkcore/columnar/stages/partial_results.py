@@ -22,25 +22,12 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.exchange import total_order
 from flinkcore._native.keys import KeyEncoder
-from flinkcore._native.time_windows import rows_before_firing
+from flinkcore._native.time_windows import different_panes, rows_before_firing
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.stages.window_state import accumulator_columns, restore_accumulators
 from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import Events, LogEvents, TimelineEvents, TotalOrderMerge, concatenate
-
-LEAST_EVENTS: Final = 4.0
-"""Events of a partial result, on average, below which events are not merged: it has more columns than an event."""
-
-JUDGED_ROWS: Final = 1 << 17
-"""So many events show how many of them partial results have."""
-
-MOST_ENTRIES: Final = 1 << 18
-MOST_BYTES: Final = 64 << 20
-"""Partial results are sent when there are so many, or they hold so much."""
-
-SENT_ROWS: Final = 1 << 15
-"""Events that are not merged are sent when there are so many."""
 
 KEY: Final = "key."
 EVENTS: Final = "events"
@@ -90,8 +77,42 @@ def _as_integers(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
 # ---- made ----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class MergeLimits:
+    """Limits of merging, by events and by memory; picklable.
+
+    Attributes
+    ----------
+    judged_rows : int
+        So many events of a chunk show how many of them partial results have.
+    least_events : float
+        Events of a partial result, on average, below which events are not merged: it has more columns than an event.
+    most_bytes : int
+        Partial results are sent when they hold more.
+    sent_rows : int
+        Events that are not merged are sent when there are so many.
+    """
+
+    judged_rows: int = 1 << 17
+    least_events: float = 4.0
+    most_bytes: int = 64 << 20
+    sent_rows: int = 1 << 15
+
+    @property
+    def rows_at_once(self) -> int:
+        """Events that are merged between two looks at the memory: each may open a window of a key of its own."""
+        return max(self.most_bytes >> 10, 1)
+
+    def are_many(self, results: int, rows: int) -> bool:
+        """Return whether there are too many partial results for the events that they are made of."""
+        return rows < self.least_events * results
+
+
 class EventMerger:
     """Merges events of a chunk that come before their panes fire, as long as that leaves far fewer of them.
+
+    The keys and panes of the first events decide whether any are merged. Later the number of events that the last
+    partial results had decides.
 
     Parameters
     ----------
@@ -99,6 +120,8 @@ class EventMerger:
         Kernel that merges them.
     timeline
         Timeline of the operator to which they come.
+    limits
+        Limits by events and by memory.
 
     Attributes
     ----------
@@ -106,9 +129,10 @@ class EventMerger:
         Whether more events will be merged.
     """
 
-    def __init__(self, windows: PartialWindows, timeline: Timeline) -> None:
+    def __init__(self, windows: PartialWindows, timeline: Timeline, limits: MergeLimits) -> None:
         operator, schema = windows.operator, windows.events
         self.merges = True
+        self._limits = limits
         self._windows = windows
         self._timeline = timeline
         self._watermark_after = timeline.watermark_after(np.arange(len(timeline.clock_ms) + 1))
@@ -133,7 +157,7 @@ class EventMerger:
         self._encoder = KeyEncoder(self._schema, self._keys)
         self._partial_schema = partial_schema(windows)
         self._is_judged = False
-        self._late: list[LogEvents] = []
+        self._unmerged: list[LogEvents] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -177,50 +201,67 @@ class EventMerger:
             **self._panes,
         )
         if len(before):
-            self._take_in(placed, before)
-            self._last_place = events.key(before[-1])
-        if not self._is_judged:
-            self._is_judged = True
-            _, entries = self._operator.windows()
-            if self._are_many(len(entries)):
-                self.merges = False
-                self._begin()
-                yield events
-                return
+            batch = self._encoded(placed)
+            if not self._is_judged:
+                self._is_judged = True
+                if self._have_many_panes(placed, before):
+                    self.merges = False
+                    yield events
+                    return
+            yield from self._merge(events, placed, batch, before)
         if len(others):
-            self._late.append(events.take(others))
-            if sum(len(part.arrivals) for part in self._late) >= SENT_ROWS:
-                yield from self._others()
-        if len(self._accumulators) > MOST_ENTRIES or self._accumulators.memory_bytes() > MOST_BYTES:
-            yield from self._partials()
+            yield from self._pass_on(events.take(others))
 
     def finish(self) -> Iterator[LogEvents]:
         """Yield what is left, as `add` does."""
         yield from self._partials()
         yield from self._others()
 
-    def _are_many(self, results: int) -> bool:
-        """Return whether there are too many partial results for the events that they are made of."""
-        return self._rows < LEAST_EVENTS * results
+    def _have_many_panes(self, events: TimelineEvents, rows: RowNumbers) -> bool:
+        """Return whether the rows have too many panes of keys to be merged; no pane is opened for that."""
+        n_rows = len(rows)
+        most = int(n_rows / self._limits.least_events) if self._limits.least_events else n_rows
+        panes = different_panes(self._encoder, rows, events.timestamps, most=most, **self._panes)
+        return self._limits.are_many(panes, n_rows)
 
-    def _take_in(self, events: TimelineEvents, rows: RowNumbers) -> None:
+    def _encoded(self, events: TimelineEvents) -> RecordBatch:
+        """Return the columns that are merged; the encoder has encoded their keys."""
         columns = [events.batch.column(name) for name in self._columns]
         columns += map(pa.array, (events.arrivals, events.splits, events.positions))
         batch = RecordBatch(pa.RecordBatch.from_arrays(columns, schema=self._schema), any_type=True)
         self._encoder.encode_batch(batch)
-        self._operator.process(batch, self._encoder, rows, events.timestamps, events.steps)
-        self._rows += len(rows)
+        return batch
+
+    def _merge(
+        self, events: LogEvents, placed: TimelineEvents, batch: RecordBatch, rows: RowNumbers
+    ) -> Iterator[LogEvents]:
+        """Merge rows, as long as it pays; yield partial results whenever they hold too much."""
+        at_once = self._limits.rows_at_once
+        while len(rows) and self.merges:
+            some, rows = rows[:at_once], rows[at_once:]
+            self._operator.process(batch, self._encoder, some, placed.timestamps, placed.steps)
+            self._rows += len(some)
+            self._last_place = events.key(some[-1])
+            if self._operator.memory_bytes() + self._accumulators.memory_bytes() > self._limits.most_bytes:
+                yield from self._partials()
+        if len(rows):
+            yield from self._pass_on(events.take(rows))
+
+    def _pass_on(self, events: LogEvents) -> Iterator[LogEvents]:
+        self._unmerged.append(events)
+        if sum(len(part.arrivals) for part in self._unmerged) >= self._limits.sent_rows:
+            yield from self._others()
 
     def _others(self) -> Iterator[LogEvents]:
-        if self._late:
-            yield concatenate(self._late)
-            self._late = []
+        if self._unmerged:
+            yield concatenate(self._unmerged)
+            self._unmerged = []
 
     def _partials(self) -> Iterator[LogEvents]:
         windows, entries = self._operator.windows()
         if len(entries) == 0:
             return
-        self.merges = self.merges and not self._are_many(len(entries))
+        self.merges = self.merges and not self._limits.are_many(len(entries), self._rows)
         rows = pa.record_batch(windows)
         keys = {
             KEY + name: column.cast(self._partial_schema.field(KEY + name).type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,10 +13,7 @@ from flinkcore.columnar.checkpoint.job_checkpoint import WaitingRowsWriter
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader, ReadEvents, read_on_all_ways
-from flinkcore.columnar.stages.partial_results import (
-    JUDGED_ROWS,
-    EventMerger,
-)
+from flinkcore.columnar.stages.partial_results import EventMerger, MergeLimits
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.columnar.late_counts import CHUNK, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
@@ -44,14 +41,17 @@ class MergingEvents:
         Windows of the operator.
     timeline
         As the operator sees it.
+    limits
+        Limits of merging, by events and by memory.
     """
 
     windows: PartialWindows
     timeline: PackedTimeline
+    limits: MergeLimits = field(default_factory=MergeLimits)
 
     def merger(self) -> EventMerger:
         """Return what merges the events of a chunk."""
-        return EventMerger(self.windows, self.timeline.unpacked())
+        return EventMerger(self.windows, self.timeline.unpacked(), self.limits)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class _ChunkSender:
 
     def send(self, read: ReadEvents) -> Iterator[pa.RecordBatch]:
         """Take the events of a batch; rows of the shuffle when there are enough."""
-        merger, enough_rows = self._merger, self._sender.enough_rows
+        merger, enough_rows, merging = self._merger, self._sender.enough_rows, self._way.merging
         for output in read.side_outputs:
             assert output.tag_id is not None
             for rows in output.batches:
@@ -176,7 +176,9 @@ class _ChunkSender:
         for start, stop in pieces_of(events.batch, HELD_BYTES):
             self._held.append(events.slice(start, stop))
             n_rows = sum(part.n_events for part in self._held)
-            enough = max(enough_rows, JUDGED_ROWS) if merger is not None and merger.merges else enough_rows
+            enough = enough_rows
+            if merging is not None and merger is not None and merger.merges:
+                enough = max(enough_rows, merging.limits.judged_rows)
             if n_rows >= enough or sum(part.nbytes for part in self._held) >= HELD_BYTES:
                 yield from self._send_held()
                 yield from self._sender.take()

@@ -12,10 +12,13 @@ from pyarrow import ipc
 
 pytest.importorskip("pyspark")
 
-from equipment.merged_events import merging_events, merging_lots_of
+from equipment.example_counts import examples
+from equipment.merged_events import merging_events, merging_lots_of, merging_within
 from equipment.small_batches import read_in_batches_of
 from equipment.spark_tasks import map_way, on_each_chunk, results_by_tasks, time_plane_by_tasks
 from fuzz.local_spark import local_spark_environment
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
@@ -24,7 +27,7 @@ from flinkcore._native.time_windows import rows_before_firing, sliced_windows, t
 from flinkcore._native.window_operator import WindowKernel, WindowOperator
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
-from flinkcore.columnar.stages import partial_results
+from flinkcore.columnar.stages.partial_results import EventMerger, MergeLimits, PartialResults
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     DataStream,
@@ -61,6 +64,8 @@ from flinkcore.errors import ConfigurationError, InternalError, SchemaError
 from flinkcore.spark.columnar.map_task import MapTask
 from flinkcore.spark.exchange.blocks import BlockKind, read_blocks
 from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.time_plane.timeline import Timeline
+from flinkcore.time_plane.total_order import LogEvents
 
 LATE = OutputTag("late")
 MS = Time.milliseconds
@@ -199,20 +204,116 @@ def test_one_key_with_half_of_all_events_sends_no_more_rows_for_more_events() ->
     assert sent(40_000) <= 1.1 * sent(10_000)
 
 
-def test_merging_ends_where_partial_results_become_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partial_results, "MOST_ENTRIES", 600)
-    monkeypatch.setattr("flinkcore.spark.columnar.map_task.JUDGED_ROWS", 2_000)
-    monkeypatch.setattr("flinkcore.spark.exchange.block_sender.LEAST_BLOCK_ROWS", 500)
+def test_merging_ends_where_partial_results_become_too_many() -> None:
     n = 12_000
     keys = np.where(np.arange(n) < n // 2, np.arange(n) % 3, np.arange(n))
     log = events(n, keys, splits=1, disorder_ms=70)
     stream = windows_over(log, TUMBLING, IN_ORDER)
     read_in_batches_of(2_000, stream.get_execution_environment())
     plan = plan_of(stream)
-    events_sent, partials = rows_sent(plan, 1, merges=True)
-    assert n // 4 < events_sent < n * 3 // 4
-    assert partials < n // 2
-    assert results_by_tasks(plan, 1, 2, merges=True) == results_by_tasks(plan, 1, 2)
+    with merging_within(MergeLimits(judged_rows=2_000, most_bytes=1 << 19), least_block_rows=500):
+        events_sent, partials = rows_sent(plan, 1, merges=True)
+        assert n // 4 < events_sent < n * 3 // 4
+        assert partials < n // 2
+        assert results_by_tasks(plan, 1, 2, merges=True) == results_by_tasks(plan, 1, 2)
+
+
+@settings(deadline=None, max_examples=examples(15))
+@given(
+    n=st.integers(1, 300),
+    n_keys=st.sampled_from([1, 3, 40]),
+    seed=st.integers(0, 1 << 20),
+    judged_rows=st.sampled_from([1, 30, 1 << 17]),
+    least_events=st.sampled_from([0.0, 1.5, 4.0]),
+    most_bytes=st.sampled_from([0, 1, 5 << 10, 40 << 10, 80 << 10]),
+    sent_rows=st.sampled_from([1, 20, 1 << 15]),
+    window=st.sampled_from([TUMBLING, SLIDING]),
+)
+def test_rows_and_their_order_are_the_same_whatever_memory_the_merger_has(
+    n: int,
+    n_keys: int,
+    seed: int,
+    judged_rows: int,
+    least_events: float,
+    most_bytes: int,
+    sent_rows: int,
+    window: Any,
+) -> None:
+    log = events(n, np.random.default_rng(seed).integers(0, n_keys, n))
+    plan = plan_of(windows_over(log, window, IN_ORDER if window is TUMBLING else ANY_ORDER))
+    plain = results_by_tasks(plan, 2, 2)
+    with merging_within(MergeLimits(judged_rows, least_events, most_bytes, sent_rows), least_block_rows=1):
+        assert results_by_tasks(plan, 2, 2, merges=True) == plain
+
+
+def merger_of(log: pa.Table, limits: MergeLimits) -> tuple[EventMerger, LogEvents]:
+    """A merger and the events of a log, which all come before their panes fire."""
+    plan = plan_of(windows_over(log, TUMBLING, ANY_ORDER))
+    windows = plan.partial_windows()
+    assert isinstance(windows, PartialWindows)
+    batch = log.select(windows.events.names).combine_chunks().to_batches()[0]
+    n = batch.num_rows
+    times = log.column("ts").to_numpy(), log.column("at").to_numpy()
+    zeros = np.zeros(n, np.int64)
+    merged = LogEvents(batch, *times, zeros.astype(np.int32), np.arange(n))
+    timeline = Timeline.to_end_of_time(zeros[:0], zeros[:0])
+    return EventMerger(windows, timeline, limits), merged
+
+
+def events_in(sent: LogEvents) -> int:
+    return int(sent.events.sum()) if isinstance(sent, PartialResults) else len(sent.arrivals)
+
+
+def test_no_window_is_opened_to_find_that_there_are_too_many_panes() -> None:
+    merger, log = merger_of(events(3_000, np.arange(3_000)), MergeLimits())
+    assert list(merger.add(log)) == [log]
+    assert not merger.merges
+    assert merger._operator.counts()["events"] == 0
+    assert list(merger.finish()) == []
+
+
+def test_the_first_events_decide_by_how_many_a_pane_of_a_key_has() -> None:
+    for least_events, merges in ((2.9, True), (3.1, False)):
+        log = events(3_000, np.arange(3_000) // 3)
+        same = np.repeat(np.arange(1_000), 3)
+        log = log.set_column(0, "ts", pa.array(same)).set_column(1, "at", pa.array(same))
+        merger, all_events = merger_of(log, MergeLimits(least_events=least_events))
+        sent = [*merger.add(all_events), *merger.finish()]
+        assert merger.merges == merges
+        assert [type(each) for each in sent] == [PartialResults if merges else LogEvents]
+        assert len(sent[0].arrivals) == (1_000 if merges else 3_000)
+        assert sum(map(events_in, sent)) == 3_000
+
+
+def test_partial_results_are_sent_as_soon_as_they_hold_more_than_their_budget() -> None:
+    n = 60_000
+    limits = MergeLimits(least_events=0.0, most_bytes=1 << 20)
+    merger, log = merger_of(events(n, np.arange(n)), limits)
+    held = []
+    sent = []
+    for each in merger.add(log):
+        sent.append(each)
+        held.append(len(each.arrivals))
+    assert len(held) > 5
+    # A window of a key takes more than 150 bytes.
+    assert max(held) <= limits.most_bytes // 150 + limits.rows_at_once
+    sent += merger.finish()
+    assert sum(map(events_in, sent)) == n
+
+
+def test_merging_ends_within_a_batch_and_what_is_left_of_it_is_sent_event_by_event() -> None:
+    n = 8_000
+    keys = np.where(np.arange(n) < n // 2, 0, np.arange(n))
+    log = events(n, keys, disorder_ms=1)
+    merger, all_events = merger_of(log, MergeLimits(least_events=1.2, most_bytes=1 << 18))
+    sent = [*merger.add(all_events), *merger.finish()]
+    assert not merger.merges
+    kinds = {PartialResults: 0, LogEvents: 0}
+    for each in sent:
+        kinds[type(each)] += events_in(each)
+    assert sum(kinds.values()) == n
+    assert kinds[LogEvents] > n // 4
+    assert kinds[PartialResults] > n // 4
 
 
 # ---- which jobs ----------------------------------------------------------------------------------------------------
