@@ -391,22 +391,14 @@ cdef int64_t _blocks_before(const StepsView* view, int64_t near, const Place* pl
     return low
 
 
-cdef int64_t steps_before_place(
-    StepCursor* cursor, int64_t near, int64_t arrival, int64_t split, int64_t position
-) noexcept nogil:
-    cdef Place place
-    cdef int64_t low, high, middle, reach = 1, number
-    place.arrival, place.split, place.position = arrival, split, position
-    number = _blocks_before(cursor.view, cursor.number, &place) - 1
-    if number < 0:
-        return 0
-    _unpack(cursor, number)
-    low, high = cursor.first + 1, cursor.first + cursor.n  # the first step is before the place
+cdef inline int64_t _search_block(const StepCursor* cursor, int64_t near, const Place* place) noexcept nogil:
+    # Returns the first step of the block, from the one after its first, that is not before a place; or that after the block.
+    cdef int64_t low = cursor.first + 1, high = cursor.first + cursor.n, middle, reach = 1
     if low <= near < high:
         # Events come mostly in total order: the answer is `near` or a few steps after it.
-        if _step_is_before(cursor, near, &place):
+        if _step_is_before(cursor, near, place):
             low = near + 1
-            while low + reach < high and _step_is_before(cursor, low + reach, &place):
+            while low + reach < high and _step_is_before(cursor, low + reach, place):
                 low += reach + 1
                 reach *= 2
             high = min(low + reach, high)
@@ -414,11 +406,28 @@ cdef int64_t steps_before_place(
             high = near
     while low < high:
         middle = (low + high) >> 1
-        if _step_is_before(cursor, middle, &place):
+        if _step_is_before(cursor, middle, place):
             low = middle + 1
         else:
             high = middle
     return low
+
+
+cdef int64_t steps_before_place(
+    StepCursor* cursor, int64_t near, int64_t arrival, int64_t split, int64_t position
+) noexcept nogil:
+    cdef Place place
+    cdef int64_t number, found
+    place.arrival, place.split, place.position = arrival, split, position
+    if cursor.n:
+        found = _search_block(cursor, near, &place)
+        if cursor.first + 1 < found < cursor.first + cursor.n:
+            return found
+    number = _blocks_before(cursor.view, cursor.number, &place) - 1
+    if number < 0:
+        return 0
+    _unpack(cursor, number)
+    return _search_block(cursor, near, &place)
 
 
 cdef int64_t steps_below(StepCursor* cursor, int64_t watermark) noexcept nogil:
