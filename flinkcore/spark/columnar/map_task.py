@@ -22,7 +22,7 @@ from flinkcore.spark.columnar.late_counts import CHUNK, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.block_sender import BlockRoute, BlockSender
 from flinkcore.spark.exchange.blocks import pieces_of
-from flinkcore.spark.exchange.packed_timeline import PackedTimeline
+from flinkcore.spark.exchange.sent_timeline import SentTimeline
 from flinkcore.spark.logs.log_input import LogInput
 from flinkcore.time_plane.timeline import TimePlane
 from flinkcore.time_plane.total_order import LogEvents, concatenate
@@ -47,11 +47,11 @@ class MergingEvents:
     """
 
     windows: PartialWindows
-    timeline: PackedTimeline
+    timeline: SentTimeline
 
     def merger(self) -> EventMerger:
         """Return what merges the events of a chunk."""
-        return EventMerger(self.windows, self.timeline.unpacked())
+        return EventMerger(self.windows, self.timeline.timeline)
 
 
 @dataclass(frozen=True)
