@@ -430,6 +430,19 @@ cdef int64_t steps_before_place(
     return _search_block(cursor, near, &place)
 
 
+cdef void steps_around(const StepCursor* cursor, int64_t n_steps, int64_t* before, int64_t* after) noexcept nogil:
+    # The cursor has the step before, or else there is none.
+    cdef const StepsView* view = cursor.view
+    cdef const int64_t* clocks = cursor.columns[<int> StepColumn.CLOCK]
+    before[0] = clocks[n_steps - 1 - cursor.first] if n_steps else INT64_MIN
+    if steps_has(cursor, n_steps):
+        after[0] = clocks[n_steps - cursor.first]
+    elif n_steps < view.n:
+        after[0] = view.blocks[cursor.number + 1 if n_steps else 0].values[<int> StepColumn.CLOCK]
+    else:
+        after[0] = INT64_MAX
+
+
 cdef int64_t steps_below(StepCursor* cursor, int64_t watermark) noexcept nogil:
     cdef const StepsView* view = cursor.view
     cdef const int64_t* watermarks
@@ -657,16 +670,7 @@ cdef class PackedSteps:
                     arrival = arrivals_ms[at]
                     if not after < arrival < until:
                         step = steps_before_place(&cursor, step, arrival, splits[at], positions[at])
-                        # The cursor has the step before, or else there is none.
-                        after = cursor.columns[<int> StepColumn.CLOCK][step - 1 - cursor.first] if step else INT64_MIN
-                        if steps_has(&cursor, step):
-                            until = cursor.columns[<int> StepColumn.CLOCK][step - cursor.first]
-                        elif step == 0:
-                            until = self.view.blocks[0].values[<int> StepColumn.CLOCK]
-                        elif step < self.view.n:
-                            until = self.view.blocks[cursor.number + 1].values[<int> StepColumn.CLOCK]
-                        else:
-                            until = INT64_MAX
+                        steps_around(&cursor, step, &after, &until)
                     before[at] = step
         finally:
             steps_close(&cursor)

@@ -63,6 +63,9 @@ cdef void steps_seek(StepCursor* cursor, int64_t step) noexcept nogil
 cdef int64_t steps_before_place(
     StepCursor* cursor, int64_t near, int64_t arrival, int64_t split, int64_t position
 ) noexcept nogil
+# Finds the clocks of the step before so many steps, and of the one after: arrivals between them have as many steps before them.
+# Called after steps_before_place has returned their number; -2**63 and 2**63 - 1 stand for a step that is not there.
+cdef void steps_around(const StepCursor* cursor, int64_t n_steps, int64_t* before, int64_t* after) noexcept nogil
 # Returns how many steps have a watermark below `watermark`.
 cdef int64_t steps_below(StepCursor* cursor, int64_t watermark) noexcept nogil
 

@@ -9,7 +9,7 @@ from flinkcore.columnar.stages import partial_results
 from flinkcore.spark.columnar import map_task
 from flinkcore.spark.columnar.map_task import MergingEvents
 from flinkcore.spark.exchange import block_sender
-from flinkcore.spark.exchange.packed_timeline import PackedTimeline
+from flinkcore.spark.exchange.sent_timeline import SentTimeline
 from flinkcore.time_plane.timeline import Timeline
 
 
@@ -17,7 +17,7 @@ def merging_events(plan: JobPlan, timeline: Timeline) -> MergingEvents:
     """How map tasks of a job merge events, which can be merged."""
     windows = plan.partial_windows()
     assert isinstance(windows, PartialWindows), windows
-    return MergingEvents(windows, PackedTimeline.of(timeline))
+    return MergingEvents(windows, SentTimeline.of(timeline, None))
 
 
 def merging_lots_of(events: int) -> ExitStack:

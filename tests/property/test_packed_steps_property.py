@@ -31,9 +31,7 @@ class Steps:
     def packed(self, block_steps: int, parts: int = 1) -> PackedSteps:
         packer = StepPacker(block_steps=block_steps)
         for part in np.array_split(np.arange(len(self.clock_ms)), parts):
-            packer.add(
-                self.clock_ms[part], self.watermark_ms[part], self.split[part], self.position[part]
-            )
+            packer.add(self.clock_ms[part], self.watermark_ms[part], self.split[part], self.position[part])
         assert len(packer) == len(self.clock_ms)
         return packer.finish()
 

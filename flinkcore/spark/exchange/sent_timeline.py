@@ -133,8 +133,8 @@ def mapped_copy(packed: bytes, name: str, directory: Path | None = None) -> Pack
         return _mapped(path)
     except OSError as error:
         raise SourceError(
-            f"the timeline of the log, {len(packed):,} bytes, cannot be written to {directory} on the executor: {error}. "
-            "Free space there, or let spark.local.dir name directories with more",
+            f"the timeline of the log, {len(packed):,} bytes, cannot be written to {directory} on the executor: "
+            f"{error}. Free space there, or let spark.local.dir name directories with more",
             file=str(path),
         ) from error
 
