@@ -345,6 +345,12 @@ SHARED: dict[type, Shared] = {
             "counts": lambda it: it.counts(),
         },
     ),
+    StepPacker: Shared(
+        StepPacker,
+        lambda it: it.add(NUMBERS, NUMBERS),
+        {"add": lambda it: it.add(NUMBERS[:10], NUMBERS[:10]), "finish": lambda it: it.finish()},
+        {"__len__"},
+    ),
     SplitMerge: Shared(
         lambda: _merge(_records()),
         lambda it: it.run(),
@@ -404,12 +410,13 @@ NEVER_WITHOUT_THE_GIL = {
     "ReduceCall",
     "ResultCollector",
     "SplitOperators",
+    "StepReader",
     "StreamRecord",
     "TimestampCall",
     "WatermarkGenerator",
     "WindowKernel",
 }
-NEVER_CHANGED = {"WindowCalendar"}
+NEVER_CHANGED = {"PackedSteps", "WindowCalendar"}
 TESTED_BELOW = {"CheckedStream", "CurrentKeyTimers"}
 MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: such a class has no state in C
 
