@@ -29,6 +29,7 @@ MODULES = (
     "keys",
     "lateness",
     "memory",
+    "packed_steps",
     "panes",
     "session_windows",
     "time_summary",

@@ -1,6 +1,6 @@
 """Columns of an event log while it is read: splits by dense codes, positions and arrivals, hence the total order of events."""
 
-from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from libc.string cimport memcpy
 
@@ -799,116 +799,6 @@ cdef inline uint64_t _mixed(uint64_t timestamp, uint64_t arrival) noexcept nogil
     # Timestamp and arrival are mostly close: rotated, the bits that differ from event to event do not meet.
     timestamp += (arrival << 24) | (arrival >> 40)
     return timestamp ^ (timestamp >> 15)
-
-
-cdef struct StepPlaces:
-    # Places of the steps of a timeline in the total order.
-    const int64_t* clocks
-    const int64_t* splits
-    const int64_t* positions
-    int64_t n
-
-
-cdef inline bint _is_before(const StepPlaces* steps, int64_t step, int64_t arrival, int32_t split, int64_t position) noexcept nogil:
-    if steps.clocks[step] != arrival:
-        return steps.clocks[step] < arrival
-    if steps.splits[step] != split:
-        return steps.splits[step] < split
-    return steps.positions[step] < position
-
-
-cdef int64_t _steps_before(
-    const StepPlaces* steps, int64_t near, int64_t arrival, int32_t split, int64_t position
-) noexcept nogil:
-    # Events come mostly in total order, so the answer is `near` or a few steps after it: the reach doubles from there, and a binary
-    # search ends in it. O(log d) where the answer is d steps after `near`, O(log near) where it is before.
-    cdef int64_t low = 0, high = near, middle, reach = 1
-    if near < steps.n and _is_before(steps, near, arrival, split, position):
-        low = near + 1
-        while low + reach < steps.n and _is_before(steps, low + reach, arrival, split, position):
-            low += reach + 1
-            reach *= 2
-        high = min(low + reach, steps.n)
-    while low < high:
-        middle = (low + high) >> 1
-        if _is_before(steps, middle, arrival, split, position):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def steps_before(
-    const int64_t[::1] clocks_ms not None,
-    const int64_t[::1] step_splits not None,
-    const int64_t[::1] step_positions not None,
-    const int64_t[::1] arrivals_ms not None,
-    const int32_t[::1] splits not None,
-    const int64_t[::1] positions not None,
-    rows=None,
-):
-    """Return the number of steps of a timeline before each event in the total order (arrival, split, position).
-
-    O(1) per event between two steps where events come in total order, O(log n_steps) else.
-
-    Parameters
-    ----------
-    clocks_ms, step_splits, step_positions : numpy.ndarray of int64, shape (n_steps,)
-        Places of the steps, in total order.
-    arrivals_ms, splits, positions : numpy.ndarray of int64, int32 and int64, shape (n_rows,)
-        Places of the events.
-    rows : numpy.ndarray of uint32, shape (n,), or None
-        The events, preferably in total order, or None for all in the order of the columns.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n_rows,)
-        0 for the other events.
-
-    Raises
-    ------
-    DataError
-        If the columns do not fit together.
-    """
-    import numpy as np
-
-    cdef StepPlaces steps
-    cdef int64_t i, at, n = arrivals_ms.shape[0], n_chosen = n, step = 0, arrival
-    cdef int64_t after = INT64_MAX, until = INT64_MIN  # between these clocks, exclusive, `step` is the answer
-    cdef const uint32_t[::1] chosen
-    cdef const uint32_t* chosen_rows = NULL
-    steps.n = clocks_ms.shape[0]
-    if step_splits.shape[0] != steps.n or step_positions.shape[0] != steps.n:
-        raise DataError(
-            f"{steps.n} clocks, {step_splits.shape[0]} splits and {step_positions.shape[0]} positions of steps: not one each"
-        )
-    if splits.shape[0] != n or positions.shape[0] != n:
-        raise DataError(f"{n} arrivals, {splits.shape[0]} splits and {positions.shape[0]} positions: not one each")
-    if rows is not None:
-        chosen = rows
-        n_chosen = chosen.shape[0]
-        if n_chosen:
-            if np.max(rows) >= n:
-                raise DataError(f"row {np.max(rows)} of {n}", row=int(np.max(rows)))
-            chosen_rows = &chosen[0]
-    counts = np.zeros(n, np.int64) if n_chosen < n else np.empty(n, np.int64)
-    cdef int64_t[::1] before = counts
-    if steps.n == 0:
-        counts.fill(0)
-        return counts
-    steps.clocks = &clocks_ms[0]
-    steps.splits = &step_splits[0]
-    steps.positions = &step_positions[0]
-    with nogil:
-        for i in range(n_chosen):
-            at = chosen_rows[i] if chosen_rows != NULL else i
-            arrival = arrivals_ms[at]
-            if not after < arrival < until:
-                step = _steps_before(&steps, step, arrival, splits[at], positions[at])
-                after = steps.clocks[step - 1] if step else INT64_MIN
-                until = steps.clocks[step] if step < steps.n else INT64_MAX
-            before[at] = step
-    return counts
 
 
 def add_to_checksum(

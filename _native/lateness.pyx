@@ -14,6 +14,7 @@ import numpy as np
 import cython
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 from flinkcore.errors import ConfigurationError, DataError
 
@@ -21,6 +22,20 @@ from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.event_log cimport check_codes, check_offsets
 from flinkcore._native.keys cimport mix_int64
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
+from flinkcore._native.packed_steps cimport (
+    ALL_COLUMNS,
+    CLOCKS,
+    WATERMARKS,
+    PackedSteps,
+    StepColumn,
+    StepCursor,
+    steps_around,
+    steps_before_place,
+    steps_close,
+    steps_open,
+    steps_value,
+    steps_watermark_after,
+)
 from flinkcore._native.panes cimport AlignedWindows, aligned_start, checked_windows, since_start, wrapping_add
 from flinkcore._native.window_calendar cimport CalendarWindow, WindowCalendar, calendar_end, calendar_window
 
@@ -210,27 +225,6 @@ cdef int64_t _cut_of(const AlignedWindows* windows) noexcept nogil:
 # that are in the same slice, and therefore equally late for its windows, are counted at once.
 
 
-cdef int64_t _steps_before(const int64_t* clocks, int64_t n, int64_t near, int64_t arrival) noexcept nogil:
-    # Returns how many ticks come before an arrival; ticks of the same time do not. O(log d) if the answer is d ticks from
-    # `near`.
-    cdef int64_t low = near, high = near, reach = 1, middle
-    while low > 0 and clocks[low - 1] >= arrival:
-        high = low - 1
-        low = max(low - reach, 0)
-        reach *= 2
-    while high < n and clocks[high] < arrival:
-        low = high + 1
-        high = min(high + reach, n)
-        reach *= 2
-    while low < high:
-        middle = (low + high) >> 1
-        if clocks[middle] < arrival:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 cdef void _count_silence(SplitCounts* split, const int64_t* arrivals, int64_t n) noexcept nogil:
     cdef int64_t i, silence = split.longest_silence
     if split.last_arrival != INT64_MIN:
@@ -381,9 +375,8 @@ cdef int _count_windows(
 cdef int _count_split(
     LatenessCounter counter, SplitCounts* split, const int64_t* timestamps, const int64_t* arrivals, int64_t n
 ) except -1 nogil:
-    cdef const int64_t* clocks = &counter.clocks[0] if counter.clocks.shape[0] else NULL
-    cdef const int64_t* watermarks = &counter.watermarks[0] if counter.clocks.shape[0] else NULL
-    cdef int64_t n_steps = counter.clocks.shape[0], steps, after, until, watermark, first = 0, begin
+    cdef StepCursor* cursor = &counter.steps
+    cdef int64_t steps, after = INT64_MIN, until = INT64_MAX, watermark, first = 0, begin
     cdef uint64_t advance
     cdef WindowCounts* windows = <WindowCounts*> counter.windows.data
     cdef bint leapt
@@ -394,11 +387,14 @@ cdef int _count_split(
             with gil:
                 raise MemoryError("the late events of a split")
     while first < n:
-        counter.steps = steps = _steps_before(clocks, n_steps, counter.steps, arrivals[first])
-        after = clocks[steps - 1] if steps else INT64_MIN
-        until = clocks[steps] if steps < n_steps else INT64_MAX
-        watermark = watermarks[steps - 1] if steps else INT64_MIN
-        advance = <uint64_t> watermark - <uint64_t> watermarks[steps - 2] if steps > 1 else 0
+        # Ticks of the same time come after the event.
+        steps = steps_before_place(cursor, counter.n_steps, arrivals[first], -1, 0) if cursor.view.n else 0
+        counter.n_steps = steps
+        steps_around(cursor, steps, &after, &until)
+        watermark = steps_watermark_after(cursor, steps)
+        advance = <uint64_t> watermark - <uint64_t> steps_watermark_after(cursor, steps - 1) if steps > 1 else 0
+        if steps:
+            watermark = wrapping_add(watermark, counter.bounds.values[counter.own])
         leapt = advance > <uint64_t> counter.bounds.values[counter.own]
         begin = first
         first += 1
@@ -432,8 +428,9 @@ cdef class LatenessCounter:
 
     Parameters
     ----------
-    clocks_ms, watermarks_ms : numpy.ndarray of int64, shape (n_steps,)
-        Ascending: the watermarks of bound 0, and the times at which they come, each after all events that have arrived by then.
+    timeline : PackedSteps
+        The timeline under the bound of number `own`, made by ticks alone. The watermark of a bound is that of another bound, less
+        the difference of both.
     bounds_ms : numpy.ndarray of int64, shape (n_bounds,)
         Ascending, from 0 to 2**63 - 1.
     groups : numpy.ndarray of int32, shape (n_bounds + 1,)
@@ -449,23 +446,19 @@ cdef class LatenessCounter:
     ------
     ConfigurationError
         If the bounds or the groups are not so.
-    DataError
-        If there is not one clock for each watermark.
     """
 
     def __cinit__(
         self,
-        const int64_t[::1] clocks_ms not None,
-        const int64_t[::1] watermarks_ms not None,
+        PackedSteps timeline not None,
         const int64_t[::1] bounds_ms not None,
         const int32_t[::1] groups not None,
         int64_t own,
         int32_t splits,
     ):
         cdef int64_t i
-        _column(clocks_ms, watermarks_ms.shape[0], "clocks_ms")
-        self.clocks = clocks_ms
-        self.watermarks = watermarks_ms
+        self.timeline = timeline
+        steps_open(&self.steps, &timeline.view, ALL_COLUMNS)
         _bounds_set_up(&self.bounds, bounds_ms)
         if not 0 <= own < self.bounds.n:
             raise ConfigurationError(f"bound number {own} of {self.bounds.n}")
@@ -491,6 +484,7 @@ cdef class LatenessCounter:
     def __dealloc__(self):
         cdef int64_t i
         cdef WindowCounts* counts = <WindowCounts*> self.windows.data
+        steps_close(&self.steps)
         free(self.bounds.values)
         free(self.bounds.below)
         free(self.bounds.listed)
@@ -902,8 +896,8 @@ def windows_of_slices(
 
 
 def first_clocks(
-    const int64_t[::1] watermarks_ms not None,
-    const int64_t[::1] clocks_ms not None,
+    PackedSteps timeline not None,
+    int64_t own_bound_ms,
     const int64_t[::1] reached_ms not None,
     int64_t bound_ms,
 ):
@@ -911,8 +905,10 @@ def first_clocks(
 
     Parameters
     ----------
-    watermarks_ms, clocks_ms : numpy.ndarray of int64, shape (n_steps,)
-        Watermarks of bound 0, ascending, and when they were emitted.
+    timeline : PackedSteps
+        The timeline under another bound. Its end of the log reaches nothing.
+    own_bound_ms : int
+        That bound, which is not negative.
     reached_ms : numpy.ndarray of int64, shape (n_points,)
         Ascending.
     bound_ms : int
@@ -922,22 +918,26 @@ def first_clocks(
     -------
     numpy.ndarray of int64, shape (n,)
         The clocks at which the first n points are reached; the others never are.
-
-    Raises
-    ------
-    DataError
-        If there is not one clock for each watermark.
     """
-    cdef int64_t i, step = 0, n_steps = watermarks_ms.shape[0], n = reached_ms.shape[0], reached = n, wanted
-    cdef const int64_t* clocks = _column(clocks_ms, n_steps, "clocks_ms")
+    cdef StepCursor cursor
+    cdef int64_t i, step = 0, n_steps = timeline.view.n, n = reached_ms.shape[0], reached = n, wanted
     cdef int64_t[::1] found = np.empty(n, np.int64)
-    with nogil:
-        for i in range(n):
-            wanted = INT64_MAX if reached_ms[i] > INT64_MAX - bound_ms else reached_ms[i] + bound_ms
-            while step < n_steps and watermarks_ms[step] < wanted:
-                step += 1
-            if step == n_steps:
-                reached = i
-                break
-            found[i] = clocks[step]
+    memset(&cursor, 0, sizeof(StepCursor))
+    try:
+        steps_open(&cursor, &timeline.view, CLOCKS | WATERMARKS)
+        if n_steps and steps_value(&cursor, StepColumn.CLOCK, n_steps - 1) == INT64_MAX:
+            n_steps -= 1
+        with nogil:
+            for i in range(n):
+                wanted = INT64_MAX if reached_ms[i] > INT64_MAX - bound_ms else reached_ms[i] + bound_ms
+                while step < n_steps and wrapping_add(
+                    steps_value(&cursor, StepColumn.WATERMARK, step), own_bound_ms
+                ) < wanted:
+                    step += 1
+                if step == n_steps:
+                    reached = i
+                    break
+                found[i] = steps_value(&cursor, StepColumn.CLOCK, step)
+    finally:
+        steps_close(&cursor)
     return found.base[:reached]

@@ -23,6 +23,14 @@ from flinkcore._native.aggregates cimport (
 from flinkcore._native.call_guard cimport Call, begin_reading
 from flinkcore._native.keys cimport KeyBatch, KeyEncoder, mix_int64
 from flinkcore._native.memory cimport grow, prefetch
+from flinkcore._native.packed_steps cimport (
+    WATERMARKS,
+    PackedSteps,
+    StepCursor,
+    steps_close,
+    steps_open,
+    steps_watermark_after,
+)
 from flinkcore._native.panes cimport (
     BLOCK_PAIRS,
     ENTRY_BLOCK,
@@ -1219,30 +1227,32 @@ cdef int64_t _split_rows(
     int64_t lowest,
     int64_t highest,
     const InputRows* input,
-    const int64_t* watermark_after,
-    int64_t n_steps,
+    StepCursor* timeline,
     AlignedWindows* panes,
     uint32_t* before,
     uint32_t* others,
     int64_t* n_before,
 ) noexcept nogil:
     # Returns -1, or the first row with more steps before it than the timeline has.
-    cdef int64_t i, timestamp, low = 0, high = 0, n = 0
+    cdef int64_t i, timestamp, low = 0, high = 0, n = 0, steps = 0, watermark = INT64_MIN
     cdef WindowVisit pane
     cdef uint32_t row
     cdef bint is_before
     for i in range(input.n):
         row = input_row(input, i)
         timestamp = input.timestamps[row]
-        if <uint64_t> input.steps_before[row] > <uint64_t> n_steps:
-            return row
+        if input.steps_before[row] != steps:
+            steps = input.steps_before[row]
+            if <uint64_t> steps > <uint64_t> timeline.view.n:
+                return row
+            watermark = steps_watermark_after(timeline, steps)
         if timestamp < low or timestamp >= high:
             if timestamp < lowest or timestamp > highest:
                 others[i - n] = row
                 continue
             pane = first_window(panes, timestamp)
             low, high = pane.start, pane.end
-        is_before = high - 1 > watermark_after[input.steps_before[row]]
+        is_before = high - 1 > watermark
         before[n] = row
         others[i - n] = row
         n += is_before
@@ -1255,7 +1265,7 @@ def rows_before_firing(
     rows,
     const int64_t[::1] timestamps not None,
     const int64_t[::1] steps_before not None,
-    const int64_t[::1] watermark_after not None,
+    PackedSteps timeline not None,
     *,
     int64_t width=0,
     int64_t offset=0,
@@ -1273,8 +1283,8 @@ def rows_before_firing(
         Milliseconds since the epoch.
     steps_before : numpy.ndarray of int64, shape (n_rows,)
         Number of steps of the timeline before each row.
-    watermark_after : numpy.ndarray of int64, shape (n_steps + 1,)
-        The watermark in force after each number of steps, beginning with none.
+    timeline : PackedSteps
+        Its steps.
     width, offset : int
         Width and offset of the panes in ms: tumbling windows, or the slides of windows that share slices.
     calendar : WindowCalendar, optional
@@ -1288,19 +1298,23 @@ def rows_before_firing(
     Examples
     --------
     >>> kernel = time_windows(size=10, slide=10, offset=0, allowed_lateness=0)
+    >>> from flinkcore._native.packed_steps import StepPacker
+    >>> packer = StepPacker()
+    >>> packer.add(np.array([7]), np.array([9]))
     >>> steps = np.array([0, 1, 1])
-    >>> rows_before_firing(kernel, None, np.array([3, 12, 4]), steps, np.array([-5, 9]), width=10, offset=0)
+    >>> rows_before_firing(kernel, None, np.array([3, 12, 4]), steps, packer.finish(), width=10, offset=0)
     (array([0, 1], dtype=uint32), array([2], dtype=uint32))
     """
     cdef const uint32_t[::1] chosen
     cdef InputRows input
     cdef AlignedWindows panes = checked_windows(width, width, offset, False, calendar, 0, 1)
     cdef uint32_t[::1] before, others
+    cdef StepCursor cursor
     cdef int64_t wrong = -1, n_before = 0, lowest = kernel.lowest_timestamp, highest = kernel.highest_timestamp
     memset(&input, 0, sizeof(InputRows))
     input.n = timestamps.shape[0]
-    if steps_before.shape[0] != input.n or watermark_after.shape[0] == 0:
-        raise ValueError("rows need a timestamp and a number of steps each, and a watermark")
+    if steps_before.shape[0] != input.n:
+        raise ValueError("rows need a timestamp and a number of steps each")
     if rows is not None:
         chosen = rows
         if chosen.shape[0] and np.max(rows) >= input.n:
@@ -1312,20 +1326,17 @@ def rows_before_firing(
     if input.n:
         input.timestamps = &timestamps[0]
         input.steps_before = &steps_before[0]
-        with nogil:
-            wrong = _split_rows(
-                lowest,
-                highest,
-                &input,
-                &watermark_after[0],
-                watermark_after.shape[0] - 1,
-                &panes,
-                &before[0],
-                &others[0],
-                &n_before,
-            )
+        memset(&cursor, 0, sizeof(StepCursor))
+        try:
+            steps_open(&cursor, &timeline.view, WATERMARKS)
+            with nogil:
+                wrong = _split_rows(
+                    lowest, highest, &input, &cursor, &panes, &before[0], &others[0], &n_before
+                )
+        finally:
+            steps_close(&cursor)
     if wrong >= 0:
-        raise ValueError(f"row {wrong} has {steps_before[wrong]} of {watermark_after.shape[0] - 1} steps before it")
+        raise ValueError(f"row {wrong} has {steps_before[wrong]} of {timeline.view.n} steps before it")
     return before.base[:n_before], others.base[: input.n - n_before]
 
 

@@ -22,6 +22,7 @@ from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.entry_heap cimport entry_slot, entry_time
 from flinkcore._native.event_log cimport MAX_ARRIVAL, check_codes
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_reserve
+from flinkcore._native.packed_steps cimport AFTER_ALL, StepPacker, packing_add
 from flinkcore._native.time_summary cimport PackedRecord, checked_interval, tick_of
 from flinkcore._native.valve cimport ElementKind, StatusWatermarkValve, Valve, ValveOutput, valve_input
 from flinkcore._native.watermark_generator cimport (
@@ -604,11 +605,6 @@ cdef int _alignment_end(SplitOperators operators) except -1 nogil:
 # and split, and the valve takes them in. The memory is bounded by the splits and the results.
 
 
-cdef struct Step:
-    int64_t clock
-    int64_t watermark
-
-
 cdef struct Status:
     int64_t clock
     int64_t steps  # before it
@@ -652,7 +648,7 @@ cdef const Emission* _by_clock_and_split(SplitMerge merge, int64_t start) except
 cdef int _append_status(SplitMerge merge, int64_t clock, bint idle) except -1 nogil:
     cdef Status* status = <Status*> buffer_append(&merge.status_rows, sizeof(Status))
     status.clock = clock
-    status.steps = merge.step_rows.size // <int64_t> sizeof(Step)
+    status.steps = merge.packer.packing.n + merge.packer.packing.n_held
     status.idle = idle
     return 0
 
@@ -701,7 +697,6 @@ cdef inline int _note_holder(SplitMerge merge, int64_t clock) except -1 nogil:
 
 cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
     cdef const Emission* emission
-    cdef Step* step
     cdef int64_t i, watermark = 0
     cdef int output
     for i in range(merge.operators.emissions.size // <int64_t> sizeof(Emission)):
@@ -713,9 +708,7 @@ cdef int _deliver(SplitMerge merge, const Emission* emissions) except -1 nogil:
             _span_append(&merge.idle_rows, emission.split, merge.operators.splits[emission.split].idle_since, emission.clock)
         output = valve_input(&merge.valve.valve, emission.split, emission.kind, emission.timestamp, &watermark)
         if output & ValveOutput.EMITS_WATERMARK:
-            step = <Step*> buffer_append(&merge.step_rows, sizeof(Step))
-            step.clock = emission.clock
-            step.watermark = watermark
+            packing_add(&merge.packer.packing, emission.clock, watermark, AFTER_ALL, 0)
         if output & (ValveOutput.EMITS_IDLE | ValveOutput.EMITS_ACTIVE):
             _append_status(merge, emission.clock, (output & ValveOutput.EMITS_IDLE) != 0)
         _note_holder(merge, emission.clock)
@@ -752,14 +745,14 @@ cdef int _end_log(SplitMerge merge, bint stops) except -1 nogil:
     return 0
 
 
-cdef tuple _columns(const Buffer* rows, int64_t width):
-    # Steps are rows of two integers, holders, statuses and spans of three.
-    cdef int64_t i, column, n = rows.size // (width * <int64_t> sizeof(int64_t))
+cdef tuple _columns(const Buffer* rows):
+    # Holders, statuses and spans are rows of three integers.
+    cdef int64_t i, column, n = rows.size // (3 * <int64_t> sizeof(int64_t))
     cdef const int64_t* values = <const int64_t*> rows.data
-    cdef int64_t[:, ::1] columns = np.empty((width, n), np.int64)
+    cdef int64_t[:, ::1] columns = np.empty((3, n), np.int64)
     for i in range(n):
-        for column in range(width):
-            columns[column, i] = values[i * width + column]
+        for column in range(3):
+            columns[column, i] = values[i * 3 + column]
     return tuple(columns.base)
 
 
@@ -780,7 +773,7 @@ cdef class SplitMerge:
     come to the valve in the order of the splits, as do those of the end of the log, which come after all ticks.
 
     O((records + idle spans) · log splits) time, and O(splits) for each update of an alignment unless nothing has changed;
-    memory for splits, timeline steps, spans, and one window.
+    memory for splits, packed steps, spans, and one window.
 
     Follows TimestampsAndWatermarksOperator and StatusWatermarkValve of Flink 2.3, but that ticks lie on multiples of
     the interval.
@@ -789,6 +782,8 @@ cdef class SplitMerge:
     ----------
     records : SplitRecords
         Records of all chunks; `run` reads them. At least one split has an event.
+    packer : StepPacker
+        Takes the steps of the timeline: the watermarks that the valve emits, and when. It may have earlier steps.
     interval_ms : int
         The auto-watermark interval: that of the records, or a multiple of it.
     out_of_orderness_ms, idleness_ms : int or None
@@ -810,6 +805,7 @@ cdef class SplitMerge:
     def __cinit__(
         self,
         SplitRecords records not None,
+        StepPacker packer not None,
         *,
         object interval_ms,
         object out_of_orderness_ms,
@@ -824,6 +820,7 @@ cdef class SplitMerge:
             records, interval_ms, out_of_orderness_ms, idleness_ms, first_arrival_ms, last_arrival_ms
         )
         _check_grid(self.operators.interval, records.interval, update_interval_ms)
+        self.packer = packer
         self.valve = StatusWatermarkValve(self.operators.n)
         self.window_ticks = max(1, window_emissions // self.operators.n)
         self.places = <int64_t*> malloc(self.window_ticks * sizeof(int64_t))
@@ -837,7 +834,6 @@ cdef class SplitMerge:
         free(self.places)
         free(self.alignment.samples)
         buffer_free(&self.in_order)
-        buffer_free(&self.step_rows)
         buffer_free(&self.status_rows)
         buffer_free(&self.idle_rows)
         buffer_free(&self.holder_rows)
@@ -860,6 +856,7 @@ cdef class SplitMerge:
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_records = begin_call(&self.operators.records.guard, self.operators.records)
+        cdef Call of_packer = begin_call(&self.packer.guard, self.packer)
         cdef int64_t last_arrival = self.operators.last_arrival, last_tick = self.operators.opened
         if self.restored and self.operators.interval:
             last_tick = _operators_last_tick(self.operators, self.stopped - 1)
@@ -885,17 +882,6 @@ cdef class SplitMerge:
             PyErr_CheckSignals()
         return 0
 
-    def steps(self):
-        """The steps of the timeline.
-
-        Returns
-        -------
-        tuple of numpy.ndarray of int64, each of shape (n_steps,)
-            `(clocks_ms, watermarks_ms)`: the watermarks that the valve emitted, and when.
-        """
-        cdef Call call = begin_call(&self.guard, self)
-        return _columns(&self.step_rows, 2)
-
     def statuses(self):
         """The statuses that the valve emitted: all splits idle, or one active again.
 
@@ -905,7 +891,7 @@ cdef class SplitMerge:
             `(clocks_ms, steps, idle)`: when, after how many steps of the timeline, and 1 for idle or 0 for active.
         """
         cdef Call call = begin_call(&self.guard, self)
-        return _columns(&self.status_rows, 3)
+        return _columns(&self.status_rows)
 
     def holders(self):
         """Return the split that holds the merged watermark back, over time: of the active splits, one with the least watermark.
@@ -918,7 +904,7 @@ cdef class SplitMerge:
             time until the next change; a split without a watermark lags by the time since the opening.
         """
         cdef Call call = begin_call(&self.guard, self)
-        return _columns(&self.holder_rows, 3)
+        return _columns(&self.holder_rows)
 
     def idle_spans(self):
         """Return the idle times of the splits, by clock within each. A split that is idle at the end is idle up to the last
@@ -930,7 +916,7 @@ cdef class SplitMerge:
             `(splits, from_ms, to_ms)`
         """
         cdef Call call = begin_call(&self.guard, self)
-        return _columns(&self.idle_rows, 3)
+        return _columns(&self.idle_rows)
 
     def paused_spans(self):
         """Return the times at which alignment paused splits, by clock within each. A split that is paused at the end is paused
@@ -942,7 +928,7 @@ cdef class SplitMerge:
             `(splits, from_ms, to_ms)`
         """
         cdef Call call = begin_call(&self.guard, self)
-        return _columns(&self.operators.paused_rows, 3)
+        return _columns(&self.operators.paused_rows)
 
     def final_watermarks(self):
         """The last watermark that each split emitted, -2**63 if none: numpy.ndarray of int64, shape (splits,)."""

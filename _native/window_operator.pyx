@@ -37,6 +37,17 @@ from flinkcore._native.memory cimport (
     buffer_reserve,
     grow,
 )
+from flinkcore._native.packed_steps cimport (
+    CLOCKS,
+    WATERMARKS,
+    PackedSteps,
+    StepColumn,
+    steps_below,
+    steps_close,
+    steps_open,
+    steps_value,
+    steps_watermark_after,
+)
 
 
 # ---- triggers ----------------------------------------------------------------------------------------------------
@@ -213,15 +224,23 @@ cdef NativeArray _firings_take(
 # ---- the walk along the timeline, and updates that wait for the accumulators -------------------------------------
 
 
-cdef int64_t cursor_step_reaching(const TimelineCursor* cursor, int64_t due) noexcept nogil:
-    cdef int64_t low = cursor.next, high = cursor.n_steps, middle
-    while low < high:
-        middle = (low + high) >> 1
-        if cursor.watermarks[middle] < due:
-            low = middle + 1
-        else:
-            high = middle
-    return cursor.steps[low] if low < cursor.n_steps else INT64_MAX
+cdef void cursor_find_next(TimelineCursor* cursor) noexcept nogil:
+    while (
+        cursor.next < cursor.n_steps
+        and steps_value(&cursor.steps, StepColumn.WATERMARK, cursor.next) <= cursor.watermark
+        and steps_value(&cursor.steps, StepColumn.CLOCK, cursor.next) != INT64_MAX
+    ):
+        cursor.next += 1
+
+
+cdef int64_t cursor_step_reaching(TimelineCursor* cursor, int64_t due) noexcept nogil:
+    cdef int64_t step
+    if cursor.next == cursor.n_steps:
+        return INT64_MAX
+    if steps_value(&cursor.steps, StepColumn.WATERMARK, cursor.next) >= due:
+        return cursor.next
+    step = steps_below(&cursor.ahead, due)
+    return step if step < cursor.n_steps else INT64_MAX
 
 
 cdef int pending_flush(PendingUpdates* pending, AccumulatorTable* table) except -1 nogil:
@@ -389,6 +408,8 @@ cdef class WindowKernel:
         if core == NULL:
             return
         # First the core's own buffers: `free` releases the state, whose first member is the core.
+        steps_close(&core.cursor.steps)
+        steps_close(&core.cursor.ahead)
         free(core.late_rows.rows)
         _firings_free(&core.firings)
         self.verbs.free(self.state)
@@ -450,9 +471,8 @@ cdef class WindowOperator:
         The aggregates, made for this operator.
     key_names, aggregate_names : list of str
         Names of the result's columns.
-    steps, watermarks : numpy.ndarray of int64, shape (n_steps,)
-        Numbers of the timeline's steps at which the operator gets a watermark, ascending from 0 or more, and the
-        watermarks, ms since the epoch.
+    timeline : PackedSteps
+        Steps of the timeline. The operator gets a watermark at those that raise it, and at the end of the log.
     row_limit : int
         Most result rows that may wait; one late row may fire some on top.
     byte_limit : int
@@ -462,16 +482,16 @@ cdef class WindowOperator:
     retracting : bool
         True if a window withdraws its result before it emits another one.
     steps_done : int
-        Number of these steps before the first row, if the operator resumes from a checkpoint.
+        Number of steps before the first row, if the operator resumes from a checkpoint.
     emitted_at : str or None
         Name of a last column of results with the time at which they were emitted, or None without such a column.
-    clocks : numpy.ndarray of int64, shape (n_steps,), or None
-        The replay clock at each of these steps, ms since the epoch, if there is such a column; -2**63 makes the column null.
+    steps_dated : int
+        If there is such a column: so many steps emit at the replay clock. For what later steps emit, the column is null.
 
     Raises
     ------
     ConfigurationError
-        If a limit or the steps done are out of their range, or steps, watermarks and clocks differ in number.
+        If a limit or the steps done are out of their range.
     ValueError
         If the kernel or the accumulators have been used.
     """
@@ -484,17 +504,16 @@ cdef class WindowOperator:
         Accumulators accumulators not None,
         list key_names not None,
         list aggregate_names not None,
-        steps,
-        watermarks,
+        PackedSteps timeline not None,
         int64_t row_limit,
         int64_t byte_limit,
         str time_format="l",
         bint retracting=False,
         int64_t steps_done=0,
         str emitted_at=None,
-        clocks=None,
+        int64_t steps_dated=0,
     ):
-        cdef const int64_t[::1] step_view, watermark_view, clock_view
+        cdef TimelineCursor* cursor
         if kernel.state == NULL or kernel.in_use:
             raise ValueError("each operator needs a kernel of its own, made by time_windows or session_windows")
         if accumulators.in_use or accumulators.table.n_entries:
@@ -504,15 +523,9 @@ cdef class WindowOperator:
                 f"results are limited to {row_limit} rows and {byte_limit} bytes: both must be positive, and the bytes at "
                 f"most {MOST_BYTES}"
             )
-        self._steps = np.ascontiguousarray(steps, dtype=np.int64)
-        self._watermarks = np.ascontiguousarray(watermarks, dtype=np.int64)
-        if len(self._steps) != len(self._watermarks):
-            raise ConfigurationError("a timeline has as many steps as watermarks")
-        if emitted_at is not None:
-            self._clocks = np.ascontiguousarray(clocks, dtype=np.int64)
-            if self._clocks.shape != self._steps.shape:
-                raise ConfigurationError("a timeline has as many steps as clocks")
-            clock_view = self._clocks
+        if not 0 <= steps_done <= timeline.view.n:
+            raise ConfigurationError(f"{steps_done} of {timeline.view.n} steps of the timeline cannot be done")
+        self._timeline = timeline
         self._keys = keys
         self._accumulators = accumulators
         self._key_names = key_names
@@ -527,22 +540,16 @@ cdef class WindowOperator:
         self.core.dates_results = emitted_at is not None
         self.core.row_limit = row_limit
         self.core.byte_limit = byte_limit
-        step_view = self._steps
-        watermark_view = self._watermarks
-        self.core.cursor.n_steps = step_view.shape[0]
-        if step_view.shape[0]:
-            self.core.cursor.steps = &step_view[0]
-            self.core.cursor.watermarks = &watermark_view[0]
-            if emitted_at is not None:
-                self.core.cursor.clocks = &clock_view[0]
-        self.core.cursor.watermark = INT64_MIN
-        self.core.cursor.clock = INT64_MIN
-        if not 0 <= steps_done <= self.core.cursor.n_steps:
-            raise ConfigurationError(f"{steps_done} of {self.core.cursor.n_steps} steps of the timeline cannot be done")
-        self.core.cursor.next = steps_done
-        if steps_done:
-            self.core.cursor.watermark = watermark_view[steps_done - 1]
         kernel.in_use = True
+        cursor = &self.core.cursor
+        steps_open(&cursor.steps, &timeline.view, CLOCKS | WATERMARKS)
+        steps_open(&cursor.ahead, &timeline.view, WATERMARKS)
+        cursor.n_steps = timeline.view.n
+        cursor.n_dated = 0 if emitted_at is None else steps_dated
+        cursor.watermark = steps_watermark_after(&cursor.steps, steps_done)
+        cursor.clock = INT64_MIN
+        cursor.next = steps_done
+        cursor_find_next(cursor)
         accumulators.in_use = True
         kernel.verbs.start(kernel.state)
 

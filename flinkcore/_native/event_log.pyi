@@ -50,15 +50,6 @@ def order_events(
 ) -> tuple[_Int64s, _Int32s, _PositionsT]: ...
 def packed_integers(values: _Int64s) -> npt.NDArray[np.uint8]: ...
 def unpacked_integers(packed: npt.NDArray[np.uint8], values: _Int64s) -> None: ...
-def steps_before(
-    clocks_ms: _Int64s,
-    step_splits: _Int64s,
-    step_positions: _Int64s,
-    arrivals_ms: _Int64s,
-    splits: _Int32s,
-    positions: _Int64s,
-    rows: npt.NDArray[np.uint32] | None = None,
-) -> _Int64s: ...
 def hold_back(
     arrivals_ms: _Int64s,
     splits: _Int32s,

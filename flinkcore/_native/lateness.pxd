@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.memory cimport Buffer
+from flinkcore._native.packed_steps cimport PackedSteps, StepCursor
 from flinkcore._native.panes cimport AlignedWindows
 
 
@@ -61,9 +62,9 @@ cdef struct SplitCounts:
 
 cdef class LatenessCounter:
     cdef CallGuard guard
-    cdef const int64_t[::1] clocks
-    cdef const int64_t[::1] watermarks
-    cdef int64_t steps       # before the last event
+    cdef PackedSteps timeline
+    cdef StepCursor steps
+    cdef int64_t n_steps     # before the last event
     cdef Bounds bounds
     cdef int64_t own         # number of the own bound
     cdef int32_t n_splits

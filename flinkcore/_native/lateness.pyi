@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
+from flinkcore._native.packed_steps import PackedSteps
 from flinkcore._native.window_calendar import WindowCalendar
 
 _Int32s = npt.NDArray[np.int32]
@@ -13,8 +14,7 @@ _Int64s = npt.NDArray[np.int64]
 class LatenessCounter:
     def __new__(
         cls,
-        clocks_ms: _Int64s,
-        watermarks_ms: _Int64s,
+        timeline: PackedSteps,
         bounds_ms: _Int64s,
         groups: _Int32s,
         own: int,
@@ -50,5 +50,5 @@ def windows_of_slices(
     calendar: WindowCalendar | None = ...,
 ) -> tuple[_Int64s, _Int64s, _Int64s]: ...
 def first_clocks(
-    watermarks_ms: _Int64s, clocks_ms: _Int64s, reached_ms: _Int64s, bound_ms: int
+    timeline: PackedSteps, own_bound_ms: int, reached_ms: _Int64s, bound_ms: int
 ) -> _Int64s: ...

@@ -2,6 +2,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.packed_steps import PackedSteps
 from flinkcore._native.window_calendar import WindowCalendar
 from flinkcore._native.window_operator import WindowKernel
 
@@ -23,7 +24,7 @@ def rows_before_firing(
     rows: npt.NDArray[np.uint32] | None,
     timestamps: npt.NDArray[np.int64],
     steps_before: npt.NDArray[np.int64],
-    watermark_after: npt.NDArray[np.int64],
+    timeline: PackedSteps,
     *,
     width: int = ...,
     offset: int = ...,

@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.memory cimport Buffer
+from flinkcore._native.packed_steps cimport StepPacker
 from flinkcore._native.time_summary cimport PackedRecord
 from flinkcore._native.valve cimport StatusWatermarkValve
 from flinkcore._native.watermark_generator cimport Generator
@@ -83,7 +84,7 @@ cdef class SplitMerge:
     cdef int64_t window_ticks
     cdef int64_t* places       # (window_ticks,)
     cdef Buffer in_order       # emissions of one window
-    cdef Buffer step_rows
+    cdef StepPacker packer     # of the steps that the valve emits
     cdef Buffer status_rows    # of the valve
     cdef Buffer idle_rows      # spans
     cdef Buffer holder_rows    # which split holds the watermark, from when on

@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
+from flinkcore._native.packed_steps import StepPacker
+
 _Int32s = npt.NDArray[np.int32]
 _Int64s = npt.NDArray[np.int64]
 
@@ -40,6 +42,7 @@ class SplitMerge:
     def __new__(
         cls,
         records: SplitRecords,
+        packer: StepPacker,
         *,
         interval_ms: int,
         out_of_orderness_ms: int | None,
@@ -51,7 +54,6 @@ class SplitMerge:
         window_emissions: int = ...,
     ) -> Self: ...
     def run(self, *, stops: bool = ...) -> None: ...
-    def steps(self) -> tuple[_Int64s, _Int64s]: ...
     def statuses(self) -> tuple[_Int64s, _Int64s, _Int64s]: ...
     def holders(self) -> tuple[_Int64s, _Int64s, _Int64s]: ...
     def idle_spans(self) -> tuple[_Int64s, _Int64s, _Int64s]: ...

@@ -1,11 +1,12 @@
 # The keyed window operator over columns, and what every kind of windows has.
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from flinkcore._native.aggregates cimport AccumulatorTable, Accumulators
 from flinkcore._native.call_guard cimport Call, CallGuard
 from flinkcore._native.keys cimport KeyBatch, KeyEncoder
 from flinkcore._native.memory cimport BitBuffer, Buffer
+from flinkcore._native.packed_steps cimport PackedSteps, StepColumn, StepCursor, steps_value
 
 
 cdef enum TriggerKind:
@@ -82,31 +83,33 @@ cdef int firings_append_bytes_keys(
 
 cdef struct TimelineCursor:
     # The watermark in force, and the step of the timeline that changes it next.
-    const int64_t* steps  # numbers, ascending
-    const int64_t* watermarks
-    const int64_t* clocks  # replay clock at each step; NULL if results have no time of emission
+    StepCursor steps      # clocks and watermarks around the next step
+    StepCursor ahead      # watermarks around the step that was looked for last
     int64_t n_steps
-    int64_t next
+    int64_t next          # of the steps that raise the watermark, and the end of the log
+    int64_t n_dated       # so many steps have a time of emission; the later ones come with the end of the log alone
     int64_t watermark
     int64_t clock         # of the current step or row, if results have their time of emission; INT64_MIN if not known
 
 
+# Moves `next` on to the first step that raises the watermark, or is the end of the log.
+cdef void cursor_find_next(TimelineCursor* cursor) noexcept nogil
 # Returns the number of the first step, from the next one on, whose watermark is at least `due`, or INT64_MAX.
-cdef int64_t cursor_step_reaching(const TimelineCursor* cursor, int64_t due) noexcept nogil
+cdef int64_t cursor_step_reaching(TimelineCursor* cursor, int64_t due) noexcept nogil
 
 
 # Returns true if a row with so many steps before it, or the end of the timeline, sees a further step.
 cdef inline bint cursor_has_step(const TimelineCursor* cursor, int64_t steps_before, bint to_end) noexcept nogil:
-    return cursor.next < cursor.n_steps and (to_end or cursor.steps[cursor.next] < steps_before)
+    return cursor.next < cursor.n_steps and (to_end or cursor.next < steps_before)
 
 
 cdef inline int64_t cursor_step(TimelineCursor* cursor) noexcept nogil:
     # Puts the watermark of the next step in force. Returns the step's number.
-    cdef int64_t step = cursor.steps[cursor.next]
-    cursor.watermark = cursor.watermarks[cursor.next]
-    if cursor.clocks != NULL:
-        cursor.clock = cursor.clocks[cursor.next]
+    cdef int64_t step = cursor.next
+    cursor.watermark = steps_value(&cursor.steps, StepColumn.WATERMARK, step)
+    cursor.clock = steps_value(&cursor.steps, StepColumn.CLOCK, step) if step < cursor.n_dated else INT64_MIN
     cursor.next += 1
+    cursor_find_next(cursor)
     return step
 
 
@@ -388,9 +391,7 @@ cdef class WindowOperator:
     cdef WindowCore* core  # of the kernel
     cdef KeyEncoder _keys
     cdef Accumulators _accumulators
-    cdef object _steps
-    cdef object _watermarks
-    cdef object _clocks
+    cdef PackedSteps _timeline
     cdef list _key_names
     cdef list _aggregate_names
     cdef str _time_format

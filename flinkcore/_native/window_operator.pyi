@@ -6,6 +6,7 @@ import numpy.typing as npt
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import NativeArray, RecordBatch
 from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.packed_steps import PackedSteps
 
 @final
 class WindowKernel:
@@ -28,15 +29,14 @@ class WindowOperator:
         accumulators: Accumulators,
         key_names: list[str],
         aggregate_names: list[str],
-        steps: npt.NDArray[np.int64],
-        watermarks: npt.NDArray[np.int64],
+        timeline: PackedSteps,
         row_limit: int,
         byte_limit: int,
         time_format: str = ...,
         retracting: bool = ...,
         steps_done: int = ...,
         emitted_at: str | None = ...,
-        clocks: npt.NDArray[np.int64] | None = ...,
+        steps_dated: int = ...,
     ) -> WindowOperator: ...
     def process(
         self,

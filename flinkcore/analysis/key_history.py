@@ -655,7 +655,7 @@ class _KeyAnalysis:
         planes = self._planned.time_planes
         for number, plane in reversed(list(enumerate(planes))):
             holders = plane.holders.at(arrivals)
-            steps = np.searchsorted(plane.timeline.clock_ms, arrivals)
+            steps = plane.timeline.steps_before_arrivals(arrivals)
             is_held = (holders >= 0) & (plane.timeline.watermark_after(steps) == watermarks) & has_place
             held = np.where(is_held, holders + self._job_time.first_splits[number], held)
         return [None if split < 0 else split for split in held.tolist()]

@@ -20,7 +20,6 @@ from flinkcore.analysis.lateness_count import (
     highest_exact_bound,
     require_bound,
     require_time_windows,
-    steps_without_bound,
 )
 from flinkcore.analysis.lateness_frontier import MANY, LatenessFrontier, SplitLateness, WindowLateness
 from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_bounds
@@ -104,9 +103,8 @@ def lateness_of(
                 f"the least timestamp less a bound of {shown_duration(each)} does not fit into 64 bits: take a lower "
                 "bound, or filter such rows out before timestamps are assigned"
             )
-    clock_ms, watermark_ms = steps_without_bound(time_plane, own_ms)
     if asked is None:
-        reach_ms = _reach(time_plane, watermark_ms)
+        reach_ms = _reach(time_plane, own_ms)
         counted = _joined(bounds_up_to(min(reach_ms, highest), COUNTED), [own_ms], highest)
         shown = _joined(np.intersect1d(bounds_up_to(reach_ms, SHOWN), counted), [own_ms], highest)
     else:
@@ -153,8 +151,7 @@ def lateness_of(
         tables=tuple(plan.tables),
         _highest_ms=highest,
         _shown_ms=shown_ms,
-        _clock_ms=clock_ms,
-        _watermark_ms=watermark_ms,
+        _timeline=time_plane.timeline,
     )
 
 
@@ -220,11 +217,12 @@ def _native_windows(plan: JobPlan) -> OperatorWindows | None:
     return operator.windows if operator.gives_firings else None
 
 
-def _reach(time_plane: TimePlane, watermark_ms: Int64s) -> int:
-    """From which bound on no event can be late."""
-    if len(watermark_ms) == 0 or time_plane.events == 0:
+def _reach(time_plane: TimePlane, own_ms: int) -> int:
+    """Return from which bound on no event can be late."""
+    timeline = time_plane.timeline
+    if timeline.steps_before_end == 0 or time_plane.events == 0:
         return 0
-    reach_ms = int(watermark_ms[-1]) - int(time_plane.splits.min_timestamp_ms.min()) + 1
+    reach_ms = timeline.watermark_before_end + own_ms - int(time_plane.splits.min_timestamp_ms.min()) + 1
     return min(max(reach_ms, 0), MAX_TIMESTAMP)
 
 

@@ -28,7 +28,7 @@ from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.chunk_clock import ChunkClock
 from flinkcore.time_plane.chunk_times import TimeColumns, TimesBySplit
 from flinkcore.time_plane.kept_times import KeptChunk
-from flinkcore.time_plane.timeline import TimePlane
+from flinkcore.time_plane.timeline import Timeline, TimePlane
 
 KIND: Final = "LatenessCounts"
 
@@ -59,23 +59,6 @@ def require_bound(strategy: WatermarkStrategy) -> int:
     return strategy.out_of_orderness_ms
 
 
-def steps_without_bound(time_plane: TimePlane, bound_ms: int) -> tuple[Int64s, Int64s]:
-    """Return clocks and watermarks of the timeline that bound 0 would give, the end of the log left out.
-
-    The watermark of a bound is that of bound 0 less the bound.
-
-    Parameters
-    ----------
-    time_plane
-        Under the bound.
-    bound_ms
-        Such that no watermark has saturated: see `highest_exact_bound`.
-    """
-    timeline = time_plane.timeline
-    steps = timeline.steps_before_end
-    return timeline.clock_ms[:steps], timeline.watermark_ms[:steps] + bound_ms
-
-
 def highest_exact_bound(time_plane: TimePlane) -> int:
     """Return the highest bound under which no event of a log has the watermark -2**63, whose generator emits none."""
     least = int(time_plane.splits.min_timestamp_ms.min(initial=MAX_TIMESTAMP))
@@ -92,8 +75,8 @@ class CountLateness:
         Plan of the log.
     time_plane
         Time plane of the log, for reading.
-    clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        The timeline of bound 0, without the end of the log.
+    timeline
+        Under the strategy's bound.
     own_bound_ms
         Bound of the strategy.
     bounds_ms : numpy.ndarray of int64, shape (n_bounds,)
@@ -108,8 +91,7 @@ class CountLateness:
 
     plan: LogPlan
     time_plane: TimePlane
-    clock_ms: Int64s
-    watermark_ms: Int64s
+    timeline: Timeline
     own_bound_ms: int
     bounds_ms: Int64s
     groups: Int32s
@@ -148,7 +130,7 @@ class CountLateness:
         return cls(
             replace(plan, read=frozenset()).narrowed(),
             time_plane.for_reading(),
-            *steps_without_bound(time_plane, own_bound_ms),
+            time_plane.timeline,
             own_bound_ms,
             bounds_ms,
             groups,
@@ -160,7 +142,7 @@ class CountLateness:
         """Return a counter of no events yet."""
         own = int(np.searchsorted(self.bounds_ms, self.own_bound_ms))
         splits = len(self.time_plane.split_values)
-        counter = LatenessCounter(self.clock_ms, self.watermark_ms, self.bounds_ms, self.groups, own, splits)
+        counter = LatenessCounter(self.timeline.steps, self.bounds_ms, self.groups, own, splits)
         for window in self.windows:
             counter.add_windows(
                 **window_bounds(window), allowed_lateness_ms=np.array(self.allowed_lateness_ms, np.int64)

@@ -28,6 +28,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 from flinkcore.errors import ConfigurationError
+from flinkcore.time_plane.timeline import Timeline
 
 _SCHEMA: Final = pa.schema(
     [
@@ -142,22 +143,23 @@ class WindowLateness:
         behind = min(bound_ms + allowed_lateness_ms, MAX_TIMESTAMP)
         return self.windows - int(np.searchsorted(self._last_in_order, behind, side="left"))
 
-    def waits(self, bound_ms: int, clock_ms: Int64s | None, watermark_ms: Int64s) -> Waits:
+    def waits(self, bound_ms: int, timeline: Timeline, own_bound_ms: int, has_clock: bool) -> Waits:
         """Return how long results wait under a bound.
 
         Parameters
         ----------
         bound_ms
-        clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-            The timeline of bound 0 without the end of the log; no clock: arrivals are none.
+        timeline, own_bound_ms
+            The timeline under another bound, and that bound.
+        has_clock
+            Whether arrivals are a clock.
         """
         on_time = self.opened_behind_ms < bound_ms
-        clocks = clock_ms if clock_ms is not None else watermark_ms
-        fired = first_clocks(watermark_ms, clocks, self.max_timestamp_ms, bound_ms)
+        fired = first_clocks(timeline.steps, own_bound_ms, self.max_timestamp_ms, bound_ms)
         chosen = on_time[: len(fired)]
         waits = (fired - 1 - self.max_timestamp_ms[: len(fired)])[chosen]
         n_on_time = int(np.count_nonzero(on_time))
-        if clock_ms is None or len(waits) == 0:
+        if not has_clock or len(waits) == 0:
             return Waits(n_on_time, n_on_time - len(waits), None, None, None)
         ranks = [ceil(share * len(waits)) - 1 for share in (0.5, 0.99)]
         waits.partition(ranks)
@@ -263,8 +265,7 @@ class LatenessFrontier:
     tables: tuple[str, ...]
     _highest_ms: int = field(repr=False)
     _shown_ms: Int64s = field(repr=False)
-    _clock_ms: Int64s = field(repr=False)
-    _watermark_ms: Int64s = field(repr=False)
+    _timeline: Timeline = field(repr=False)
 
     # ---- tables ----------------------------------------------------------------------------------------------
 
@@ -373,8 +374,8 @@ class LatenessFrontier:
                 yield windows, number
 
     def _waits(self, windows: WindowLateness, bounds: Sequence[int]) -> dict[int, Waits]:
-        clock_ms = self._clock_ms if self.why_no_waits is None else None
-        return {bound: windows.waits(bound, clock_ms, self._watermark_ms) for bound in bounds}
+        known = self._timeline, self.own_bound_ms, self.why_no_waits is None
+        return {bound: windows.waits(bound, *known) for bound in bounds}
 
     # ---- decisions -------------------------------------------------------------------------------------------
 

@@ -367,7 +367,7 @@ class SummarisedLog:
     @cached_property
     def watermark_ms(self) -> Int64s:
         """The merged watermark at the edges of the cells, shape (cells + 1,); -2**63 before the first."""
-        steps = np.searchsorted(self.timeline.clock_ms, self.grid.edges_ms, side="left")
+        steps = self.timeline.steps_before_arrivals(self.grid.edges_ms)
         return self.timeline.watermark_after(steps)
 
 
@@ -442,10 +442,7 @@ class Firings:
         self.grid = grid
         self.columns = ("late_firing", "watermark", *([] if emitted_at is None else [emitted_at]))
         self._emitted_at = emitted_at
-        steps = timeline.steps_before_end
-        self._watermark_ms = timeline.watermark_ms[:steps]
-        times = EmissionTimes(timeline, last_arrival_ms).of_steps
-        self._clock_ms = np.append(times[:steps], NOT_KNOWN)
+        self._timeline, self._times = timeline, EmissionTimes(timeline, last_arrival_ms)
         self.on_time, self.late = np.zeros((2, grid.cells), np.int64)
         self.at_end = self.without_time = 0
 
@@ -455,8 +452,8 @@ class Firings:
         if self._emitted_at is not None:
             clock_ms = rows.column(self._emitted_at).cast(pa.int64()).fill_null(NOT_KNOWN).to_numpy()
         else:
-            watermark_ms = rows.column("watermark").to_numpy()
-            clock_ms = self._clock_ms[np.searchsorted(self._watermark_ms, watermark_ms, side="left")]
+            steps = self._timeline.steps_below(rows.column("watermark").to_numpy())
+            clock_ms = self._times.of_steps(steps)
         is_end = clock_ms == NOT_KNOWN
         self.at_end += int(np.count_nonzero(is_end))
         self._count(clock_ms[~is_late & ~is_end], self.on_time)

@@ -10,6 +10,7 @@ import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore._native.packed_steps import BLOCK_STEPS, StepPacker
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.errors import DataError, SchemaError
@@ -44,11 +45,14 @@ class MergeLimits:
         Stretches of that file, one of each split.
     window_emissions : int
         Watermarks and statuses between the operators and the valve.
+    block_steps : int
+        Steps of the timeline that wait to be packed together.
     """
 
     record_bytes: int = 256 << 20
     buffer_bytes: int = 64 << 20
     window_emissions: int = 1 << 18
+    block_steps: int = BLOCK_STEPS
 
 
 DEFAULT_LIMITS = MergeLimits()
@@ -134,7 +138,7 @@ def combine(
         ]
         log.cut_counts.check_taken_before(before.column("rows", values), before.column("taken_ms", values))
         before.check_goes_on(values, log.least_arrival_ms, log.events)
-        merge = None
+        merge, packer = None, Timeline.packer(before.step, limits.block_steps)
         if replay_range is None and (log.events.any() or before.last_arrival_ms is not None):
             replay_range = log.ends()
         if replay_range is not None:
@@ -153,14 +157,13 @@ def combine(
                 alignment,
                 replay_range,
                 limits,
+                packer,
             )
             if before.last_arrival_ms is not None:
                 restore_split_merge(merge, before.operators(values), before.last_arrival_ms)
             merge.run(stops=stops)
-    none = np.empty(0, np.int64)
-    steps = merge.steps() if merge is not None else (none, none)
     return TimePlane(
-        timeline=Timeline.between_cuts(*steps, first_step=before.step, stops=stops),
+        timeline=Timeline.ended(packer, stops=stops),
         splits=_split_times(values, log, merge),
         starts=ChunkStarts(
             chunks=np.array([chunk.times.index for chunk in ordered], np.int64),
@@ -177,7 +180,7 @@ def combine(
         by_arrival=by_arrival,
         restored_arrival_ms=before.last_arrival_ms,
         cut=log.cut(merge, replay_range) if stops else None,
-        statuses=Statuses.none() if merge is None else _statuses(merge, steps_before=before.step is not None),
+        statuses=Statuses.none() if merge is None else Statuses.at_ticks(*merge.statuses()),
         replay_range=replay_range,
         warnings=_first(text for chunk in ordered for text in chunk.times.warnings),
         holders=Holders.unknown() if merge is None else Holders(*merge.holders()),
@@ -417,6 +420,7 @@ def _merge(
     alignment: WatermarkAlignmentParams | None,
     replay_range: tuple[int, int],
     limits: MergeLimits,
+    packer: StepPacker,
 ) -> SplitMerge:
     # A log without splits holds its replay back as one split without events does.
     records = SplitRecords(
@@ -430,6 +434,7 @@ def _merge(
     first_arrival_ms, last_arrival_ms = replay_range
     return SplitMerge(
         records,
+        packer,
         interval_ms=interval_ms,
         out_of_orderness_ms=generator.out_of_orderness_ms,
         idleness_ms=generator.idleness_ms,
@@ -439,11 +444,6 @@ def _merge(
         update_interval_ms=alignment.update_interval_ms if alignment else None,
         window_emissions=limits.window_emissions,
     )
-
-
-def _statuses(merge: SplitMerge, steps_before: int) -> Statuses:
-    clock_ms, steps, idle = merge.statuses()
-    return Statuses.at_ticks(clock_ms, steps + steps_before, idle)
 
 
 def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) -> SplitTimes:

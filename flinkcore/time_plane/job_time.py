@@ -238,10 +238,9 @@ class JobTime:
         if start is not None and self._has_restored_watermark:
             assert self._cuts[0].last_arrival_ms is not None
             first_step = self._cuts[0].last_arrival_ms - 1, start.watermark_ms
-        stops = self.time_planes[0].cut is not None
-        return Timeline.between_cuts(
-            clock_ms, watermark_ms, split, position, first_step=first_step, stops=stops
-        )
+        packer = Timeline.packer(first_step)
+        packer.add(clock_ms, watermark_ms, split, position)
+        return Timeline.ended(packer, stops=self.time_planes[0].cut is not None)
 
     @property
     def _has_restored_watermark(self) -> bool:

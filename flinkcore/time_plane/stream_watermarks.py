@@ -16,7 +16,7 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.valve import ACTIVE_KIND, IDLE_KIND, WATERMARK_KIND, StatusWatermarkValve
 from flinkcore.operators.combined_watermark_status import IndexedCombinedWatermarkStatus
-from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, TimePlane
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Steps, TimePlane
 
 Kinds = npt.NDArray[np.int8]
 
@@ -136,14 +136,12 @@ def _emitted(
     time_plane: TimePlane, first_split: int, start: StreamStart | None
 ) -> tuple[Int64s, Int64s, Int64s, Kinds, Int64s]:
     """Clock, split, position, kind and watermark of what a log emits."""
-    timeline, statuses = time_plane.timeline, time_plane.statuses
-    steps = timeline.steps_before_end
-    clock = np.concatenate((timeline.clock_ms[:steps], statuses.clock_ms))
-    split = np.concatenate((timeline.split[:steps], statuses.split))
-    position = np.concatenate((timeline.position[:steps], statuses.position))
+    statuses, steps = time_plane.statuses, time_plane.timeline.steps_before_end
+    changes = Steps(statuses.clock_ms, np.zeros_like(statuses.clock_ms), statuses.split, statuses.position)
+    emitted = zip(*time_plane.timeline.blocks(), changes, strict=True)
+    clock, watermark, split, position = (np.concatenate(columns) for columns in emitted)
     kinds = np.where(statuses.idle == 1, IDLE_KIND, ACTIVE_KIND)
-    kind = np.concatenate((np.full(steps, WATERMARK_KIND), kinds)).astype(np.int8)
-    watermark = np.concatenate((timeline.watermark_ms[:steps], np.zeros_like(statuses.clock_ms)))
+    kind = np.concatenate((np.full(steps, WATERMARK_KIND, np.int8), kinds.astype(np.int8)))
     # A status with n steps before it comes between those numbered n - 1 and n.
     order = np.argsort(np.concatenate((2 * np.arange(steps) + 1, 2 * statuses.steps)), kind="stable")
     if start is not None and start.watermark_ms != MIN_TIMESTAMP:

@@ -8,19 +8,19 @@ log is cut, the timeline is the same.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._internal.arrow.arrays import Int32s, Int64s
-from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
+from flinkcore._internal.arrow.arrays import Int32s, Int64s, RowNumbers
 from flinkcore._internal.show.html import html_lines, html_table
 from flinkcore._internal.show.times import format_timestamp
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore._native.event_log import steps_before
+from flinkcore._native.packed_steps import BLOCK_STEPS, PackedSteps, StepPacker, StepReader
 from flinkcore.errors import DataError, SourceError
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.chunk_clock import ChunkClock
@@ -94,114 +94,132 @@ class Holders:
         return np.concatenate((np.array([-1]), self.split))[np.searchsorted(self.clock_ms, arrival_ms)]
 
 
-_AT_TICKS: Final = np.empty(0, np.int64)
+class Steps(NamedTuple):
+    """Steps of a timeline, unpacked; each array has shape (n_steps,).
+
+    Attributes
+    ----------
+    clock_ms, watermark_ms : numpy.ndarray of int64
+    split, position : numpy.ndarray of int64
+        The event that made the step; split `AFTER_ALL_SPLITS`, position 0: a tick.
+    """
+
+    clock_ms: Int64s
+    watermark_ms: Int64s
+    split: Int64s
+    position: Int64s
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
     """The merged watermark as a step function of the replay clock.
 
+    A step happens after all events with arrival ≤ its clock, unless an event made it: then right after that event,
+    before later ones with the same arrival. Watermarks increase; where operators of a job share steps, one's watermark
+    may stay the same at steps of the others. The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, even if
+    a generator has emitted that watermark before; it is missing if the job stops with a checkpoint. From a checkpoint
+    on, the first is the watermark of that, just before its cut.
+
     Parameters
     ----------
-    clock_ms : numpy.ndarray of int64, shape (n_steps,)
-        Non-decreasing; a step happens after all events with arrival ≤ its clock, unless an event made it.
-    watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        Increasing. Where operators of a job share steps, one's watermark may stay the same at steps of the others.
-        The last step is the end of the log, 2**63 - 1 at clock 2**63 - 1, even if a generator has emitted that
-        watermark before; it is missing if the job stops with a checkpoint. From a checkpoint on, the first is the
-        watermark of that, just before its cut.
-    split, position : numpy.ndarray of int64, shape (n_steps,)
-        The event that made the step, which comes right after it, before later events with the same arrival;
-        split `AFTER_ALL_SPLITS`, position 0: no event but a tick or the end of the log. May be left out where all steps
-        are of that kind.
+    steps : PackedSteps
+        The steps stay packed wherever they are used: a worker has as many as the driver, and mostly in a mapped file.
     """
 
-    clock_ms: Int64s
-    watermark_ms: Int64s
-    split: Int64s = field(default_factory=lambda: _AT_TICKS)
-    position: Int64s = field(default_factory=lambda: _AT_TICKS)
+    steps: PackedSteps
 
-    def __post_init__(self) -> None:
-        if self.split is _AT_TICKS:
-            object.__setattr__(self, "split", np.full_like(self.clock_ms, AFTER_ALL_SPLITS))
-            object.__setattr__(self, "position", np.zeros_like(self.clock_ms))
+    @classmethod
+    def of(cls, clock_ms: Int64s, watermark_ms: Int64s, *places: Int64s) -> Timeline:
+        """Return the timeline of steps in plain columns.
+
+        Parameters
+        ----------
+        clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
+            Non-decreasing.
+        places : numpy.ndarray of int64, shape (n_steps,)
+            Splits and positions; none: no step was made by an event. Split `AFTER_ALL_SPLITS` and position 0 stand for
+            a tick or the end of the log.
+        """
+        packer = StepPacker()
+        packer.add(clock_ms, watermark_ms, *places)
+        return cls(packer.finish())
+
+    @staticmethod
+    def packer(first_step: tuple[int, int] | None, block_steps: int = BLOCK_STEPS) -> StepPacker:
+        """Return what packs the steps that generators emit, for `ended`.
+
+        Parameters
+        ----------
+        first_step : (int, int) or None
+            The step that stands for all before a cut: `TimeCut.step`.
+        block_steps : int
+            Steps of a block, on which only time and memory depend.
+        """
+        packer = StepPacker(block_steps=block_steps)
+        if first_step is not None:
+            packer.add(*(np.array([value], np.int64) for value in first_step))
+        return packer
+
+    @classmethod
+    def ended(cls, packer: StepPacker, *, stops: bool) -> Timeline:
+        """Return the timeline of the steps in a packer, and of the end of the log unless the job stops before it."""
+        if not stops:
+            end = np.array([MAX_TIMESTAMP], np.int64)
+            packer.add(end, end)
+        return cls(packer.finish())
+
+    def __len__(self) -> int:
+        return len(self.steps)
 
     @property
     def has_steps_of_events(self) -> bool:
         """Return whether some steps were made by events, and not by ticks."""
-        return bool((self.split != AFTER_ALL_SPLITS).any())
+        return self.steps.has_steps_of_events
 
-    @classmethod
-    def to_end_of_time(cls, clock_ms: Int64s, watermark_ms: Int64s, *places: Int64s) -> Timeline:
-        """Return the timeline of what generators have emitted, and of the end of the log after it.
+    def reader(self) -> StepReader:
+        """Return what reads single steps, for one thread."""
+        return StepReader(self.steps)
 
-        Parameters
-        ----------
-        clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        places : numpy.ndarray of int64, shape (n_steps,)
-            Splits and positions; none: no step was made by an event.
-        """
-        end = MAX_TIMESTAMP, MAX_TIMESTAMP, AFTER_ALL_SPLITS, 0
-        columns = clock_ms, watermark_ms, *places
-        return cls(*(np.append(column, value) for column, value in zip(columns, end, strict=False)))
-
-    @classmethod
-    def between_cuts(
-        cls,
-        clock_ms: Int64s,
-        watermark_ms: Int64s,
-        *places: Int64s,
-        first_step: tuple[int, int] | None,
-        stops: bool,
-    ) -> Timeline:
-        """Return the timeline of what generators have emitted after a cut and up to another one.
-
-        Parameters
-        ----------
-        clock_ms, watermark_ms : numpy.ndarray of int64, shape (n_steps,)
-        places : numpy.ndarray of int64, shape (n_steps,)
-            Splits and positions; none: no step was made by an event.
-        first_step : (int, int) or None
-            The step that stands for all before the cut: `TimeCut.step`.
-        stops : bool
-            False: the end of time follows.
-        """
-        columns = [clock_ms, watermark_ms, *places]
-        if first_step is not None:
-            first = [*first_step, AFTER_ALL_SPLITS, 0]
-            columns = [np.insert(column, 0, value) for column, value in zip(columns, first, strict=False)]
-        return cls(*columns) if stops else cls.to_end_of_time(*columns)
+    def blocks(self) -> Iterator[Steps]:
+        """Yield the steps, unpacked block by block, without the end of the log."""
+        left = self.steps_before_end
+        for number in range(self.steps.n_blocks):
+            if left:
+                block = Steps(*(column[:left] for column in self.steps.block(number)))
+                left -= len(block.clock_ms)
+                yield block
 
     def __repr__(self) -> str:
-        steps = self.steps_before_end
-        if not steps:
+        steps, ends = self._ends()
+        if not ends:
             return "Timeline(no watermark before the end of the log)"
-        clocks, watermarks = (
-            [format_timestamp(int(column[at])) for at in (0, steps - 1)]
-            for column in (self.clock_ms, self.watermark_ms)
-        )
+        (first_clock, first), (last_clock, last) = ends
         return (
-            f"Timeline({steps:,} steps, watermark {watermarks[0]} to {watermarks[1]}, on the replay clock at "
-            f"{clocks[0]} to {clocks[1]})"
+            f"Timeline({steps:,} steps, watermark {first} to {last}, on the replay clock at {first_clock} to "
+            f"{last_clock})"
         )
 
     def _repr_html_(self) -> str:
-        steps = self.steps_before_end
-        if not steps:
+        steps, ends = self._ends()
+        if not ends:
             return html_lines(repr(self))
-        ends = [("first", 0), ("last", steps - 1)]
-        rows = [
-            (name, *(format_timestamp(int(column[at])) for column in (self.clock_ms, self.watermark_ms)))
-            for name, at in ends
-        ]
+        rows = [(name, *texts) for name, texts in zip(("first", "last"), ends, strict=True)]
         table = html_table([("step", ""), ("replay clock", ""), ("watermark", "")], rows, [False] * 3)
         return f"{table}<small>{steps:,} step{'s' * (steps != 1)} before the end of the log</small>"
+
+    def _ends(self) -> tuple[int, list[tuple[str, str]]]:
+        """Return how many steps come before the end of the log, and clock and watermark of the first and the last."""
+        steps, reader = self.steps_before_end, self.reader()
+        return steps, [
+            (format_timestamp(reader.clock(at)), format_timestamp(reader.watermark_after(at + 1)))
+            for at in ((0, steps - 1) if steps else ())
+        ]
 
     def steps_done(self, restored_arrival_ms: int | None) -> int:
         """Return how many steps were done before the log, which is resumed from a checkpoint after this arrival."""
         if restored_arrival_ms is None:
             return 0
-        return int(np.searchsorted(self.clock_ms[:1], restored_arrival_ms, side="left"))
+        return min(1, self.steps_before_arrival(restored_arrival_ms))
 
     def steps_before(
         self,
@@ -224,41 +242,59 @@ class Timeline:
         numpy.ndarray of int64, shape (n_rows,)
             0 for those not asked for.
         """
-        return steps_before(self.clock_ms, self.split, self.position, arrival_ms, split, position, rows)
+        return self.steps.steps_before(arrival_ms, split, position, rows)
+
+    def steps_before_arrival(self, arrival_ms: int) -> int:
+        """Return how many steps lie before all events with this arrival."""
+        return self.reader().steps_before(arrival_ms, -1, 0)
+
+    def steps_before_arrivals(self, arrival_ms: Int64s) -> Int64s:
+        """Return the same for several arrivals, best ascending."""
+        return self.steps_before(
+            arrival_ms, np.full(len(arrival_ms), -1, np.int32), np.zeros_like(arrival_ms)
+        )
 
     def steps_before_timers(self, time_ms: Int64s) -> Int64s:
         """Return how many steps lie before the processing-time timers due at these times; ticks of that time do not."""
         split = np.full(len(time_ms), AFTER_ALL_SPLITS, np.int32)
-        return self.steps_before(time_ms, split, np.zeros(len(time_ms), np.int64))
+        return self.steps_before(time_ms, split, np.zeros(len(time_ms), np.int64), self._in_order(time_ms))
+
+    def steps_up_to(self, watermark_ms: Int64s) -> Int64s:
+        """Return how many steps have a watermark that is not higher than each of these."""
+        return self.steps.steps_up_to(watermark_ms, self._in_order(watermark_ms))
+
+    def steps_below(self, watermark_ms: Int64s) -> Int64s:
+        """Return how many steps have a lower watermark than each of these."""
+        above_least = np.maximum(watermark_ms, MIN_TIMESTAMP + 1)
+        return np.where(watermark_ms == MIN_TIMESTAMP, 0, self.steps_up_to(above_least - 1))
+
+    def _in_order(self, values: Int64s) -> RowNumbers | None:
+        """Return in which order values are looked up: ascending, so that no block is unpacked twice."""
+        return np.argsort(values).astype(np.uint32) if self.steps.n_blocks > 2 and len(values) > 1 else None
 
     def watermark_after(self, steps: Int64s) -> Int64s:
-        """Return the watermark in force after so many steps; -2**63 before the first."""
-        return self._watermark_after[steps]
+        """Return the watermark in force after so many steps, best ascending; -2**63 before the first."""
+        return self.steps.watermarks_after(steps)
 
-    def rises(self) -> Int64s:
-        """Numbers of the steps at which the watermark rises, and of the end of the log, which is an advance always."""
-        rises = self.watermark_ms > self._watermark_after[:-1]
-        rises[self.steps_before_end :] = True
-        return np.flatnonzero(rises)
+    def clock_at(self, steps: Int64s) -> Int64s:
+        """Return the replay clock at steps of these numbers, best ascending."""
+        return self.steps.clocks_at(steps)
 
     @cached_property
-    def _watermark_after(self) -> Int64s:
-        return np.concatenate((np.array([MIN_TIMESTAMP]), self.watermark_ms))
-
-    @property
     def steps_before_end(self) -> int:
         """Return how many steps come before the end of the log, which is the step after them unless the job stops."""
-        return len(self.clock_ms) - int(MAX_TIMESTAMP in self.clock_ms[-1:])
+        steps = len(self)
+        return steps - 1 if steps and self.reader().clock(steps - 1) == MAX_TIMESTAMP else steps
 
     @property
     def watermark_before_end(self) -> int:
         """The watermark in force when the log ends or the job stops; -2**63 before the first."""
-        return int(self._watermark_after[self.steps_before_end])
+        return self.reader().watermark_after(self.steps_before_end)
 
     def end_ms(self, last_arrival_ms: int) -> int:
         """Return the replay clock at the end of a log with this last arrival, when all steps before it are done."""
         before = self.steps_before_end
-        return max(last_arrival_ms, int(self.clock_ms[before - 1])) if before else last_arrival_ms
+        return max(last_arrival_ms, self.reader().clock(before - 1)) if before else last_arrival_ms
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,7 +486,7 @@ class TimePlane:
         none = np.empty(0, np.int64)
         return replace(
             self,
-            timeline=Timeline(none, none),
+            timeline=Timeline.of(none, none),
             splits=replace(self.splits, idle_split=none, idle_from_ms=none, idle_to_ms=none),
             floors=ArrivalFloors(none, none, none),
             cut=None,
@@ -515,51 +551,3 @@ class TimePlane:
             TimesChecksum(bool(self._checksum(at).any())),
             self.by_arrival,
         )
-
-    def to_ipc(self) -> bytes:
-        """Return the time plane as an Arrow IPC stream."""
-        columns = {
-            f"{part}.{member.name}": getattr(getattr(self, part), member.name)
-            for part, kind in _PARTS.items()
-            for member in fields(kind)
-        }
-        header = {
-            "rate": self.rate and asdict(self.rate),
-            "by_arrival": self.by_arrival,
-            "replay_range": self.replay_range,
-            "restored_arrival_ms": self.restored_arrival_ms,
-        }
-        return write_columns("TimePlane", header, columns)
-
-    @classmethod
-    def from_ipc(cls, data: bytes) -> TimePlane:
-        """Return the time plane that `to_ipc` wrote; a DataError if these bytes are something else."""
-        header, columns = read_columns("TimePlane", data)
-        parts: dict[str, Any] = {
-            part: kind(
-                **{
-                    member.name: columns[f"{part}.{member.name}"].to_pylist()
-                    if member.name == "values"
-                    else columns[f"{part}.{member.name}"].to_numpy()
-                    for member in fields(kind)
-                }
-            )
-            for part, kind in _PARTS.items()
-        }
-        return cls(
-            **parts,
-            rate=ArrivalRate(**header["rate"]) if header["rate"] else None,
-            by_arrival=header["by_arrival"],
-            replay_range=tuple(header["replay_range"]) if header["replay_range"] else None,
-            restored_arrival_ms=header["restored_arrival_ms"],
-        )
-
-
-_PARTS: dict[str, type[Any]] = {
-    "timeline": Timeline,
-    "splits": SplitTimes,
-    "starts": ChunkStarts,
-    "floors": ArrivalFloors,
-    "paused": PausedSpans,
-    "statuses": Statuses,
-}

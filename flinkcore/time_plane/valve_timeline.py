@@ -33,8 +33,7 @@ class ValveTimeline:
         self._valve = StatusWatermarkValve(splits)
         self.final_watermark_ms = np.full(splits, MIN_TIMESTAMP)
         self._statuses: list[tuple[Int64s, Int64s, npt.NDArray[np.bool_]]] = []
-        self._steps: list[tuple[Int64s, Int64s, Int64s, Int64s]] = []
-        self._n_steps = 0
+        self._steps = Timeline.packer(None)
         self._merged_statuses: list[tuple[Int64s, Int64s, Int64s, Int64s, Int64s]] = []
 
     def restore(self, cut: TimeCut, columns: Mapping[str, Int64s]) -> None:
@@ -46,11 +45,7 @@ class ValveTimeline:
         columns : mapping of str to numpy.ndarray of int64, shape (n_splits,)
             Its columns for these splits.
         """
-        if cut.step is not None:
-            first = *cut.step, AFTER_ALL_SPLITS, 0
-            clock_ms, watermark_ms, split, position = (np.array([value]) for value in first)
-            self._steps.append((clock_ms, watermark_ms, split, position))
-            self._n_steps = 1
+        self._steps = Timeline.packer(cut.step)
         self.final_watermark_ms = columns["watermark_ms"].copy()
         self._valve.restore(columns["channel_ms"], columns["channel_idle"].astype(np.uint8), cut.watermark_ms)
         idle = np.flatnonzero(columns["operator_idle"])
@@ -82,7 +77,7 @@ class ValveTimeline:
         merged = kinds == WATERMARK_KIND
         if not merged.all():
             caused = Emissions(emissions.rows[causes[~merged]])
-            steps_before = self._n_steps + np.cumsum(merged)[~merged]
+            steps_before = len(self._steps) + np.cumsum(merged)[~merged]
             idle = (kinds[~merged] == IDLE_KIND).astype(np.int64)
             self._merged_statuses.append(
                 (caused.clock_ms.copy(), steps_before, idle, _split_or_none(caused), caused.position)
@@ -90,20 +85,11 @@ class ValveTimeline:
         if not merged.any():
             return
         steps = Emissions(emissions.rows[causes[merged]])
-        self._n_steps += len(steps)
-        self._steps.append((steps.clock_ms.copy(), watermarks[merged], _split_or_none(steps), steps.position))
+        self._steps.add(steps.clock_ms.copy(), watermarks[merged], _split_or_none(steps), steps.position)
 
     def timeline(self, *, stops: bool = False) -> Timeline:
         """Return all steps, and the end of time unless the job stops with a checkpoint; once."""
-        none = np.empty(0, np.int64)
-        last = self._steps.pop() if self._steps else (none, none, none, none)
-        end = Timeline(*last) if stops else Timeline.to_end_of_time(*last)
-        parts = [*self._steps, (end.clock_ms, end.watermark_ms, end.split, end.position)]
-        self._steps.clear()
-        columns = [list(column) for column in zip(*parts, strict=True)]
-        del parts
-        # A column at a time, so that the others are not held twice.
-        return Timeline(*(np.concatenate(columns.pop(0)) for _ in range(len(columns))))
+        return Timeline.ended(self._steps, stops=stops)
 
     def statuses(self) -> Statuses:
         """Return when all splits were idle."""

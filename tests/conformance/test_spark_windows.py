@@ -27,6 +27,7 @@ from jobs.window_scenarios import wanted_output
 pytest.importorskip("pyspark")
 from equipment.merged_events import merging_lots_of
 from equipment.spark_tasks import PartitionOutput, outputs_by_tasks
+from equipment.timelines import without_end
 
 from flinkcore._native.aggregates import are_shareable
 from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
@@ -38,7 +39,6 @@ from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.operators.keys.java_keys import JavaKeys
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.time_plane.time_pass import time_planes_of
-from flinkcore.time_plane.timeline import Timeline
 
 PARALLELISMS = (1, 2)
 MAX_PARALLELISM = 128
@@ -98,15 +98,6 @@ def replayed(path: Path_, item: dict[str, Any], parallelism: int) -> Replayed | 
         key_groups = plan.max_parallelism
         checkpoint = Checkpoint.open(directory)
         return Replayed(partitions, checkpoint.restore(plan.stages[0].uid, (0, key_groups - 1), key_groups))
-
-
-def without_end(timeline: Timeline) -> Timeline:
-    """The timeline of a log that goes on."""
-    if timeline.clock_ms[-1] < 2**63 - 1:
-        return timeline
-    return Timeline(
-        *(getattr(timeline, name)[:-1] for name in ("clock_ms", "watermark_ms", "split", "position"))
-    )
 
 
 def why_not_row(scenario: dict[str, Any]) -> str | None:

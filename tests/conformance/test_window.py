@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from equipment.canonical import canonical_entries, canonical_values, without_times_of_timers
+from equipment.timelines import packed_steps
 from jobs.columnar_scenarios import (
     MAX,
     MIN,
@@ -45,8 +46,8 @@ def make_operator(item: dict[str, Any], watermarks: list[int], shareable: bool) 
         accumulators=accumulators_of(item),
         key_names=["key"],
         aggregate_names=[f"a{i}" for i in range(len(aggregates_of(item["function"])))],
-        steps=np.arange(len(watermarks)),
-        watermarks=np.array(watermarks, dtype=np.int64),
+        # At this clock a step is an advance even if the watermark stays the same, as each watermark of a scenario is.
+        timeline=packed_steps([2**63 - 1] * len(watermarks), watermarks),
         row_limit=1 << 18,
         byte_limit=1 << 28,
     )

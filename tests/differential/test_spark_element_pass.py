@@ -33,8 +33,6 @@ from flinkcore.datastream.aggregates import collect, count
 from flinkcore.errors import UserCodeError
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar.element_pass import deal_out
-from flinkcore.spark.exchange.packed_timeline import PackedTimeline
-from flinkcore.time_plane.timeline import Timeline
 
 LATE = OutputTag("late")
 
@@ -230,20 +228,6 @@ def test_behind_the_maximum_watermark_a_replay_on_spark_goes_on_as_embedded(
         assert result.report.watermark_ms == MAX_TIMESTAMP
         behind = {row["what"] for row in embedded.to_arrow().to_pylist() if row["watermark"] == MAX_TIMESTAMP}
         assert behind == {"element", "EVENT_TIME", "PROCESSING_TIME"}
-
-
-def test_punctuated_timelines_travel_whole() -> None:
-    maximum = 2**63 - 1
-    columns = (
-        [1, 1, 5, 900, maximum],
-        [7, 8, 9, 10, maximum],
-        [0, 3, 2**31 - 1, 2, 2**31 - 1],
-        [9, 2**40, 0, 7, 0],
-    )
-    timeline = Timeline(*(np.array(column, np.int64) for column in columns))
-    unpacked = PackedTimeline.of(timeline).unpacked()
-    found = unpacked.clock_ms, unpacked.watermark_ms, unpacked.split, unpacked.position
-    assert [column.tolist() for column in found] == [list(column) for column in columns]
 
 
 def test_splits_are_dealt_out_by_size() -> None:

@@ -11,7 +11,7 @@ from flinkcore.columnar.stages.partial_results import MergeLimits
 from flinkcore.spark.columnar import replay
 from flinkcore.spark.columnar.map_task import MergingEvents
 from flinkcore.spark.exchange import block_sender
-from flinkcore.spark.exchange.packed_timeline import PackedTimeline
+from flinkcore.spark.exchange.sent_timeline import SentTimeline
 from flinkcore.time_plane.timeline import Timeline
 
 limits = MergeLimits()
@@ -22,7 +22,7 @@ def merging_events(plan: JobPlan, timeline: Timeline) -> MergingEvents:
     """How map tasks of a job merge events, which can be merged."""
     windows = plan.partial_windows()
     assert isinstance(windows, PartialWindows), windows
-    return MergingEvents(windows, PackedTimeline.of(timeline), limits)
+    return MergingEvents(windows, SentTimeline.of(timeline, None), limits)
 
 
 def merging_within(limits: MergeLimits, least_block_rows: int) -> ExitStack:

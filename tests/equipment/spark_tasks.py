@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from equipment.merged_events import merging_events
+from equipment.timelines import repacked
 from pyspark import cloudpickle
 
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
@@ -29,10 +30,9 @@ from flinkcore.spark.columnar.task_outputs import (
 from flinkcore.spark.columnar.time_pass import CountTask, SummariseTask
 from flinkcore.spark.exchange.block_sender import BlockRoute
 from flinkcore.spark.exchange.blocks import BLOCKS_ORDER
-from flinkcore.spark.exchange.packed_timeline import PackedTime
+from flinkcore.spark.exchange.sent_timeline import SentTime, SentTimeline
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
-from flinkcore.time_plane.job_time import ReplayTime
 from flinkcore.time_plane.time_pass import TimePass
 from flinkcore.time_plane.timeline import Timeline, TimePlane
 
@@ -99,11 +99,11 @@ def outputs_by_tasks(
 
     Map tasks may merge events before the exchange, or may not.
     """
-    timeline = time_plane.timeline if timeline is None else timeline
+    timeline = repacked(time_plane.timeline if timeline is None else timeline)
     merging = merging_events(plan, timeline) if merges else None
     sent = on_each_chunk(MapTask((map_way(plan, time_plane, partitions, merging),), log), log)
     blocks = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in BLOCKS_ORDER])
-    time = PackedTime.of(ReplayTime(timeline, time_plane.last_arrival_ms, [0]))
+    time = SentTime(SentTimeline.of(timeline, None), time_plane.last_arrival_ms)
     task = ReduceTask(plan, time, partitions, len(log.all_chunks), BlocksOutput(), pending=pending)
     outputs = []
     for partition in range(partitions):

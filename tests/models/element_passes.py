@@ -51,7 +51,7 @@ def stepped_plane(
     with closing(EmissionRuns(memory_bytes=64 * run_rows, buffer_rows=0)) as received:
         for number, data in reversed(sent):
             received.add(number, Emissions.from_ipc(data))
-        return TimePlane.from_ipc(with_emissions(plane, received).to_ipc())
+        return with_emissions(plane, received)
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """A log of events cut into chunks and batches, as the time plane reads them."""
 
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from equipment.timelines import steps_of
 from models.watermarks import Event
 
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
@@ -127,11 +129,12 @@ class Log:
             stops=stops,
         )
         own_cut = None if plane.cut is None else TimeCut.of_table(plane.cut.to_table())
-        return replace(TimePlane.from_ipc(plane.to_ipc()), cut=own_cut, holders=plane.holders)
+        return replace(pickle.loads(pickle.dumps(plane)), cut=own_cut)
 
 
 def steps(plane: TimePlane) -> list[tuple[int, int]]:
-    return list(zip(plane.timeline.clock_ms.tolist(), plane.timeline.watermark_ms.tolist(), strict=True))
+    columns = steps_of(plane.timeline)
+    return list(zip(columns.clock_ms.tolist(), columns.watermark_ms.tolist(), strict=True))
 
 
 def placed(plane: TimePlane, log: Log) -> list[tuple[int, int, int]]:

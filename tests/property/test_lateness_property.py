@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from equipment.example_counts import examples
 from equipment.memory_disk import MEMORY
+from equipment.timelines import packed_steps, steps_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -262,7 +263,8 @@ def check_windows(
     }
     assert row["incomplete_for_good"] == sum(last.get(key) != total for key, total in totals.items())
     (plane,) = planned(windowed).time_planes
-    clock_of = dict(zip(plane.timeline.watermark_ms.tolist(), plane.timeline.clock_ms.tolist(), strict=True))
+    made = steps_of(plane.timeline)
+    clock_of = dict(zip(made.watermark_ms.tolist(), made.clock_ms.tolist(), strict=True))
     waits = sorted(
         clock_of[each["watermark"]] - each["window_end"] for each in on_time if each["watermark"] < 2**63 - 1
     )
@@ -296,14 +298,14 @@ def test_windows_are_those_of_the_assigner_near_the_ends_of_64_bits(
     lowest, highest = window_timestamps(window)
     lowest = max(lowest, MIN_TIMESTAMP + 1)
     times = np.array([lowest + step if is_low else highest - step for is_low, step in places])
-    nothing, zero = np.empty(0, np.int64), np.zeros(1, np.int64)
+    zero = np.zeros(1, np.int64)
     shape: dict[str, Any] = {
         "size": window.size_ms,
         "slide": slide_of(window),
         "offset": window.offset_ms,
         "cumulative": isinstance(window, CumulativeEventTimeWindows),
     }
-    counter = LatenessCounter(nothing, nothing, zero, np.zeros(2, np.int32), 0, 1)
+    counter = LatenessCounter(packed_steps([], []), zero, np.zeros(2, np.int32), 0, 1)
     counter.add_windows(**shape, allowed_lateness_ms=zero)
     counter.update(np.zeros(1, np.int32), np.array([0, len(times)]), np.arange(len(times)), times)
     slices = np.sort(pa.array(counter.counts()["0.slice"]).to_numpy())

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from equipment.example_counts import examples
+from equipment.timelines import steps_with_watermarks
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.aggregates import SPREADS, is_spread, result_of
@@ -154,8 +155,7 @@ def operator_of(
         accumulators=accumulators,
         key_names=["key"],
         aggregate_names=[name for name, _ in aggregates],
-        steps=2 * np.arange(len(watermarks)) + 1,  # at the others it gets none
-        watermarks=np.array(watermarks, dtype=np.int64),
+        timeline=steps_with_watermarks(watermarks, range(1, 2 * len(watermarks), 2)),
         retracting=retracting,
         steps_done=steps_done,
         **limits,

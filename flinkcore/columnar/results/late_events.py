@@ -16,7 +16,7 @@ from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore._internal.arrow.column_ops import shown_column
 from flinkcore._internal.show.durations import shown_duration, shown_share
 from flinkcore._internal.show.times import format_timestamp
-from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
@@ -263,28 +263,53 @@ class _Leaps:
 
 def _leaps(timeline: Timeline, time_plane: TimePlane) -> _Leaps:
     """Find the leaps; an advance that the events make up for soon is none."""
-    steps, last_ms = timeline.steps_before_end, time_plane.last_arrival_ms
-    clock_ms, watermark_ms = timeline.clock_ms[:steps], timeline.watermark_ms[:steps]
-    least_ms = int(time_plane.splits.min_timestamp_ms.min())
+    last_ms, least_ms = time_plane.last_arrival_ms, int(time_plane.splits.min_timestamp_ms.min())
     assert last_ms is not None
-    before_ms = np.maximum(np.append(MIN_TIMESTAMP, watermark_ms[:-1])[:steps], least_ms - 1)
-    next_ms = np.append(clock_ms[1:], max(last_ms, int(clock_ms[-1])))
+    farthest = np.empty((5, 0), np.int64)
+    known_ms = np.array([[MIN_TIMESTAMP], [MIN_TIMESTAMP]])
+    for block in timeline.blocks():
+        known_ms = np.concatenate((known_ms, np.stack((block.clock_ms, block.watermark_ms))), axis=1)
+        farthest = _farthest(farthest, known_ms, least_ms)
+        known_ms = known_ms[:, -2:]  # of the last step it is not known yet how long it lasts
+    end_ms = np.array([[max(last_ms, int(known_ms[0, -1]))], [MAX_TIMESTAMP]])
+    farthest = _farthest(farthest, np.concatenate((known_ms, end_ms), axis=1), least_ms)
+    from_ms, at_ms, to_ms, before_ms, watermark_ms = farthest
+    return _Leaps(
+        from_ms=from_ms,
+        at_ms=at_ms,
+        soon_ms=at_ms + ((to_ms.astype(np.float64) - at_ms) / 4).astype(np.int64),
+        to_ms=to_ms,
+        before_ms=before_ms,
+        watermark_ms=watermark_ms,
+        middle_ms=before_ms // 2 + watermark_ms // 2,
+    )
+
+
+def _farthest(leaps: Int64s, steps_ms: Int64s, least_ms: int) -> Int64s:
+    """Return the farthest of some leaps and of the steps between the first and the last one of these, in their order.
+
+    Parameters
+    ----------
+    leaps : numpy.ndarray of int64, shape (5, n_leaps)
+        As `_Leaps` has them: from, at and to; the watermarks before and after.
+    steps_ms : numpy.ndarray of int64, shape (2, n_steps)
+        Clocks and watermarks.
+    least_ms : int
+        Least event time.
+    """
+    clock_ms, watermark_ms = steps_ms
+    before_ms = np.maximum(watermark_ms[:-2], least_ms - 1)
+    leaps = np.concatenate(
+        (leaps, np.stack((clock_ms[:-2], clock_ms[1:-1], clock_ms[2:], before_ms, watermark_ms[1:-1]))),
+        axis=1,
+    )
+    _, at_ms, to_ms, before_ms, watermark_ms = leaps
     # As floats, since differences of far times do not overflow there.
     rises, stands = (
-        after.astype(np.float64) - before
-        for after, before in ((watermark_ms, before_ms), (next_ms, clock_ms))
+        after.astype(np.float64) - before for after, before in ((watermark_ms, before_ms), (to_ms, at_ms))
     )
     far = np.argsort(-np.minimum(rises, stands), kind="stable")[:_MOST_LEAPS]
-    far = np.sort(far[(rises[far] > 0) & (stands[far] > 0)])
-    return _Leaps(
-        from_ms=np.append(MIN_TIMESTAMP, clock_ms)[far],
-        at_ms=clock_ms[far],
-        soon_ms=clock_ms[far] + (stands[far] / 4).astype(np.int64),
-        to_ms=next_ms[far],
-        before_ms=before_ms[far],
-        watermark_ms=watermark_ms[far],
-        middle_ms=before_ms[far] // 2 + watermark_ms[far] // 2,
-    )
+    return leaps[:, np.sort(far[(rises[far] > 0) & (stands[far] > 0)])]
 
 
 @dataclass(frozen=True)

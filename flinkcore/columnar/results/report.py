@@ -182,7 +182,7 @@ class ReplayReport:
         for number, (log, time_plane) in enumerate(zip(plan.logs, time_planes, strict=True)):
             report._add_log(None if plan.is_single else number, log, time_plane)
         report.tables = plan.tables
-        report.timeline_steps = len(timeline.clock_ms)
+        report.timeline_steps = len(timeline)
         report.watermark_ms = timeline.watermark_before_end
         report.later_operators = later
         report.log_facts = plan.log_facts

@@ -54,19 +54,22 @@ class TimelineMoments:
     """
 
     def __init__(self, timeline: Timeline) -> None:
-        self.watermarks = timeline.watermark_ms
-        self.clocks = timeline.clock_ms.copy()
         self._timeline = timeline
         self._done = 0
+        self._end_ms: int | None = None
 
     def end_at(self, clock_ms: int) -> None:
         """Let the log end at a time: all steps before that are done."""
-        self._done = self._timeline.steps_before_end
-        self.clocks[self._done] = clock_ms
+        self._done, self._end_ms = self._timeline.steps_before_end, clock_ms
 
     def steps_up_to(self, watermarks_ms: Int64s) -> Int64s:
         """Return how many steps are done or have a watermark that is not higher; the next one is the first above it."""
-        return np.maximum(np.searchsorted(self.watermarks, watermarks_ms, side="right"), self._done)
+        return np.maximum(self._timeline.steps_up_to(watermarks_ms), self._done)
+
+    def clocks_at(self, steps: Int64s) -> Int64s:
+        """Return the replay clock at steps, ascending; where the log ends it is the end's."""
+        clocks = self._timeline.clock_at(steps)
+        return clocks if self._end_ms is None else np.where(steps == self._done, self._end_ms, clocks)
 
 
 class BatchProcessStage(Stage[Events]):
@@ -192,9 +195,8 @@ class BatchProcessStage(Stage[Events]):
                 self._places.of_elements(events.timestamps[rows], tuple(column[rows] for column in order))
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
-        steps = np.searchsorted(self._timeline.clock_ms, [until_ms])
-        watermark_ms = int(self._timeline.watermark_after(steps)[0])
-        self._watermark_ms = max(self._watermark_ms, watermark_ms)
+        steps = self._timeline.steps_before_arrival(until_ms)
+        self._watermark_ms = max(self._watermark_ms, self._timeline.reader().watermark_after(steps))
         yield from self._fire_before(self._watermark_ms, until_ms)
         yield from self._taken()
 
@@ -315,15 +317,13 @@ class BatchProcessStage(Stage[Events]):
             order = np.lexsort((times, steps))
             key_ids, times, steps = key_ids[order], times[order], steps[order]
             self._event_time.poll(key_ids)
-            watermarks = self._timeline.watermark_after(steps + 1)
-            self._place_timers(key_ids, times, self._moments.clocks[steps], steps, by_watermark=True)
+            watermarks, clocks = self._timeline.watermark_after(steps + 1), self._moments.clocks_at(steps)
+            self._place_timers(key_ids, times, clocks, steps, by_watermark=True)
             if self._emissions is not None:
-                self._outputs.emitted_ms = self._emissions.of_steps[steps]
+                self._outputs.emitted_ms = self._emissions.of_steps(steps)
             # The step lasts until all that it reaches has fired: the floor stays below it.
             floors = np.minimum(self._timeline.watermark_after(steps), watermarks - 1)
-            self._call_on_timers(
-                TimeDomain.EVENT_TIME, key_ids, times, floors, watermarks, self._moments.clocks[steps]
-            )
+            self._call_on_timers(TimeDomain.EVENT_TIME, key_ids, times, floors, watermarks, clocks)
 
     def _fire_by_clock(self, key_ids: Int64s, times: Int64s, due: Int64s, steps: Int64s) -> None:
         if len(key_ids):

@@ -29,21 +29,35 @@ class EmissionTimes:
         Timeline of the operator.
     last_arrival_ms
         Last arrival of all logs, or None without events.
+
+    Attributes
+    ----------
+    steps_known : int
+        Number of steps whose times are known: only the end of the log has brought the later ones.
     """
 
     def __init__(self, timeline: Timeline, last_arrival_ms: int | None) -> None:
-        clocks = timeline.clock_ms
         self._end_ms = MIN_TIMESTAMP if last_arrival_ms is None else last_arrival_ms
-        behind = (clocks >= self._end_ms) & (timeline.split == AFTER_ALL_SPLITS)
-        self._steps_known = int(np.argmax(behind)) if behind.any() else len(clocks)
-        self.of_steps: Int64s = np.where(np.arange(len(clocks)) < self._steps_known, clocks, NOT_KNOWN)
+        self._timeline = timeline
+        self._reader = timeline.reader()
+        self.steps_known = self._reader.steps_before(self._end_ms, AFTER_ALL_SPLITS, 0)
+
+    def of_step(self, step: int) -> int:
+        """Return the time of a step of the timeline."""
+        return self._reader.clock(step) if step < self.steps_known else NOT_KNOWN
+
+    def of_steps(self, steps: Int64s) -> Int64s:
+        """Return the times of steps of the timeline, best ascending."""
+        times, known = np.full(len(steps), NOT_KNOWN), steps < self.steps_known
+        times[known] = self._timeline.clock_at(steps[known])
+        return times
 
     def of_events(self, events: Events) -> Int64s:
         """Return the times of events, or of results of an operator before, which were emitted at theirs."""
         if not isinstance(events, PlacedEvents):
             return events.arrivals
         arrivals, steps, split = events.order[:3]
-        behind = (arrivals >= self._end_ms) & (split == AFTER_ALL_SPLITS) & (steps >= self._steps_known)
+        behind = (arrivals >= self._end_ms) & (split == AFTER_ALL_SPLITS) & (steps >= self.steps_known)
         return np.where(behind, NOT_KNOWN, arrivals)
 
     def of_timer(self, due_ms: int) -> int:

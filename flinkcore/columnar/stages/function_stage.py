@@ -17,7 +17,6 @@ at once, which is after all events with the present arrival. Flink leaves the or
 from __future__ import annotations
 
 from abc import abstractmethod
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -88,7 +87,7 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
 
     def __init__(self, context: StageContext, operator: ProcessT, partition: int) -> None:
         plan, timeline = context.plan, context.timeline
-        self._timeline = timeline
+        self._timeline, self._steps = timeline, timeline.reader()
         self._last_arrival_ms = context.last_arrival_ms
         self._number = context.number
         self._takes_results = bool(plan.results)
@@ -241,15 +240,14 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
         yield from self._take()
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
-        steps = bisect_left(self._timeline.clock_ms, until_ms)
+        steps = self._timeline.steps_before_arrival(until_ms)
         yield from self._run_call(partial(self._advance, until_ms, steps))
         yield from self._take()
 
     def stop(self) -> Iterator[StageOutput]:
         """Let everything happen that comes before the cut: what is due before the last arrival, not at it."""
         if self._last_arrival_ms is not None:
-            steps = len(self._timeline.clock_ms)
-            yield from self._run_call(partial(self._advance, self._last_arrival_ms, steps))
+            yield from self._run_call(partial(self._advance, self._last_arrival_ms, len(self._timeline)))
         yield from self._take()
 
     def snapshot(self) -> OperatorSnapshot:
@@ -281,8 +279,7 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
 
     @property
     def current_watermark(self) -> int:
-        done = self._steps_done
-        return int(self._timeline.watermark_ms[done - 1]) if done else MIN_TIMESTAMP
+        return self._steps.watermark_after(self._steps_done)
 
     # ---- what happens between events ----
 
@@ -301,7 +298,7 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
                         continue
                 if step >= steps:
                     break
-                clock.now_ms = int(self._timeline.clock_ms[step])
+                clock.now_ms = self._steps.clock(step)
                 self._process_step(step)
             self._pass_steps(steps)
         except OutputFullError as full:
@@ -314,29 +311,25 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
         if done == 0:
             return 0  # also starts the event time of times to live
         timer_ms = self._timers.next_event_time()
-        watermarks = self._timeline.watermark_ms
-        if done >= steps or timer_ms is None or timer_ms > watermarks[steps - 1]:
+        if done >= steps or timer_ms is None or timer_ms > self._steps.watermark_after(steps):
             return steps
         # Timers that are registered behind the watermark wait until it rises.
-        rising = bisect_right(watermarks, watermarks[done - 1], done, steps)
-        return bisect_left(watermarks, timer_ms, rising, steps)
+        watermark_ms = self.current_watermark
+        if watermark_ms == MAX_TIMESTAMP:
+            return steps
+        return min(steps, max(done, self._steps.steps_below(max(timer_ms, watermark_ms + 1))))
 
     def _steps_before_timers(self, time_ms: int, steps: int) -> int:
         """Return how many steps come before the processing-time timers due at a time."""
-        clocks = self._timeline.clock_ms
-        if self._takes_results:
-            # Results of an earlier operator at the steps of this time come before the timers.
-            return bisect_right(clocks, time_ms, self._steps_done, steps)
-        before = bisect_left(clocks, time_ms, self._steps_done, steps)
-        by_events = self._timeline.split
-        while before < steps and clocks[before] == time_ms and by_events[before] != AFTER_ALL_SPLITS:
-            before += 1
-        return before
+        # Results of an earlier operator at the steps of this time come before the timers.
+        position = MAX_TIMESTAMP if self._takes_results else 0
+        before = self._steps.steps_before(time_ms, AFTER_ALL_SPLITS, position)
+        return min(steps, max(self._steps_done, before))
 
     def _pass_steps(self, steps: int) -> None:
         """Put the watermark after so many steps in force; none of them reaches a timer."""
         if steps > self._steps_done:
-            if self._timeline.watermark_ms[steps - 1] > self.current_watermark:
+            if self._steps.watermark_after(steps) > self.current_watermark:
                 self._process_step(steps - 1)
             self._steps_done = steps
 
@@ -349,14 +342,14 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
         if self._output.row != NO_ROW:
             return self._elements_ms[self._output.row]
         if self._is_in_step:
-            return int(self._emissions.of_steps[self._steps_done - 1])
+            return self._emissions.of_step(self._steps_done - 1)
         return self._emissions.of_timer(self._clock.now_ms)
 
     def _process_step(self, step: int) -> None:
         self._steps_done = step + 1
         self._is_in_step = True
         try:
-            self._operator.process_watermark(Watermark(int(self._timeline.watermark_ms[step])))
+            self._operator.process_watermark(Watermark(self._steps.watermark_after(step + 1)))
         except OutputFullError as full:
             # The remaining timers fire within this step.
             full.then(self._end_step)

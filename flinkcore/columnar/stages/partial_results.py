@@ -22,6 +22,7 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.exchange import total_order
 from flinkcore._native.keys import KeyEncoder
+from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.time_windows import different_panes, rows_before_firing
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
@@ -32,6 +33,8 @@ from flinkcore.time_plane.total_order import Events, LogEvents, TimelineEvents, 
 KEY: Final = "key."
 EVENTS: Final = "events"
 _PLACES: Final = tuple(HIDDEN_PREFIX + name for name in ("arrivals", "splits", "positions"))
+
+_NO_STEPS: Final = StepPacker().finish()
 
 Place: TypeAlias = tuple[int, int, int]
 Ordered: TypeAlias = tuple[TimelineEvents, RowNumbers | None]
@@ -135,7 +138,6 @@ class EventMerger:
         self._limits = limits
         self._windows = windows
         self._timeline = timeline
-        self._watermark_after = timeline.watermark_after(np.arange(len(timeline.clock_ms) + 1))
         self._keys = list(windows.keys)
         self._columns = operator.columns_read(schema, self._keys)
         types = zip(_PLACES, (pa.int64(), pa.int32(), pa.int64()), strict=True)
@@ -168,8 +170,7 @@ class EventMerger:
             accumulators=self._accumulators,
             key_names=self._keys,
             aggregate_names=[str(number) for number in range(len(self._specs))],
-            steps=np.empty(0, np.int64),
-            watermarks=np.empty(0, np.int64),
+            timeline=_NO_STEPS,
             row_limit=1,
             byte_limit=1,
         )
@@ -197,7 +198,7 @@ class EventMerger:
             order,
             placed.timestamps,
             placed.steps,
-            self._watermark_after,
+            self._timeline.steps,
             **self._panes,
         )
         if len(before):

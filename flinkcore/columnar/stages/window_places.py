@@ -145,9 +145,8 @@ class WindowPlaces:
 
     def _with_moments(self, batch: pa.RecordBatch, first_step: int) -> pa.RecordBatch:
         """Return results with the moment and the key group of their firing in further columns."""
-        watermarks = self._timeline.watermark_ms[first_step:]
-        steps = first_step + np.searchsorted(watermarks, batch.column("watermark").to_numpy())
-        clocks = np.minimum(self._timeline.clock_ms[steps], self._end_ms)
+        steps = np.maximum(self._timeline.steps_below(batch.column("watermark").to_numpy()), first_step)
+        clocks = np.minimum(self._timeline.clock_at(steps), self._end_ms)
         groups = event_key_groups(batch, self._keys, self._max_parallelism).astype(np.int64)
         moments = map(pa.array, (clocks, steps, _timestamps(batch), groups))
         names = [str(number) for number in range(batch.num_columns + _MOMENTS)]

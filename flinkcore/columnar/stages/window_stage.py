@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -134,25 +133,22 @@ class WindowStage(Stage[EncodedEvents]):
         self._timestamp_range = operator.timestamp_range
         self._places = WindowPlaces(context, operator) if context.places_results else None
         kernel, self._accumulators = operator.native(schema)
-        rises = timeline.rises()
         self._emissions = context.emission_times()
         restored = context.restored
-        steps_done = timeline.steps_done(None if restored is None else restored.last_arrival_ms)
         self._operator = WindowOperator(
             kernel,
             keys=KeyEncoder(schema, self._keys),
             accumulators=self._accumulators,
             key_names=self._keys,
             aggregate_names=[name for name, _ in operator.aggregates],
-            steps=rises,
-            watermarks=timeline.watermark_ms[rises],
+            timeline=timeline.steps,
             row_limit=RESULT_BATCH_ROWS,
             byte_limit=RESULT_BATCH_BYTES,
             retracting=operator.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
-            steps_done=int(np.searchsorted(rises, steps_done)),
+            steps_done=timeline.steps_done(None if restored is None else restored.last_arrival_ms),
             emitted_at=plan.emitted_at,
-            clocks=None if self._emissions is None else self._emissions.of_steps[rises],
+            steps_dated=0 if self._emissions is None else self._emissions.steps_known,
         )
         if restored is not None:
             self._restore(restored, operator, schema)
@@ -279,7 +275,7 @@ class WindowStage(Stage[EncodedEvents]):
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
         if self._places is not None:
-            steps = bisect_left(self._timeline.clock_ms, until_ms)
+            steps = self._timeline.steps_before_arrival(until_ms)
             yield from self._places.fired_by_steps(self._results_up_to(steps))
 
     def finish(self) -> Iterator[StageOutput]:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.columnar.operator_plans.native_windows import last_moments
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorWindows
 from flinkcore.columnar.results.late_events import LossWarning
 from flinkcore.errors import LateEventsWarning
-from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import LogEvents
 
@@ -76,13 +73,13 @@ class LateSample:
         Number of the operator that the events come to.
     windows : OperatorWindows
         Its windows.
-    timeline : PackedTimeline
+    timeline : Timeline
         Timeline of the operator, thinned out.
     """
 
     number: int
     windows: OperatorWindows
-    timeline: PackedTimeline
+    timeline: Timeline
 
     @classmethod
     def of(cls, number: int, operator: OperatorPlan, timeline: Timeline) -> LateSample | None:
@@ -92,22 +89,18 @@ class LateSample:
             return None
         steps = timeline.steps_before_end
         every = -(-steps // _MOST_STEPS) or 1
-        thin = Timeline(timeline.clock_ms[:steps:every].copy(), timeline.watermark_ms[:steps:every].copy())
-        return cls(number, windows, PackedTimeline.of(thin))
-
-    @cached_property
-    def _steps(self) -> tuple[Int64s, Int64s]:
-        """The clock at each step, and the watermark before and after each."""
-        timeline = self.timeline.unpacked()
-        return timeline.clock_ms, np.append(MIN_TIMESTAMP, timeline.watermark_ms)
+        chosen = np.arange(0, steps, every)
+        return cls(
+            number, windows, Timeline.of(timeline.clock_at(chosen), timeline.watermark_after(chosen + 1))
+        )
 
     def counts(self, events: LogEvents) -> tuple[int, int]:
         """Return how many events of a sample of a batch are late, and how many the sample has."""
         every = 1 if len(events.timestamps) <= _ALL_UP_TO else _SAMPLED
         lasts = last_moments(self.windows.assigner, events.timestamps[::every])
         assert lasts is not None
-        clock_ms, watermarks_ms = self._steps
-        watermark_ms = watermarks_ms[np.searchsorted(clock_ms, events.arrivals[::every], side="left")]
+        arrivals = np.ascontiguousarray(events.arrivals[::every])
+        watermark_ms = self.timeline.watermark_after(self.timeline.steps_before_arrivals(arrivals))
         # Watermark less lateness: a sum with the last moment may overflow.
         lateness_ms = self.windows.allowed_lateness_ms
         behind = np.maximum(watermark_ms, MIN_TIMESTAMP + lateness_ms) - lateness_ms

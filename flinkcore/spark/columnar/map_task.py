@@ -19,7 +19,7 @@ from flinkcore.spark.columnar.late_counts import CHUNK, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.block_sender import BlockRoute, BlockSender
 from flinkcore.spark.exchange.blocks import pieces_of
-from flinkcore.spark.exchange.packed_timeline import PackedTimeline
+from flinkcore.spark.exchange.sent_timeline import SentTimeline
 from flinkcore.spark.logs.log_input import LogInput
 from flinkcore.time_plane.timeline import TimePlane
 from flinkcore.time_plane.total_order import LogEvents, concatenate
@@ -46,12 +46,12 @@ class MergingEvents:
     """
 
     windows: PartialWindows
-    timeline: PackedTimeline
+    timeline: SentTimeline
     limits: MergeLimits = field(default_factory=MergeLimits)
 
     def merger(self) -> EventMerger:
         """Return what merges the events of a chunk."""
-        return EventMerger(self.windows, self.timeline.unpacked(), self.limits)
+        return EventMerger(self.windows, self.timeline.timeline, self.limits)
 
 
 @dataclass(frozen=True)

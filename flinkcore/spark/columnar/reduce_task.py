@@ -39,7 +39,7 @@ from flinkcore.spark.exchange.blocks import (
     read_results,
     read_side_rows,
 )
-from flinkcore.spark.exchange.packed_timeline import PackedTime
+from flinkcore.spark.exchange.sent_timeline import SentTime
 from flinkcore.time_plane.total_order import Events, LogEvents, RowsT, TimedRows
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class ReduceTask:
     """
 
     plan: JobPlan
-    time: PackedTime
+    time: SentTime
     partitions: int
     senders: int
     output: ReduceOutput
@@ -252,7 +252,9 @@ class ReduceTask:
 
     def context(self) -> StageContext:
         """The operator as all its partitions see it."""
-        return StageContext.of(self.plan, self.number, self.time.unpacked(), self.partitions, self.restored)
+        return StageContext.of(
+            self.plan, self.number, self.time.replay_time(), self.partitions, self.restored
+        )
 
 
 @dataclass(frozen=True)

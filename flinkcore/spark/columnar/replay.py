@@ -40,8 +40,8 @@ from flinkcore.spark.columnar.time_pass import SummariseTask, run_time_passes
 from flinkcore.spark.exchange.block_sender import BLOCK_ROWS, BlockRoute
 from flinkcore.spark.exchange.blocks import BLOCKS, BLOCKS_ORDER
 from flinkcore.spark.exchange.collecting import collected_in_parts
-from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
+from flinkcore.spark.exchange.sent_timeline import INLINE_BYTES, SentTime, SentTimeline
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, UnreadLog, chunks_with_times_here
 from flinkcore.spark.sessions.session import short_job, spark_context
@@ -78,6 +78,8 @@ class SparkReplay:
         Receiver of the progress of the replay, while the driver waits for it.
     block_rows
         Most events of a block of the shuffle.
+    inline_bytes
+        Most bytes of a timeline that travels within each task.
     checkpoints
         The one that it is restored from, and the one with which it stops.
     """
@@ -90,6 +92,7 @@ class SparkReplay:
         parallelism: int,
         progress: ProgressChoice = "off",
         block_rows: int = BLOCK_ROWS,
+        inline_bytes: int = INLINE_BYTES,
         checkpoints: JobCheckpoints | None = None,
     ) -> None:
         self.plan = plan
@@ -101,6 +104,7 @@ class SparkReplay:
         self._given_logs = logs
         self._progress = progress
         self._block_rows = block_rows
+        self._inline_bytes = inline_bytes
         self._releases: list[weakref.finalize[Any, Any]] = []
         chunks = chunks_with_times_here(spark, logs)
         self._times_here: EmbeddedPlannedJob | None = None
@@ -226,6 +230,17 @@ class SparkReplay:
         """As each operator sees it."""
         return self._job_time.replay_times()
 
+    @cached_property
+    def _sent_times(self) -> list[SentTime]:
+        """The same, as tasks receive it; operators with one timeline share it."""
+        context, sent = spark_context(self._spark), dict[int, SentTimeline]()
+        for time in self._times:
+            if id(time.timeline) not in sent:
+                sent[id(time.timeline)] = SentTimeline.of(time.timeline, context, self._inline_bytes)
+        return [
+            SentTime(sent[id(time.timeline)], time.last_arrival_ms, time.second_from) for time in self._times
+        ]
+
     def begin(self) -> StoppingJob:
         """Begin the checkpoint of a run; see `JobCheckpoints.begin`."""
         stopping = self.checkpoints.begin()
@@ -262,8 +277,14 @@ class SparkReplay:
         context = spark_context(self._spark) if for_user else None
         late_counts = None if context is None else self._late_warnings().accumulator(context)
         pending = None if stopping is None else stopping.pending
+        broadcasts = [each for time in self._sent_times for each in time.timeline.broadcasts]
         mapped = [
-            (level, log.dataframe.mapInArrow(portable(self._spark, task, for_user), BLOCKS.struct_type))
+            (
+                level,
+                log.dataframe.mapInArrow(
+                    portable(self._spark, task, for_user, broadcasts), BLOCKS.struct_type
+                ),
+            )
             for level, log, task in self._map_tasks(progress, stopping, late_counts)
         ]
         by_id = chooses_partitions(self._logs[0].dataframe)
@@ -289,7 +310,8 @@ class SparkReplay:
             stage = ReduceStage(tuple(tasks), first_partitions, slots)
             passed_on = [
                 ordered.mapInArrow(
-                    portable(self._spark, stage, for_user), schema if is_last else BLOCKS.struct_type
+                    portable(self._spark, stage, for_user, broadcasts),
+                    schema if is_last else BLOCKS.struct_type,
                 )
             ]
         (results,) = passed_on
@@ -321,7 +343,7 @@ class SparkReplay:
     ) -> ReduceTask:
         return ReduceTask(
             self.plan,
-            PackedTime.of(self._times[number]),
+            self._sent_times[number],
             self._levels.partitions[number],
             self._senders(number),
             output,
@@ -348,7 +370,7 @@ class SparkReplay:
         windows = self.plan.partial_windows()
         merging = None
         if not isinstance(windows, str):
-            merging = MergingEvents(windows, PackedTimeline.of(self._times[0].timeline))
+            merging = MergingEvents(windows, self._sent_times[0].timeline)
         numbers = range(len(self.plan.logs))
         first_chunks = [0, *accumulate(map(self._numbers_of_chunks, numbers))]
         levels = self._levels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -94,7 +94,9 @@ def _leave_imports_out_of_collections() -> None:
         gc.freeze()
 
 
-def portable(spark: Any, task: BatchFunction, for_user: bool = False) -> BatchFunction:
+def portable(
+    spark: Any, task: BatchFunction, for_user: bool = False, broadcasts: Sequence[Any] = ()
+) -> BatchFunction:
     """Wrap a task so that a worker finds flinkcore before it unpickles the task.
 
     Before the first task of a session its executors are looked at; see `SentFiles.for_tasks`.
@@ -106,6 +108,8 @@ def portable(spark: Any, task: BatchFunction, for_user: bool = False) -> BatchFu
         Takes and yields record batches.
     for_user : bool
         Whether it is the user's query that runs it, so that nobody raises its errors again (`task_errors_raised`).
+    broadcasts : sequence of pyspark.Broadcast
+        Broadcasts that the task uses: Spark sends those that it finds in the function itself.
 
     Raises
     ------
@@ -132,6 +136,7 @@ def portable(spark: Any, task: BatchFunction, for_user: bool = False) -> BatchFu
         with working_directory(archives):
             yield from pickle.loads(pickled)(batches)
 
+    run.__dict__["broadcasts"] = tuple(broadcasts)
     # Spark's plans show the step by this name, even in a query that begins from a DataFrame of results.
     run.__name__ = f"flinkcore.{type(task).__name__}"
     return run

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from equipment.checkpoints import two_subtasks, write_checkpoint
+from equipment.timelines import timeline_of
 
 from flinkcore._internal.show.tables import html_of_table, shown_table, shown_value
 from flinkcore.checkpoint import Checkpoint
@@ -21,7 +22,6 @@ from flinkcore.common import OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.errors import ConfigurationError
-from flinkcore.time_plane.timeline import Timeline
 
 LATE = OutputTag("late")
 LOG = pa.table({"ts": [1, 12, 25, 3], "arrival": [1, 500, 900, 1300], "key": ["a", "<b>", "a", "a"]})
@@ -249,7 +249,7 @@ def test_a_report_escapes_what_it_quotes() -> None:
 
 def test_a_timeline_shows_its_ends_and_not_all_its_steps() -> None:
     clock = np.arange(1000, dtype=np.int64) * 200
-    timeline = Timeline.to_end_of_time(clock, clock - 5000)
+    timeline = timeline_of(clock, clock - 5000, ends=True)
     assert repr(timeline) == (
         "Timeline(1,000 steps, watermark 1969-12-31 23:59:55.000Z to 1970-01-01 00:03:14.800Z, "
         "on the replay clock at 1970-01-01 00:00:00.000Z to 1970-01-01 00:03:19.800Z)"
@@ -262,8 +262,7 @@ def test_a_timeline_shows_its_ends_and_not_all_its_steps() -> None:
         *("last", "1970-01-01 00:03:19.800Z", "1970-01-01 00:03:14.800Z"),
     ]
     assert timeline._repr_html_().endswith("<small>1,000 steps before the end of the log</small>")
-    none = np.empty(0, np.int64)
-    empty = Timeline.to_end_of_time(none, none)
+    empty = timeline_of([], [], ends=True)
     assert repr(empty) == "Timeline(no watermark before the end of the log)"
     assert repr(empty) in empty._repr_html_()
 

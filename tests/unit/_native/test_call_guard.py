@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from equipment.timelines import packed_steps
 
 import flinkcore._native
 from flinkcore._native.accumulator_state import (
@@ -27,6 +28,7 @@ from flinkcore._native.key_lists import KeyLists
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.lateness import LatenessCounter
+from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.time_summary import TimeSummary
 from flinkcore._native.time_windows import time_windows
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
@@ -122,8 +124,7 @@ def _operator() -> WindowOperator:
         accumulators=accumulators,
         key_names=["text"],
         aggregate_names=["n"],
-        steps=np.empty(0, np.int64),
-        watermarks=np.empty(0, np.int64),
+        timeline=packed_steps([], []),
         row_limit=1_000,
         byte_limit=1 << 20,
     )
@@ -169,6 +170,7 @@ def _records() -> SplitRecords:
 def _merge(records: SplitRecords) -> SplitMerge:
     return SplitMerge(
         records,
+        StepPacker(),
         interval_ms=1,
         out_of_orderness_ms=0,
         idleness_ms=None,
@@ -329,7 +331,7 @@ SHARED: dict[type, Shared] = {
     ),
     LatenessCounter: Shared(
         lambda: LatenessCounter(
-            NUMBERS[:1] - 1, NUMBERS[-1:], np.arange(4), np.arange(5, dtype=np.int32), 0, 1
+            packed_steps(NUMBERS[:1] - 1, NUMBERS[-1:]), np.arange(4), np.arange(5, dtype=np.int32), 0, 1
         ),
         lambda it: it.update(np.zeros(1, np.int32), np.array([0, ROWS]), NUMBERS, NUMBERS),
         {
@@ -343,12 +345,17 @@ SHARED: dict[type, Shared] = {
             "counts": lambda it: it.counts(),
         },
     ),
+    StepPacker: Shared(
+        StepPacker,
+        lambda it: it.add(NUMBERS, NUMBERS),
+        {"add": lambda it: it.add(NUMBERS[:10], NUMBERS[:10]), "finish": lambda it: it.finish()},
+        {"__len__"},
+    ),
     SplitMerge: Shared(
         lambda: _merge(_records()),
         lambda it: it.run(),
         {
             "run": lambda it: it.run(),
-            "steps": lambda it: it.steps(),
             "statuses": lambda it: it.statuses(),
             "holders": lambda it: it.holders(),
             "idle_spans": lambda it: it.idle_spans(),
@@ -403,12 +410,13 @@ NEVER_WITHOUT_THE_GIL = {
     "ReduceCall",
     "ResultCollector",
     "SplitOperators",
+    "StepReader",
     "StreamRecord",
     "TimestampCall",
     "WatermarkGenerator",
     "WindowKernel",
 }
-NEVER_CHANGED = {"WindowCalendar"}
+NEVER_CHANGED = {"PackedSteps", "WindowCalendar"}
 TESTED_BELOW = {"CheckedStream", "CurrentKeyTimers"}
 MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: such a class has no state in C
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
+from equipment.timelines import steps_with_watermarks
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.count_windows import count_windows, sliced_count_windows
@@ -65,8 +65,7 @@ def opened(kernel: WindowKernel, *, retracting: bool) -> tuple[WindowOperator, A
         accumulators=accumulators,
         key_names=["key"],
         aggregate_names=["n"],
-        steps=np.arange(2),
-        watermarks=np.array([5, 2**40], np.int64),
+        timeline=steps_with_watermarks([5, 2**40]),
         row_limit=100,
         byte_limit=100,
         retracting=retracting,

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from equipment.timelines import packed_steps, steps_with_watermarks
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
@@ -22,7 +23,6 @@ def tumbling(size: int = 10, offset: int = 0) -> WindowKernel:
 
 
 def operator(kernel: WindowKernel, **settings: Any) -> WindowOperator:
-    none = np.array([], dtype=np.int64)
     return WindowOperator(
         kernel,
         **{
@@ -30,8 +30,7 @@ def operator(kernel: WindowKernel, **settings: Any) -> WindowOperator:
             "accumulators": Accumulators(SCHEMA, [("count", None, None)]),
             "key_names": ["key"],
             "aggregate_names": ["n"],
-            "steps": none,
-            "watermarks": none,
+            "timeline": packed_steps([], []),
             "row_limit": 100,
             "byte_limit": 100,
             **settings,
@@ -103,14 +102,8 @@ def test_limits_are_positive_and_leave_room_for_one_more_result(limits: dict[str
         operator(tumbling(), **limits)
 
 
-def test_a_timeline_has_as_many_steps_as_watermarks() -> None:
-    with pytest.raises(ConfigurationError, match="as many steps as watermarks"):
-        operator(tumbling(), steps=np.array([1], dtype=np.int64))
-
-
 def test_steps_at_which_the_operator_gets_no_watermark_are_counted() -> None:
-    steps, watermarks = np.array([1, 3, 5]), np.array([3, 9, 20])
-    window_operator = operator(tumbling(), steps=steps, watermarks=watermarks)
+    window_operator = operator(tumbling(), timeline=steps_with_watermarks([3, 9, 20], [1, 3, 5]))
     process(window_operator, [1, 2])
     fired = []
     for done in range(7):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from equipment.timelines import packed_steps
 
 from flinkcore._internal.show.durations import shown_duration, shown_share
 from flinkcore._native.lateness import LatenessCounter, windows_of_slices
@@ -460,7 +461,9 @@ def test_numbers_of_any_magnitude_find_their_bound() -> None:
     bounds = np.unique(np.concatenate([bounds_up_to(2**62, COUNTED), [255, 256, 257, 2**62, 2**63 - 1]]))
     behind = np.unique(np.concatenate([bounds, bounds[1:] - 1, bounds[:-1] + 1]))
     clocks = np.arange(len(behind))
-    counter = LatenessCounter(clocks, behind, bounds, np.arange(len(bounds) + 1, dtype=np.int32), 0, 1)
+    counter = LatenessCounter(
+        packed_steps(clocks, behind), bounds, np.arange(len(bounds) + 1, dtype=np.int32), 0, 1
+    )
     one, ends = np.zeros(1, np.int32), np.array([0, len(behind)])
     counter.update(one, ends, clocks + 1, np.zeros(len(behind), np.int64))
     expected = np.bincount(np.searchsorted(bounds, behind, side="right"), minlength=len(bounds) + 1)
@@ -471,9 +474,7 @@ def test_events_behind_and_before_watermarks_at_the_ends_of_64_bits_are_told_apa
     least, greatest = -(2**63), 2**63 - 1
     bounds = np.array([0, 2**63 - 1])
     for watermark, late in ((greatest, [0, 1, 2]), (0, [1, 1, 1]), (least, [2, 1, 0])):
-        counter = LatenessCounter(
-            np.array([0]), np.array([watermark]), bounds, np.arange(3, dtype=np.int32), 0, 1
-        )
+        counter = LatenessCounter(packed_steps([0], [watermark]), bounds, np.arange(3, dtype=np.int32), 0, 1)
         times = np.array([least, 0, greatest])
         counter.update(np.zeros(1, np.int32), np.array([0, 3]), np.ones(3, np.int64), times)
         assert counter.counts()["late"].tolist() == late
@@ -494,7 +495,7 @@ def test_windows_of_slices_that_lie_far_apart_have_the_extremes_of_their_events(
     watermarks = np.array([5, 9, 3, 3, 2, 8, 8, -(2**63), 7, 1, 0, 4])
     timeline = np.unique(watermarks)[1:]
     counter = LatenessCounter(
-        np.arange(len(timeline)), timeline, np.array([0]), np.array([0, 1], np.int32), 0, 1
+        packed_steps(np.arange(len(timeline)), timeline), np.array([0]), np.array([0, 1], np.int32), 0, 1
     )
     cumulative = isinstance(window, CumulativeEventTimeWindows)
     slide = getattr(window, "step_ms" if cumulative else "slide_ms", window.size_ms)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from equipment.timelines import steps_of
 
 from flinkcore.analysis.log_summary import (
     LATENESS_MS,
@@ -63,9 +64,8 @@ def summary_of(stream: DataStream) -> SummarisedLog:
 def watermark_at(log: SummarisedLog, arrival_ms: int) -> int:
     """The watermark in force for an event, found by looking at each step."""
     found = -(2**63)
-    for clock_ms, watermark_ms in zip(
-        log.timeline.clock_ms.tolist(), log.timeline.watermark_ms.tolist(), strict=True
-    ):
+    steps = steps_of(log.timeline)
+    for clock_ms, watermark_ms in zip(steps.clock_ms.tolist(), steps.watermark_ms.tolist(), strict=True):
         if clock_ms < arrival_ms:
             found = watermark_ms
     return found

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from equipment.timelines import steps_of, timeline_of
 
 from flinkcore._native.exchange import partition_rows
 from flinkcore._native.key_groups import key_groups
@@ -149,7 +150,7 @@ class Job:
         part = self.events.slice(0, events)
         last = part.slice(events - 1, events)
         steps = int(self.timeline.steps_before(last.arrivals, last.splits, last.positions)[0])
-        before = Timeline(self.timeline.clock_ms[:steps], self.timeline.watermark_ms[:steps])
+        before = timeline_of(*(column[:steps] for column in steps_of(self.timeline)))
         stages = self.stages(partitions, before, int(last.arrivals[0]))
         found = self.process(stages, part)
         found += [row for stage in stages for row in rows(stage.stop())]

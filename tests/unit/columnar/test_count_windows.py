@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
+from equipment.timelines import packed_steps
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.count_windows import count_windows, sliced_count_windows
@@ -309,8 +309,7 @@ def test_the_kernel_of_slices_refuses_what_it_cannot_share(
             accumulators=Accumulators(schema, [aggregate]),
             key_names=["user"],
             aggregate_names=["a"],
-            steps=np.empty(0, np.int64),
-            watermarks=np.empty(0, np.int64),
+            timeline=packed_steps([], []),
             row_limit=10,
             byte_limit=10,
             retracting=retracting,

@@ -16,6 +16,7 @@ from equipment.example_counts import examples
 from equipment.merged_events import merging_events, merging_lots_of, merging_within
 from equipment.small_batches import read_in_batches_of
 from equipment.spark_tasks import map_way, on_each_chunk, results_by_tasks, time_plane_by_tasks
+from equipment.timelines import packed_steps
 from fuzz.local_spark import local_spark_environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -420,8 +421,7 @@ def operator(kernel: WindowKernel, accumulators: Accumulators, watermark: int) -
         accumulators=accumulators,
         key_names=["key"],
         aggregate_names=["n", "total", "tail"],
-        steps=np.array([0]),
-        watermarks=np.array([watermark]),
+        timeline=packed_steps([0], [watermark]),
         row_limit=100,
         byte_limit=100,
     )
@@ -479,8 +479,7 @@ def test_a_partial_result_of_a_window_that_has_fired_is_refused() -> None:
             accumulators=Accumulators(SCHEMA, specs),
             key_names=["key"],
             aggregate_names=["n", "total"],
-            steps=np.array([0]),
-            watermarks=np.array([9]),
+            timeline=packed_steps([0], [9]),
             row_limit=100,
             byte_limit=100,
         )
@@ -514,7 +513,7 @@ def test_rows_are_divided_by_whether_their_pane_has_fired() -> None:
             rows,
             np.array(timestamps, np.int64),
             np.array(steps, np.int64),
-            np.array([-(2**63), 12, 2**63 - 1]),
+            packed_steps([5, 2**63 - 1], [12, 2**63 - 1]),
             width=10,
             offset=3,
         )
@@ -534,6 +533,6 @@ def test_rows_beyond_those_that_the_kernel_takes_are_not_merged() -> None:
     lowest, highest = kernel.lowest_timestamp, kernel.highest_timestamp
     times = np.array([lowest - 1, lowest, highest, highest + 1])
     before, others = rows_before_firing(
-        kernel, None, times, np.zeros(4, np.int64), np.array([-(2**63)]), width=10, offset=0
+        kernel, None, times, np.zeros(4, np.int64), packed_steps([], []), width=10, offset=0
     )
     assert (before.tolist(), others.tolist()) == ([1, 2], [0, 3])

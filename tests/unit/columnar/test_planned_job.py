@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from equipment.timelines import steps_of
 
 from flinkcore.columnar import planned_job
 from flinkcore.common import Duration, ExecutionConfig, Time, WatermarkStrategy
@@ -46,8 +47,9 @@ def test_tasks_run_on_all_chunks_of_a_log_in_its_order(parallelism: int) -> None
 
 def test_the_times_of_a_planned_job_are_those_of_its_logs() -> None:
     (plane,) = planned(ROWS, 2).time_planes
-    assert plane.timeline.watermark_ms.tolist()[:3] == [-4, 1, 5]
-    assert plane.holders.at(plane.timeline.clock_ms[:3]).tolist() == [-1, 0, 0]
+    steps = steps_of(plane.timeline)
+    assert steps.watermark_ms.tolist()[:3] == [-4, 1, 5]
+    assert plane.holders.at(steps.clock_ms[:3]).tolist() == [-1, 0, 0]
 
 
 def test_files_are_cut_finely_so_that_parts_of_them_can_be_left_out(

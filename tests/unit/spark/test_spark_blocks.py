@@ -1,7 +1,6 @@
 """Blocks of the exchange: what goes into the shuffle comes out of it."""
 
 import json
-import pickle
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,7 @@ from flinkcore.spark.exchange.blocks import (
 )
 from flinkcore.spark.exchange.narrow import NarrowIntegers
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
-from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 from flinkcore.spark.exchange.partitioning import partition_slots, spark_hash
-from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
 from flinkcore.time_plane.total_order import LogEvents
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -73,50 +70,6 @@ def test_narrowed_integers_come_back(values: list[int]) -> None:
 def test_integers_take_as_few_bytes_as_they_can(values: list[int], width: Any) -> None:
     steps = NarrowIntegers.of(np.array(values, np.int64)).steps
     assert (None if steps is None else steps.dtype.type) is width
-
-
-@pytest.mark.parametrize(
-    ("clock_ms", "watermark_ms"),
-    [
-        ([], []),
-        ([200], [-7]),
-        ([200, 200, 400, 10_000_000_000], [1, 2, 300, 10_000_000_001]),
-        ([-(2**62), 2**62], [-(2**63) + 1, 2**63 - 2]),
-        ([200], [2**63 - 1]),
-        ([200, 400], [-(2**63) + 1, 2**63 - 1]),
-        ([200, 400, 600], [5, 2**63 - 1, 2**63 - 1]),
-    ],
-)
-def test_timeline_comes_back(clock_ms: list[int], watermark_ms: list[int]) -> None:
-    end = 2**63 - 1
-    steps = np.array(clock_ms, np.int64), np.array(watermark_ms, np.int64)
-    back = pickle.loads(pickle.dumps(PackedTimeline.of(Timeline.to_end_of_time(*steps)))).unpacked()
-    assert back.clock_ms.tolist() == [*clock_ms, end]
-    assert back.watermark_ms.tolist() == [*watermark_ms, end]
-    assert back.clock_ms.dtype == back.watermark_ms.dtype == np.int64
-    places = np.zeros(len(clock_ms), np.int64), np.arange(len(clock_ms))
-    back = PackedTimeline.of(Timeline.to_end_of_time(*steps, *places)).unpacked()
-    assert back.watermark_ms.tolist() == [*watermark_ms, end]
-    assert back.split.tolist() == [*places[0].tolist(), AFTER_ALL_SPLITS]
-    assert back.position.tolist() == [*places[1].tolist(), 0]
-
-
-@pytest.mark.parametrize(
-    ("clock_ms", "watermark_ms"), [([], []), ([200], [193]), ([199, 400], [192, 393]), ([200], [2**63 - 1])]
-)
-def test_timeline_of_a_job_that_stops_comes_back_without_an_end(
-    clock_ms: list[int], watermark_ms: list[int]
-) -> None:
-    timeline = Timeline(np.array(clock_ms, np.int64), np.array(watermark_ms, np.int64))
-    back = PackedTimeline.of(timeline).unpacked()
-    assert back.clock_ms.tolist() == clock_ms
-    assert back.watermark_ms.tolist() == watermark_ms
-
-
-def test_long_timeline_takes_few_bytes() -> None:
-    clock_ms = np.append(np.arange(100_000) * 200, 2**63 - 1)
-    packed = PackedTimeline.of(Timeline(clock_ms, clock_ms - (clock_ms < 2**62)))
-    assert len(pickle.dumps(packed)) < 3 * 100_000
 
 
 def events_of(columns: dict[str, pa.Array]) -> LogEvents:

@@ -12,6 +12,7 @@ import pytest
 from models.timed_log import Log, chunk_times, steps
 from models.watermarks import Event
 
+from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.timeline import SplitMerge, SplitRecords
 from flinkcore.errors import ConfigurationError, DataError, SourceError
 from flinkcore.time_plane.chunk_times import ChunkTimes
@@ -126,7 +127,7 @@ def columns(n_records: int = 2, events: int = 5) -> list[np.ndarray]:
 
 def merge_of(records: SplitRecords, **changed: Any) -> SplitMerge:
     settings = {"interval_ms": 100, "first_arrival_ms": 0, "last_arrival_ms": 300}
-    return SplitMerge(records, out_of_orderness_ms=0, idleness_ms=None, **(settings | changed))
+    return SplitMerge(records, StepPacker(), out_of_orderness_ms=0, idleness_ms=None, **(settings | changed))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from models.watermarks import Event, ReplayModel
 from models.windows import Firing, WindowModel
 
 from flinkcore._native.event_log import hold_back
+from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.timeline import SplitMerge, SplitRecords
 from flinkcore.cli import main
 from flinkcore.columnar.results.result import JobResult
@@ -258,6 +259,7 @@ def test_records_that_are_too_coarse_are_refused(interval_ms: int, update_ms: in
     with pytest.raises(ConfigurationError, match="no multiples of that of records, 100 ms"):
         SplitMerge(
             SplitRecords(splits=1, interval_ms=100),
+            StepPacker(),
             interval_ms=interval_ms or 50,
             out_of_orderness_ms=0,
             idleness_ms=None,

@@ -5,7 +5,6 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from models.timed_log import Log, chunk_times, steps, watermarks_of
@@ -16,7 +15,7 @@ from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceE
 from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, position_bases
 from flinkcore.time_plane.combine_times import combine
 from flinkcore.time_plane.generator_spec import GeneratorSpec
-from flinkcore.time_plane.timeline import Timeline, TimePlane
+from flinkcore.time_plane.timeline import TimePlane
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1
@@ -151,7 +150,7 @@ def test_timestamps_at_the_ends_of_64_bits_do_not_wrap_around() -> None:
 )
 def test_splits_are_ordered_by_value(splits: list[Any]) -> None:
     plane = combine([ChunkTimes.from_ipc(times_of(splits[::-1]).to_ipc())], GeneratorSpec(0), 200)
-    assert TimePlane.from_ipc(plane.to_ipc()).split_values == splits
+    assert pickle.loads(pickle.dumps(plane)).split_values == splits
 
 
 def test_what_is_suspicious_of_files_comes_in_log_order_from_the_tasks() -> None:
@@ -261,14 +260,11 @@ def test_an_arrival_that_goes_back_is_no_floor() -> None:
     assert [floors.after(0, rows_read) for rows_read in range(6)] == [100, 200, 300, 300, 400, None]
 
 
-def test_a_time_plane_travels_as_ipc_and_as_pickle() -> None:
+def test_a_time_plane_travels_as_pickle() -> None:
     plane = plane_of(("a", 1, 1), ("b", 950, 2), idleness=100)
-    for copy in (TimePlane.from_ipc(plane.to_ipc()), pickle.loads(pickle.dumps(plane))):
-        assert steps(copy) == steps(plane)
-        assert copy.splits.idle_spans(0) == plane.splits.idle_spans(0)
-        assert copy.rate is None
-    rated = Log([Event(None, None, 1)]).time_plane(GeneratorSpec(0), 200, ArrivalRate(7.0, 3))
-    assert TimePlane.from_ipc(rated.to_ipc()).rate == ArrivalRate(7.0, 3)
+    copy = pickle.loads(pickle.dumps(plane))
+    assert steps(copy) == steps(plane)
+    assert copy.splits.idle_spans(0) == plane.splits.idle_spans(0)
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", bytes(64)])
@@ -278,8 +274,8 @@ def test_bytes_that_are_something_else_are_refused(data: bytes) -> None:
 
 
 def test_a_stream_of_another_kind_is_refused() -> None:
-    with pytest.raises(DataError, match="are not TimePlane of this version"):
-        TimePlane.from_ipc(write_columns("ChunkCounts", {}, {"rows": [1]}))
+    with pytest.raises(DataError, match="are not ChunkTimes of this version"):
+        ChunkTimes.from_ipc(write_columns("ChunkCounts", {}, {"rows": [1]}))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, pa.schema([("x", pa.int64())])) as writer:
         writer.write_batch(pa.record_batch({"x": [1]}))
@@ -292,10 +288,3 @@ def test_a_generator_out_of_range_is_refused() -> None:
         GeneratorSpec(-1)
     with pytest.raises(ConfigurationError, match="idle timeout"):
         GeneratorSpec(0, 0)
-
-
-def test_an_operator_gets_a_watermark_where_it_rises_and_at_the_end_of_the_log() -> None:
-    clock_ms = np.array([1, 2, 3, 4])
-    shared = Timeline.to_end_of_time(clock_ms, np.array([-(2**63), 5, 5, 2**63 - 1]))
-    assert shared.rises().tolist() == [1, 3, 4]
-    assert Timeline(clock_ms, np.array([3, 3, 4, 4])).rises().tolist() == [0, 2]

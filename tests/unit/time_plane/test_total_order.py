@@ -3,10 +3,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
+from equipment.timelines import timeline_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS, Timeline
+from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.time_plane.total_order import Events, LogEvents, TotalOrderMerge
 
 
@@ -20,18 +21,14 @@ def events(rows: Sequence[tuple[int, int, int]]) -> LogEvents:
     )
 
 
-TIMELINE = Timeline(
-    np.array([2, 2, 5, 7]),
-    np.array([10, 20, 20, 40]),
-    np.array([1, AFTER_ALL_SPLITS, 0, AFTER_ALL_SPLITS]),
-    np.array([1, 0, 3, 0]),
-)
+STEPS = [2, 2, 5, 7], [10, 20, 20, 40], [1, AFTER_ALL_SPLITS, 0, AFTER_ALL_SPLITS], [1, 0, 3, 0]
+TIMELINE = timeline_of(*STEPS)
 """Made by event (2, 1, 1), a tick, event (5, 0, 3) and a tick."""
 
 
 def steps_before(key: tuple[int, int, int]) -> int:
-    places = zip(TIMELINE.clock_ms, TIMELINE.split, TIMELINE.position, strict=True)
-    return sum(place < key for place in places)
+    clocks, _, splits, positions = STEPS
+    return sum(place < key for place in zip(clocks, splits, positions, strict=True))
 
 
 def labels(released: list[tuple[Events, np.ndarray | None]]) -> list[str]:
