@@ -42,11 +42,13 @@ from flinkcore.spark.exchange.blocks import BLOCKS, BLOCKS_ORDER
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.packed_timeline import PackedTime, PackedTimeline
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
-from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.logs.log_input import FileInput, LogInput, ReadingTimes
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, UnreadLog, chunks_with_times_here
+from flinkcore.spark.logs.task_packing import TaskPacking
 from flinkcore.spark.sessions.session import short_job, spark_context
 from flinkcore.spark.sessions.session_stores import SessionStores
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
+from flinkcore.spark.shipping.shared_values import Shared
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 from flinkcore.time_plane.job_time import JobTime, ReplayTime
@@ -135,7 +137,6 @@ class SparkReplay:
                         log.plan,
                         time_plane,
                         log.log,
-                        log.dataframe,
                         self._levels.partitions[0],
                         cut,
                     )
@@ -189,24 +190,23 @@ class SparkReplay:
 
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
         """Run a task on each chunk of log `log`, and yield its results, chunk by chunk in log order."""
-        for read in [*self._waiting_input(log), self._logs[log]]:
-            given = read.dataframe.mapInArrow(
-                portable(self._spark, ChunksTask(read.log, task)), GIVEN.struct_type
+        shared = Shared(task)
+        for read in [*self._waiting_input(log), self._logs[log].log]:
+            given = read.for_tasks(self._spark)
+            pieces = given.dataframe.mapInArrow(
+                portable(self._spark, ChunksTask(given.source, shared)), GIVEN.struct_type
             )
             with (
                 self.jobs.described("chunks of the log"),
-                closing(collected_in_parts(given, "chunk", "piece")) as rows,
+                closing(collected_in_parts(pieces, "chunk", "piece")) as rows,
             ):
                 for row in rows:
                     yield bytes(row.payload)
 
-    def _waiting_input(self, number: int) -> list[SparkLog]:
-        """Return what waits in the checkpoint for paused splits of log `number`, as a log, if anything does."""
+    def _waiting_input(self, number: int) -> list[LogInput]:
+        """Return what waits in the checkpoint for paused splits of log `number`, if anything does."""
         chunks = self.checkpoints.waiting_of(number)
-        if not chunks:
-            return []
-        rows = FileInput(chunks)
-        return [SparkLog(self._logs[number].plan, rows, rows.dataframe(self._spark))]
+        return [FileInput(chunks, TaskPacking())] if chunks else []
 
     def keep_times(self) -> None:
         """Let the first pass keep the times of the only log for `on_times`, if the driver reads them."""
@@ -263,10 +263,10 @@ class SparkReplay:
         late_counts = None if context is None else self._late_warnings().accumulator(context)
         pending = None if stopping is None else stopping.pending
         mapped = [
-            (level, log.dataframe.mapInArrow(portable(self._spark, task, for_user), BLOCKS.struct_type))
-            for level, log, task in self._map_tasks(progress, stopping, late_counts)
+            (level, dataframe.mapInArrow(portable(self._spark, task, for_user), BLOCKS.struct_type))
+            for level, dataframe, task in self._map_tasks(progress, stopping, late_counts)
         ]
-        by_id = chooses_partitions(self._logs[0].dataframe)
+        by_id = chooses_partitions(mapped[0][1])
         levels = self._levels
         passed_on: list[Any] = []
         for level, operators in enumerate(levels.levels):
@@ -343,8 +343,8 @@ class SparkReplay:
         progress: ProgressAddress | None,
         stopping: StoppingJob | None,
         late_counts: Accumulator[Counts] | None = None,
-    ) -> Iterator[tuple[int, SparkLog, MapTask]]:
-        """Yield, for each log that is read, the first level that takes its events, the log, and its map task."""
+    ) -> Iterator[tuple[int, Any, MapTask]]:
+        """Yield, for each log that is read, the first level that takes its events, the input of tasks, and the task."""
         windows = self.plan.partial_windows()
         merging = None
         if not isinstance(windows, str):
@@ -354,14 +354,17 @@ class SparkReplay:
         levels = self._levels
         level_of = {number: level for level, operators in enumerate(levels.levels) for number in operators}
         waiting = [((number,), log) for number in numbers for log in self._waiting_input(number)]
-        for together, log in [*waiting, *((each, self._logs[each[0]]) for each in self.plan.ways)]:
+        for together, log in [*waiting, *((each, self._logs[each[0]].log) for each in self.plan.ways)]:
             level = min(level_of[self.plan.stage_of_log(number)] for number in together)
-            slots = levels.slots(level, chooses_partitions(log.dataframe))
+            given = log.for_tasks(
+                self._spark, ReadingTimes.of(*(self.time_planes[number] for number in together))
+            )
+            slots = levels.slots(level, chooses_partitions(given.dataframe))
             ways = [
                 self._map_way(number, first_chunks[number], slots, merging, stopping, late_counts)
                 for number in together
             ]
-            yield level, log, MapTask(tuple(ways), log.log, progress)
+            yield level, given.dataframe, MapTask(tuple(ways), given.source, progress)
 
     def _map_way(
         self,
@@ -377,7 +380,6 @@ class SparkReplay:
         route = self._route(operator, self.plan.stages[operator].input_of_log(number), slots)
         return MapWay(
             plan=log.plan,
-            time_plane=time_plane.for_reading(),
             route=replace(route, arrival_span_ms=_arrival_span_ms(time_plane), block_rows=self._block_rows),
             log=number,
             first_chunk=first_chunk,
@@ -467,15 +469,15 @@ class SparkReplay:
         partitions, passed = _flat([json.loads(count) for count in counts])
         for between in passed:
             report.add_results(ReadCounts.of_content(between["counts"]), between["to"])
-        chunks = set()
+        chunks = 0
         for number, own in enumerate(report.by_operator):
             for partition in self._partitions_of(number, partitions).values():
                 own.add_counts(partition["counts"])
                 for read in partition["read"]:
-                    chunks.add(read["chunk"])
+                    chunks += read["chunks"]
                     report.add_log(ReadCounts.of_content(read["counts"]), number)
-        if len(chunks) != self._chunks:
-            raise InternalError(f"{len(chunks)} of {self._chunks} chunks came back from Spark")
+        if chunks != self._chunks:
+            raise InternalError(f"{chunks} of {self._chunks} chunks came back from Spark")
         report.complete(self.plan, self.time_planes, self.on_chunks)
         return report
 
