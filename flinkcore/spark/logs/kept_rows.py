@@ -206,7 +206,7 @@ class KeptInput:
 
 @dataclass(frozen=True)
 class KeptPartitions:
-    """Gives a task the partition whose blocks it gets from Spark; a `ChunkSource`.
+    """Reads the partition of a task, whose blocks it gets from Spark; a `ChunkSource`.
 
     Attributes
     ----------

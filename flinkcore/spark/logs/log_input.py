@@ -80,7 +80,7 @@ class TaskChunks:
 
 
 class ChunkSource(Protocol):
-    """Gives a task its chunks; picklable."""
+    """Source from which a task gets its chunks; picklable."""
 
     def of_task(self, batches: Iterator[pa.RecordBatch]) -> Iterator[TaskChunks]:
         """Yield the chunks of the task whose input the batches are; nothing if it has none."""
@@ -182,7 +182,7 @@ class FileInput:
 
 @dataclass(frozen=True)
 class ChunkGroups:
-    """Gives tasks chunks of files; a `ChunkSource`.
+    """Unpickles the chunks of tasks; a `ChunkSource`.
 
     Attributes
     ----------

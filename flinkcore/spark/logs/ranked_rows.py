@@ -166,7 +166,7 @@ class RankedInput:
 
 @dataclass(frozen=True)
 class RankedChunks:
-    """Gives a task chunks of files with the ranks of their rows; a `ChunkSource`.
+    """Unpickles the chunks of a task with the ranks of their rows; a `ChunkSource`.
 
     Attributes
     ----------
