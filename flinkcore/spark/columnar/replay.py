@@ -32,7 +32,7 @@ from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
 from flinkcore.spark.columnar.map_task import MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
-from flinkcore.spark.columnar.operator_levels import OperatorLevels
+from flinkcore.spark.columnar.operator_levels import PACKED, OperatorLevels, PartitionPacking
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
 from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import TASK_ROWS
@@ -75,11 +75,13 @@ class SparkReplay:
     logs
         Its logs, in the order of the plan.
     parallelism
-        Number of reduce tasks of each operator, as far as it has so many key groups.
+        Number of partitions of each operator, as far as it has so many key groups.
     progress
         Receiver of the progress of the replay, while the driver waits for it.
     block_rows
         Most events of a block of the shuffle.
+    packing
+        Rule by which partitions share tasks.
     checkpoints
         The one that it is restored from, and the one with which it stops.
     """
@@ -93,6 +95,7 @@ class SparkReplay:
         progress: ProgressChoice = "off",
         block_rows: int = BLOCK_ROWS,
         checkpoints: JobCheckpoints | None = None,
+        packing: PartitionPacking = PACKED,
     ) -> None:
         self.plan = plan
         self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
@@ -103,6 +106,7 @@ class SparkReplay:
         self._given_logs = logs
         self._progress = progress
         self._block_rows = block_rows
+        self._packing = packing
         self._releases: list[weakref.finalize[Any, Any]] = []
         chunks = chunks_with_times_here(spark, logs)
         self._times_here: EmbeddedPlannedJob | None = None
@@ -271,12 +275,10 @@ class SparkReplay:
         passed_on: list[Any] = []
         for level, operators in enumerate(levels.levels):
             is_last = level + 1 == len(levels.levels)
-            slots = () if is_last else levels.slots(level + 1, by_id)
+            slots = () if is_last else levels.slots(level + 1, self._tasks(level + 1), by_id)
             logs = [blocks for first, blocks in mapped if first == level]
             blocks = reduce(lambda some, more: some.union(more), [*logs, *passed_on])
-            ordered = to_partitions(blocks, len(levels.partitions_of(level)), "slot").sortWithinPartitions(
-                *BLOCKS_ORDER
-            )
+            ordered = to_partitions(blocks, self._tasks(level), "slot").sortWithinPartitions(*BLOCKS_ORDER)
             tasks = [
                 self._reduce_task(number, output, progress, pending, late_counts)
                 if is_last
@@ -294,6 +296,11 @@ class SparkReplay:
             ]
         (results,) = passed_on
         return results
+
+    def _tasks(self, level: int) -> int:
+        """Return the number of tasks that run the partitions of a level."""
+        events = sum(time_plane.events for time_plane in self.time_planes)
+        return self._levels.tasks(level, self.plan, events, self._packing)
 
     def _blocks_for_next(self, number: int, slots: tuple[int, ...]) -> BlocksForNext:
         """Return the output of an operator that others follow: blocks for these."""
@@ -359,7 +366,7 @@ class SparkReplay:
             given = log.for_tasks(
                 self._spark, ReadingTimes.of(*(self.time_planes[number] for number in together))
             )
-            slots = levels.slots(level, chooses_partitions(given.dataframe))
+            slots = levels.slots(level, self._tasks(level), chooses_partitions(given.dataframe))
             ways = [
                 self._map_way(number, first_chunks[number], slots, merging, stopping, late_counts)
                 for number in together

@@ -43,6 +43,9 @@ BLOCKS_ORDER: Final = ("partition", "place")
 _PLACE: Final = struct.Struct(">QBBII")
 _TAG: Final = b"tag"
 
+_WRITTEN: Final = ipc.IpcWriteOptions()
+"""The default, which pyarrow would look up in the environment for each block."""
+
 BLOCK_BYTES = 16 << 20
 """Most bytes in memory of the events of a block, unless it has only one; packed they have fewer."""
 
@@ -146,7 +149,7 @@ class BlockWriter:
 
     def add_rows(self, partition: int, place: BlockPlace, rows: pa.RecordBatch) -> None:
         """Pack at least one row, in total order."""
-        with ipc.new_stream(self._sink, rows.schema) as stream:
+        with ipc.new_stream(self._sink, rows.schema, options=_WRITTEN) as stream:
             stream.write_batch(rows)
         self._add_header(partition, place)
 
