@@ -293,7 +293,7 @@ def _of_splits(
     holds_ms, held_back_ms = _holds(time_plane)
     place = np.where(np.isin(shown_ms, shown), np.searchsorted(shown, shown_ms), len(shown))
     return SplitLateness(
-        values=time_plane.split_values,
+        values=list(time_plane.split_values),
         events=column("split_events"),
         loses_none_ms=column("split_loses_none_ms"),
         late=late[:, place],

@@ -1,5 +1,6 @@
 """The place of a chunk's events in the total order of the replay."""
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,8 +28,8 @@ class ChunkClock:
     ----------
     chunk_index : int
         For error messages.
-    split_values : list
-        All splits of the log.
+    split_values : sequence
+        All splits of the log, or those of the chunk by their numbers.
     splits : numpy.ndarray of int32, shape (n_chunk_splits,)
         Numbers of the chunk's splits.
     bases, arrivals_ms : numpy.ndarray of int64, shape (n_chunk_splits,)
@@ -49,7 +50,7 @@ class ChunkClock:
     def __init__(
         self,
         chunk_index: int,
-        split_values: list[Any],
+        split_values: Sequence[Any],
         splits: Int32s,
         bases: Int64s,
         arrivals_ms: Int64s,

@@ -8,8 +8,8 @@ log is cut, the timeline is the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -297,13 +297,35 @@ class Timeline:
         return max(last_arrival_ms, self.reader().clock(before - 1)) if before else last_arrival_ms
 
 
+@dataclass(frozen=True)
+class SomeSplits(Sequence[Any]):
+    """Values of some splits of a log, in place of a list of the values of all of them.
+
+    Parameters
+    ----------
+    values : mapping of int to value
+        By number of the split.
+    splits : int
+        Number of all splits of the log.
+    """
+
+    values: Mapping[int, Any]
+    splits: int
+
+    def __len__(self) -> int:
+        return self.splits
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.values[number]
+
+
 @dataclass(frozen=True, eq=False)
 class SplitTimes:
     """Figures of the splits for reports, in split order.
 
     Parameters
     ----------
-    values : list
+    values : sequence
         The values of the split column.
     rows, events : numpy.ndarray of int64, shape (n_splits,)
         Rows before filters, and events after them.
@@ -322,7 +344,7 @@ class SplitTimes:
         arrival.
     """
 
-    values: list[Any]
+    values: Sequence[Any]
     rows: Int64s
     events: Int64s
     regressions: Int64s
@@ -384,6 +406,21 @@ class ChunkStarts:
                 f"chunk {chunk_index} had no part in this timeline; combine the times of all chunks"
             )
         return slice(int(self.offsets[at]), int(self.offsets[at + 1]))
+
+    def of_chunks(self, chunks: Sequence[int]) -> ChunkStarts:
+        """Return the same of some consecutive chunks, given by their indices in ascending order."""
+        first, last = (int(np.searchsorted(self.chunks, chunk)) for chunk in (chunks[0], chunks[-1]))
+        entries = slice(self.entries(chunks[0]).start, self.entries(chunks[-1]).stop)
+        return replace(
+            self,
+            chunks=self.chunks[first : last + 1],
+            rows_read=self.rows_read[first : last + 1],
+            checksums=self.checksums[2 * first : 2 * last + 2],
+            offsets=self.offsets[first : last + 2] - entries.start,
+            split=self.split[entries],
+            base=self.base[entries],
+            arrival_ms=self.arrival_ms[entries],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,7 +499,7 @@ class TimePlane:
         return f"TimePlane({self.events:,} events, {len(self.split_values):,} splits, {self.timeline!r})"
 
     @property
-    def split_values(self) -> list[Any]:
+    def split_values(self) -> Sequence[Any]:
         """The values of the split column in split order."""
         return self.splits.values
 
@@ -492,6 +529,23 @@ class TimePlane:
             cut=None,
             statuses=Statuses.none(),
             holders=Holders.unknown(),
+        )
+
+    def for_chunks(self, chunks: Sequence[int]) -> TimePlane:
+        """Return what a task needs to place the events of some consecutive chunks: `for_reading`, of their splits only.
+
+        Parameters
+        ----------
+        chunks : sequence of int
+            Indices of the chunks, ascending.
+        """
+        none, splits, starts = np.empty(0, np.int64), self.splits, self.starts.of_chunks(chunks)
+        values = {split: splits.values[split] for split in np.unique(starts.split).tolist()}
+        figures = {each.name: none for each in fields(SplitTimes) if each.name != "values"}
+        return replace(
+            self.for_reading(),
+            splits=SplitTimes(values=SomeSplits(values, len(splits.values)), **figures),
+            starts=starts,
         )
 
     def has_no_rows(self, chunk_index: int) -> bool:

@@ -373,7 +373,7 @@ def test_map_task_that_dies_is_done_again(spark: Any, embedded: Any, tmp_path: P
     (log,) = plan.logs
     plan = replace(plan, logs=(replace(log, after=(DieOnce(marker), *log.after)),))
     files = FileInput(tuple(plan.logs[0].log.chunks(3)))
-    replay = SparkReplay(spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 2)
+    replay = SparkReplay(spark, plan, [SparkLog(plan.logs[0], files)], 2)
     # The first pass does not come past the operation; planning does, without rows.
     assert replay.time_planes[0].events == 33_798
     assert not os.path.exists(marker)
@@ -435,8 +435,7 @@ def test_processes_killed_in_each_phase_of_a_job_of_three_operators_change_nothi
     monkeypatch.setattr("flinkcore.spark.columnar.result.BlocksOutput", lambda: results)
     # Of a table the driver would read the times.
     monkeypatch.setattr("flinkcore.spark.columnar.replay.chunks_with_times_here", lambda spark, logs: None)
-    dataframe = files.dataframe(spark)
-    replay = SparkReplay(spark, replace(plan, logs=(log,)), [SparkLog(log, files, dataframe)], 2)
+    replay = SparkReplay(spark, replace(plan, logs=(log,)), [SparkLog(log, files)], 2)
     result = SparkResult(replay)
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
     assert result.report == embedded.report

@@ -95,9 +95,7 @@ def test_rows_do_not_depend_on_chunks_and_blocks(
 ) -> None:
     plan = flights_plan()
     files = FileInput(tuple(plan.logs[0].log.chunks(chunks)))
-    replay = SparkReplay(
-        spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 3, block_rows=block_rows
-    )
+    replay = SparkReplay(spark, plan, [SparkLog(plan.logs[0], files)], 3, block_rows=block_rows)
     assert by_origin(SparkResult(replay).to_arrow()) == by_origin(embedded.to_arrow())
 
 
@@ -140,7 +138,7 @@ def test_summaries_of_chunks_may_come_some_at_a_time(
     monkeypatch.setattr(collecting, "COLLECTED_BYTES", collected_bytes)
     plan = flights_plan()
     files = FileInput(tuple(plan.logs[0].log.chunks(5)))
-    replay = SparkReplay(spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 2)
+    replay = SparkReplay(spark, plan, [SparkLog(plan.logs[0], files)], 2)
     assert SparkResult(replay).report == embedded.report
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
@@ -495,7 +493,7 @@ def test_older_spark_partitions_by_hash(spark: Any, embedded: Any, monkeypatch: 
     assert isinstance(stage.operator, WindowAggregation)
     plan = replace(plan, stages=(replace(stage, operator=replace(stage.operator, late_tag=None)),))
     files = FileInput(tuple(plan.logs[0].log.chunks(2)))
-    result = SparkResult(SparkReplay(spark, plan, [SparkLog(plan.logs[0], files, files.dataframe(spark))], 5))
+    result = SparkResult(SparkReplay(spark, plan, [SparkLog(plan.logs[0], files)], 5))
     assert rows(result.to_arrow()) == rows(embedded.to_arrow())
     parts = result.to_dataframe().selectExpr("spark_partition_id() AS part").distinct().count()
     assert parts == 5

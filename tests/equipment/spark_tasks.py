@@ -27,11 +27,11 @@ from flinkcore.spark.columnar.task_outputs import (
     read_batch,
     read_part,
 )
-from flinkcore.spark.columnar.time_pass import CountTask, SummariseTask
+from flinkcore.spark.columnar.time_pass import CountTask, RowsBefore, SummariseTask
 from flinkcore.spark.exchange.block_sender import BlockRoute
 from flinkcore.spark.exchange.blocks import BLOCKS_ORDER
 from flinkcore.spark.exchange.sent_timeline import SentTime, SentTimeline
-from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.logs.log_input import AboutChunks, ChunkGroups, FileInput, ReadingTimes
 from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.time_plane.time_pass import TimePass
 from flinkcore.time_plane.timeline import Timeline, TimePlane
@@ -45,8 +45,13 @@ def run_task(task: Task, *batches: pa.RecordBatch) -> list[pa.RecordBatch]:
     return list(there(iter(batches)))
 
 
-def on_each_chunk(task: Task, log: FileInput) -> list[pa.RecordBatch]:
-    numbers = range(len(log.all_chunks))
+def source_of(log: FileInput, about: AboutChunks | None = None) -> ChunkGroups:
+    """What gives tasks the chunks of a log; a task takes its number from a row."""
+    return ChunkGroups(log.groups(about))
+
+
+def in_each_task(task: Task, log: FileInput) -> list[pa.RecordBatch]:
+    numbers = range(len(log.tasks))
     return [batch for number in numbers for batch in run_task(task, pa.record_batch({"id": [number]}))]
 
 
@@ -54,22 +59,23 @@ def time_plane_by_tasks(plan: JobPlan, log: FileInput) -> TimePlane:
     """The first pass."""
 
     def payloads(task: Task) -> list[bytes]:
-        return [row["payload"] for batch in on_each_chunk(task, log) for row in batch.to_pylist()]
+        return [row["payload"] for batch in in_each_task(task, log) for row in batch.to_pylist()]
 
     time_pass = TimePass(plan.logs[0])
     bases = None
     if time_pass.rate is not None:
-        bases = time_pass.position_bases(map(ChunkCounts.from_ipc, payloads(CountTask(time_pass, log))))
-    return time_pass.combine(map(ChunkTimes.from_ipc, payloads(SummariseTask((time_pass,), log, (bases,)))))
+        bases = time_pass.position_bases(
+            map(ChunkCounts.from_ipc, payloads(CountTask(time_pass, source_of(log))))
+        )
+    summarise = SummariseTask((time_pass,), source_of(log, RowsBefore((bases,))))
+    return time_pass.combine(map(ChunkTimes.from_ipc, payloads(summarise)))
 
 
-def map_way(
-    plan: JobPlan, time_plane: TimePlane, partitions: int, merging: MergingEvents | None = None
-) -> MapWay:
+def map_way(plan: JobPlan, partitions: int, merging: MergingEvents | None = None) -> MapWay:
     """The way of the only log to the only operator."""
     exchange = Exchange.of(plan.stages[0], 0, partitions)
     route = BlockRoute(exchange, 0, 0, 0, tuple(range(partitions)), arrival_span_ms=1.0)
-    return MapWay(plan.logs[0], time_plane, route, merging=merging)
+    return MapWay(plan.logs[0], route, merging=merging)
 
 
 @dataclass
@@ -101,7 +107,8 @@ def outputs_by_tasks(
     """
     timeline = repacked(time_plane.timeline if timeline is None else timeline)
     merging = merging_events(plan, timeline) if merges else None
-    sent = on_each_chunk(MapTask((map_way(plan, time_plane, partitions, merging),), log), log)
+    source = source_of(log, ReadingTimes.of(time_plane))
+    sent = in_each_task(MapTask((map_way(plan, partitions, merging),), source), log)
     blocks = pa.Table.from_batches(sent).sort_by([(name, "ascending") for name in BLOCKS_ORDER])
     time = SentTime(SentTimeline.of(timeline, None), time_plane.last_arrival_ms)
     task = ReduceTask(plan, time, partitions, len(log.all_chunks), BlocksOutput(), pending=pending)

@@ -265,7 +265,7 @@ class LogFiles:
             known = len(rows) == len(pieces)
             weights = rows if known and sum(rows) > 0 else [1 for _ in pieces]
             first_row = 0
-            runs = _runs(weights, share)
+            runs = even_runs(weights, share)
             for run in runs:
                 count = sum(rows[run.start : run.stop]) if known else None
                 whole = len(runs) == 1
@@ -442,7 +442,7 @@ def _may_meet(conditions: Iterable[Expression], file: LogFile, schema: pa.Schema
     return True
 
 
-def _runs(weights: list[int], parts: int) -> list[range]:
+def even_runs(weights: list[int], parts: int) -> list[range]:
     """Cut pieces into at most ``parts`` contiguous runs of about equal weight, none of them empty."""
     parts = max(1, min(parts, len(weights)))
     ends = list(accumulate(weights))

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from flinkcore.log.sources.chunks import ChunkTask
 from flinkcore.spark.exchange.row_format import RowFormat
-from flinkcore.spark.logs.log_input import LogInput
+from flinkcore.spark.logs.log_input import ChunkSource
+from flinkcore.spark.shipping.shared_values import Shared
 
 GIVEN: Final = RowFormat("chunk long, piece long, payload binary")
 """Results for a chunk, by its number and that of the piece."""
@@ -22,17 +23,18 @@ class ChunksTask:
 
     Attributes
     ----------
-    log
-        Where the chunks come from.
+    source
+        Gives the Spark task its chunks.
     task
         Task on each chunk.
     """
 
-    log: LogInput
-    task: ChunkTask
+    source: ChunkSource
+    task: Shared[ChunkTask]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row for each piece that the task gives for a chunk."""
-        for chunk in self.log.chunks(batches):
-            for piece, payload in enumerate(self.task(chunk)):
-                yield GIVEN.row(chunk.index, piece, payload)
+        for group in self.source.of_task(batches):
+            for chunk in group.chunks:
+                for piece, payload in enumerate(self.task.value(chunk)):
+                    yield GIVEN.row(chunk.index, piece, payload)

@@ -24,10 +24,11 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore.errors import InternalError
+from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
-from flinkcore.spark.logs.log_input import LogInput
+from flinkcore.spark.logs.log_input import ChunkSource, LogInput, ReadingTimes
 from flinkcore.spark.shipping.tasks import portable
 from flinkcore.time_plane.element_pass import (
     ElementPass,
@@ -57,10 +58,8 @@ class DealTask:
     ----------
     timed
         The log.
-    time_plane
-        Time plane of the columnar pass.
-    log
-        Where the task's chunks come from.
+    source
+        Gives the task its chunks, and the times of the columnar pass.
     partition_of
         Shape (n_splits,): the partition of each split.
     slots
@@ -70,23 +69,27 @@ class DealTask:
     """
 
     timed: TimedLog
-    time_plane: TimePlane
-    log: LogInput
+    source: ChunkSource
     partition_of: npt.NDArray[np.int32]
     slots: tuple[int, ...]
     part_rows: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle for the chunks of the task."""
-        for chunk in self.log.chunks(batches):
-            part, rows, held = 0, 0, list[PlacedTimes]()
-            for times in read_placed_times(self.timed, self.time_plane, chunk):
-                held.append(times)
-                rows += len(times.split)
-                if rows >= self.part_rows:
-                    yield self._dealt(chunk.index, part, held)
-                    part, rows, held = part + 1, 0, []
-            yield self._dealt(chunk.index, part, held)
+        for group in self.source.of_task(batches):
+            (time_plane,) = group.about.time_planes
+            for chunk in group.chunks:
+                yield from self._of_chunk(chunk, time_plane)
+
+    def _of_chunk(self, chunk: Chunk, time_plane: TimePlane) -> Iterator[pa.RecordBatch]:
+        part, rows, held = 0, 0, list[PlacedTimes]()
+        for times in read_placed_times(self.timed, time_plane, chunk):
+            held.append(times)
+            rows += len(times.split)
+            if rows >= self.part_rows:
+                yield self._dealt(chunk.index, part, held)
+                part, rows, held = part + 1, 0, []
+        yield self._dealt(chunk.index, part, held)
 
     def _dealt(self, chunk: int, part: int, held: list[PlacedTimes]) -> pa.RecordBatch:
         times = PlacedTimes.concatenate(held)
@@ -210,7 +213,6 @@ def run_element_pass(
     timed: TimedLog,
     time_plane: TimePlane,
     log: LogInput,
-    dataframe: Any,
     partitions: int,
     cut: TimeCut | None = None,
 ) -> TimePlane:
@@ -225,9 +227,7 @@ def run_element_pass(
     time_plane
         Time plane of the columnar pass.
     log
-        Chunks of each task.
-    dataframe
-        The input of the log's tasks; see `LogInput`.
+        Input of the log's tasks.
     partitions
         Most tasks that call generators.
     cut
@@ -243,9 +243,11 @@ def run_element_pass(
     ends_at, time_plane = time_plane.cut, replace(time_plane, cut=None)
     partitions = min(partitions, len(time_plane.split_values))
     partition_of = deal_out(time_plane.splits.events, partitions)
-    slots = tuple(partition_slots(partitions, chooses_partitions(dataframe)))
-    deal = DealTask(timed, time_plane, log, partition_of, slots, PART_ROWS)
-    dealt = to_partitions(dataframe.mapInArrow(portable(spark, deal), _TIMES.struct_type), partitions, "slot")
+    given = log.for_tasks(spark, ReadingTimes.of(time_plane))
+    slots = tuple(partition_slots(partitions, chooses_partitions(given.dataframe)))
+    deal = DealTask(timed, given.source, partition_of, slots, PART_ROWS)
+    read = given.dataframe.mapInArrow(portable(spark, deal), _TIMES.struct_type)
+    dealt = to_partitions(read, partitions, "slot")
     ordered = dealt.sortWithinPartitions("partition", "chunk", "part")
     stops = ends_at is not None
     task = GeneratorTask(timed, time_plane, partition_of, RUN_ROWS, cut, stops)

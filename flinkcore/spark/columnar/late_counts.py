@@ -27,11 +27,12 @@ _SAMPLED: Final = 16
 _ALL_UP_TO: Final = 1 << 13
 _MOST_STEPS: Final = 1 << 16
 
-CHUNK: Final = "chunk"
+CHUNKS: Final = "chunks"
 PARTITION: Final = "partition"
 
-Counts: TypeAlias = dict[tuple[str, int, int], tuple[int, int]]
-"""Late events and all events, by `CHUNK` or `PARTITION`, operator, and the number of the chunk or partition."""
+Counts: TypeAlias = dict[tuple[str, int, int], tuple[int, int, int]]
+"""Late events, all events, and the number of chunks or partitions, by `CHUNKS` or `PARTITION`, operator, and the number
+of the first chunk of a task, or of the partition."""
 
 
 class CountsListener:
@@ -156,12 +157,12 @@ class LateWarnings:
         for number, operator in list(self._open.items()):
             of_chunks, of_partitions = (
                 [each for place, each in counts.items() if place[:2] == (kind, number)]
-                for kind in (CHUNK, PARTITION)
+                for kind in (CHUNKS, PARTITION)
             )
             is_sample = len(of_partitions) < operator.partitions
-            if is_sample and len(of_chunks) < (operator.chunks or 1):
+            if is_sample and sum(chunks for _, _, chunks in of_chunks) < (operator.chunks or 1):
                 continue
-            late, events = map(sum, zip(*(of_chunks if is_sample else of_partitions), strict=True))
+            late, events, _ = map(sum, zip(*(of_chunks if is_sample else of_partitions), strict=True))
             # A sample may by chance have three standard deviations more late events than the log.
             margin = 3 * (self._most_share * events) ** 0.5 if is_sample else 0.0
             is_large = late > self._most_share * events + margin

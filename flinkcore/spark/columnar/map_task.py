@@ -15,12 +15,12 @@ from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader, ReadEvents, read_on_all_ways
 from flinkcore.columnar.stages.partial_results import EventMerger, MergeLimits
 from flinkcore.log.sources.chunks import Chunk
-from flinkcore.spark.columnar.late_counts import CHUNK, Counts, LateSample
+from flinkcore.spark.columnar.late_counts import CHUNKS, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.block_sender import BlockRoute, BlockSender
 from flinkcore.spark.exchange.blocks import pieces_of
 from flinkcore.spark.exchange.sent_timeline import SentTimeline
-from flinkcore.spark.logs.log_input import LogInput
+from flinkcore.spark.logs.log_input import ChunkSource
 from flinkcore.time_plane.timeline import TimePlane
 from flinkcore.time_plane.total_order import LogEvents, concatenate
 
@@ -50,7 +50,7 @@ class MergingEvents:
     limits: MergeLimits = field(default_factory=MergeLimits)
 
     def merger(self) -> EventMerger:
-        """Return what merges the events of a chunk."""
+        """Return what merges the events of a task."""
         return EventMerger(self.windows, self.timeline.timeline, self.limits)
 
 
@@ -62,8 +62,6 @@ class MapWay:
     ----------
     plan
         Plan of the log.
-    time_plane
-        The result of the first pass.
     route
         Where the events go.
     log
@@ -83,7 +81,6 @@ class MapWay:
     """
 
     plan: LogPlan
-    time_plane: TimePlane
     route: BlockRoute
     log: int = 0
     first_chunk: int = 0
@@ -106,61 +103,84 @@ class MapTask:
     ----------
     ways
         All that the events go; the log is read once for all of them.
-    log
-        Where the task's chunks come from.
+    source
+        Gives the task its chunks, and the times by which they are read on each way.
     progress
         Where the task reports how far it is.
     """
 
     ways: tuple[MapWay, ...]
-    log: LogInput
+    source: ChunkSource
     progress: ProgressAddress | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle for the chunks of the task."""
-        for chunk in self.log.chunks(batches):
+        for group in self.source.of_task(batches):
             with ExitStack() as open_parts:
-                senders = [_ChunkSender(way, chunk, self.progress, open_parts) for way in self.ways]
-                for read in read_on_all_ways([sender.reader for sender in senders], chunk):
-                    for sender, of_way in zip(senders, read, strict=True):
-                        yield from sender.send(of_way)
+                senders: list[_TaskSender] = []
+                for chunk in group.chunks:
+                    if not senders:
+                        senders = [
+                            _TaskSender(way, time_plane, group.task, chunk.index, self.progress, open_parts)
+                            for way, time_plane in zip(self.ways, group.about.time_planes, strict=True)
+                        ]
+                    for sender in senders:
+                        sender.begin(chunk)
+                    for read in read_on_all_ways([sender.reader for sender in senders], chunk):
+                        for sender, of_way in zip(senders, read, strict=True):
+                            yield from sender.send(of_way)
                 for sender in senders:
                     yield from sender.finish()
 
 
-class _ChunkSender:
-    """Sends the events of a chunk on one way.
+class _TaskSender:
+    """Sends the events of a task's chunks on one way.
 
     Parameters
     ----------
     way
         Where they go.
-    chunk
-        A chunk of the log.
+    time_plane
+        The result of the first pass, for the task's chunks at least.
+    task
+        Number of the task among those that read the log.
+    first
+        Index of the first chunk.
     progress
         Where the task reports how far it is.
     open_parts
-        Removes what was written of events that wait if the chunk fails.
+        Removes what was written of events that wait if the task fails.
 
     Attributes
     ----------
     reader
-        Reads the chunk for this way.
+        Reads the chunks for this way.
     """
 
     def __init__(
-        self, way: MapWay, chunk: Chunk, progress: ProgressAddress | None, open_parts: ExitStack
+        self,
+        way: MapWay,
+        time_plane: TimePlane,
+        task: int,
+        first: int,
+        progress: ProgressAddress | None,
+        open_parts: ExitStack,
     ) -> None:
         self._way = way
-        index = chunk.index + way.waiting_chunks
+        index = first + way.waiting_chunks
         number = way.first_chunk + index
         self._waiting = None if way.waiting is None else open_parts.enter_context(way.waiting.part(index))
-        self.reader = ChunkReader(way.plan, way.time_plane, way.first_split, self._waiting)
-        self._sender = BlockSender(way.route, number, chunk.index % way.route.exchange.partitions)
+        self.reader = ChunkReader(way.plan, time_plane, way.first_split, self._waiting)
+        self._sender = BlockSender(way.route, number, task % way.route.exchange.partitions)
         self._merger = None if way.merging is None else way.merging.merger()
         self._held: list[LogEvents] = []
+        self._held_rows = self._held_bytes = 0
         self._progress = TaskProgress(progress, False, number)
         self._late, self._sampled = 0, 0
+
+    def begin(self, chunk: Chunk) -> None:
+        """Take note that the next events are of this chunk, so that the manifests vouch for it."""
+        self._sender.senders.add(self._way.first_chunk + chunk.index + self._way.waiting_chunks)
 
     def send(self, read: ReadEvents) -> Iterator[pa.RecordBatch]:
         """Take the events of a batch; rows of the shuffle when there are enough."""
@@ -175,34 +195,36 @@ class _ChunkSender:
             self._late, self._sampled = self._late + late, self._sampled + sampled
         for start, stop in pieces_of(events.batch, HELD_BYTES):
             self._held.append(events.slice(start, stop))
-            n_rows = sum(part.n_events for part in self._held)
+            self._held_rows += stop - start
+            self._held_bytes += self._held[-1].nbytes
             enough = enough_rows
             if merging is not None and merger is not None and merger.merges:
                 enough = max(enough_rows, merging.limits.judged_rows)
-            if n_rows >= enough or sum(part.nbytes for part in self._held) >= HELD_BYTES:
+            if self._held_rows >= enough or self._held_bytes >= HELD_BYTES:
                 yield from self._send_held()
                 yield from self._sender.take()
         self._progress.advance(read.rows_read)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Send what is left, and a manifest to each partition."""
-        way, number = self._way, self._sender.number
+        way, sender = self._way, self._sender
         if self._held:
             yield from self._send_held()
         if self._merger is not None:
             for rest in self._merger.finish():
-                yield from self._sender.send_events(rest)
-        read = {"chunk": number, "log": way.log, "counts": self.reader.counts.to_content()}
+                yield from sender.send_events(rest)
+        read = {"chunks": sender.senders.total, "log": way.log, "counts": self.reader.counts.to_content()}
         part = None if self._waiting is None else self._waiting.written()
         if part is not None:
             read["part"] = part.to_content()
-        yield from self._sender.finish({"read": read})
+        yield from sender.finish({"read": read})
         self._progress.advance(0, at_end=True)
         if way.late_sample is not None and way.late_counts is not None:
-            way.late_counts.add({(CHUNK, way.late_sample.number, number): (self._late, self._sampled)})
+            place, counts = (CHUNKS, way.late_sample.number, sender.number), (self._late, self._sampled)
+            way.late_counts.add({place: (*counts, sender.senders.total)})
 
     def _send_held(self) -> Iterator[pa.RecordBatch]:
         events = concatenate(self._held) if len(self._held) > 1 else self._held[0]
-        self._held = []
+        self._held, self._held_rows, self._held_bytes = [], 0, 0
         for part in (events,) if self._merger is None else self._merger.add(events):
             yield from self._sender.send_events(part)

@@ -100,7 +100,9 @@ class _ResultSender:
         route = way.route
         self._operator = route.operator
         self._link = StageLink(plan.stages[route.operator], route.operator, route.input_number, way.between)
-        self.blocks = BlockSender(route, way.first_sender + partition, partition % route.exchange.partitions)
+        number = way.first_sender + partition
+        self.blocks = BlockSender(route, number, partition % route.exchange.partitions)
+        self.blocks.senders.add(number)
         self._held: list[PlacedEvents] = []
 
     def add(self, events: PlacedEvents) -> Iterator[pa.RecordBatch]:

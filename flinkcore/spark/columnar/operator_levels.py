@@ -5,9 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Final
 
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.spark.exchange.partitioning import partition_slots
+
+
+@dataclass(frozen=True)
+class PartitionPacking:
+    """Rule by which Spark tasks run several partitions of operators: where events are few, a task costs more than they.
+
+    Parameters
+    ----------
+    task_events : int
+        Partitions share tasks as long as a task has no more events than this, on average.
+    least_tasks : int
+        Least number of tasks, as far as there are so many partitions.
+    """
+
+    task_events: int = 1 << 16
+    least_tasks: int = 32
+
+    def tasks(self, partitions: int, events: int) -> int:
+        """Return the number of tasks that run so many partitions, to which so many events come together."""
+        return min(partitions, max(self.least_tasks, -(-events // self.task_events)))
+
+
+PACKED: Final = PartitionPacking()
 
 
 @dataclass(frozen=True)
@@ -66,20 +90,39 @@ class OperatorLevels:
             for partition in range(self.partitions[number])
         ]
 
-    def slots(self, level: int, by_id: bool) -> tuple[int, ...]:
-        """Return for each partition of the job the slot by which a block for it comes to a level.
-
-        Blocks for later levels are spread over the partitions of this one.
+    def tasks(self, level: int, plan: JobPlan, events: int, packing: PartitionPacking = PACKED) -> int:
+        """Return the number of Spark tasks that run the partitions of a level.
 
         Parameters
         ----------
         level : int
+        plan : JobPlan
+        events : int
+            Events of all logs of the job.
+        packing : PartitionPacking
+            Rule for operators that call no functions of the user's: of the time that these take nothing is known.
+        """
+        partitions = len(self.partitions_of(level))
+        if any(plan.stages[number].operator.calls_functions for number in self.levels[level]):
+            return partitions
+        return packing.tasks(partitions, events)
+
+    def slots(self, level: int, tasks: int, by_id: bool) -> tuple[int, ...]:
+        """Return for each partition of the job the slot by which a block for it comes to a level.
+
+        Blocks for later levels are spread over the tasks of this one.
+
+        Parameters
+        ----------
+        level : int
+        tasks : int
+            Number of tasks that run the partitions of the level.
         by_id : bool
             As of `partition_slots`.
         """
         here: Sequence[int] = self.partitions_of(level)
-        slots = partition_slots(len(here), by_id)
-        places = {partition: place for place, partition in enumerate(here)}
+        slots = partition_slots(tasks, by_id)
+        of_tasks = {partition: place * tasks // len(here) for place, partition in enumerate(here)}
         return tuple(
-            slots[places.get(partition, partition % len(here))] for partition in range(sum(self.partitions))
+            slots[of_tasks.get(partition, partition % tasks)] for partition in range(sum(self.partitions))
         )

@@ -26,7 +26,6 @@ from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, p
 from flinkcore.columnar.stages.stage import RestoredOperator, StageContext, events_taken
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import OutputTag
-from flinkcore.errors import InternalError
 from flinkcore.spark.columnar.late_counts import PARTITION, Counts
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
@@ -35,10 +34,10 @@ from flinkcore.spark.exchange.blocks import (
     BlockWriter,
     read_blocks,
     read_events,
-    read_manifest,
     read_results,
     read_side_rows,
 )
+from flinkcore.spark.exchange.manifests import ReceivedManifests
 from flinkcore.spark.exchange.sent_timeline import SentTime
 from flinkcore.time_plane.total_order import Events, LogEvents, RowsT, TimedRows
 
@@ -97,7 +96,7 @@ class PartitionReplay:
         self._schema = context.plan.data_schema()
         self._blocks = blocks
         self._counts: dict[str, int] = {}
-        self._manifests: list[dict[str, Any]] = []
+        self._manifests = ReceivedManifests(task.senders)
         self._progress = TaskProgress(task.progress, True, partition)
 
     def schemas(self) -> dict[str | None, pa.Schema]:
@@ -122,7 +121,7 @@ class PartitionReplay:
             yield from run.end()
             self._progress.advance(0, at_end=True)
             self.part, self._counts = run.part, run.counts()
-        self._check()
+        self._manifests.check(self.partition, events_taken(self._counts))
 
     def _process_blocks(
         self, run: PartitionRun, merge: _Merge[RowsT], read: Callable[[Block], RowsT]
@@ -130,9 +129,7 @@ class PartitionReplay:
         rows_added = 0
         for block in self._blocks:
             if block.place.kind is BlockKind.MANIFEST:
-                manifest = read_manifest(block)
-                self._manifests.append(manifest)
-                self._progress.total += manifest["rows"]
+                self._progress.total += self._manifests.add(block.payload.to_pybytes())
             elif block.place.kind is BlockKind.SIDE_ROWS:
                 tag_id, side_rows = read_side_rows(block)
                 yield StageOutput(OutputTag(tag_id), side_rows)
@@ -183,16 +180,6 @@ class PartitionReplay:
     def _schema_of(self, block: Block) -> pa.Schema:
         return self._context.plan.inputs[block.place.input_number].schema
 
-    def _check(self) -> None:
-        senders = {manifest["sender"] for manifest in self._manifests}
-        sent = sum(manifest["rows"] for manifest in self._manifests)
-        taken, expected = events_taken(self._counts), self._task.senders
-        if len(senders) != expected or len(self._manifests) != expected or taken != sent:
-            raise InternalError(
-                f"partition {self.partition} got {taken:,} of {sent:,} events that {len(self._manifests)} of "
-                f"{expected} map tasks sent"
-            )
-
     def late_events(self) -> tuple[int, int]:
         """Number of late events, and of all events that came to the operator, once the partition has run."""
         return self._counts.get("late", 0), events_taken(self._counts)
@@ -206,8 +193,8 @@ class PartitionReplay:
             "operator": self._context.number,
             "partition": self.partition,
             "counts": self._counts,
-            "read": [manifest["read"] for manifest in self._manifests if "read" in manifest],
-            "before": [manifest["passed"] for manifest in self._manifests if "passed" in manifest],
+            "read": [each["read"] for each in self._manifests.reported if "read" in each],
+            "before": [each["passed"] for each in self._manifests.reported if "passed" in each],
         }
 
 
@@ -293,7 +280,7 @@ class ReduceStage:
             replay = PartitionReplay(task, contexts[task.number], partition, blocks)
             yield from task.output.batches(replay)
             if task.late_counts is not None:
-                task.late_counts.add({(PARTITION, task.number, partition): replay.late_events()})
+                task.late_counts.add({(PARTITION, task.number, partition): (*replay.late_events(), 1)})
 
     def _passed_on(self, blocks: Iterator[Block]) -> Iterator[pa.RecordBatch]:
         writer = BlockWriter(self.slots)

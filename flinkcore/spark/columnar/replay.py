@@ -32,7 +32,7 @@ from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
 from flinkcore.spark.columnar.map_task import MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
-from flinkcore.spark.columnar.operator_levels import OperatorLevels
+from flinkcore.spark.columnar.operator_levels import PACKED, OperatorLevels, PartitionPacking
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
 from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import TASK_ROWS
@@ -42,11 +42,13 @@ from flinkcore.spark.exchange.blocks import BLOCKS, BLOCKS_ORDER
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
 from flinkcore.spark.exchange.sent_timeline import INLINE_BYTES, SentTime, SentTimeline
-from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.logs.log_input import FileInput, LogInput, ReadingTimes
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, UnreadLog, chunks_with_times_here
+from flinkcore.spark.logs.task_packing import TaskPacking
 from flinkcore.spark.sessions.session import short_job, spark_context
 from flinkcore.spark.sessions.session_stores import SessionStores
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
+from flinkcore.spark.shipping.shared_values import Shared
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 from flinkcore.time_plane.job_time import JobTime, ReplayTime
@@ -73,13 +75,15 @@ class SparkReplay:
     logs
         Its logs, in the order of the plan.
     parallelism
-        Number of reduce tasks of each operator, as far as it has so many key groups.
+        Number of partitions of each operator, as far as it has so many key groups.
     progress
         Receiver of the progress of the replay, while the driver waits for it.
     block_rows
         Most events of a block of the shuffle.
     inline_bytes
         Most bytes of a timeline that travels within each task.
+    packing
+        Rule by which partitions share tasks.
     checkpoints
         The one that it is restored from, and the one with which it stops.
     """
@@ -94,6 +98,7 @@ class SparkReplay:
         block_rows: int = BLOCK_ROWS,
         inline_bytes: int = INLINE_BYTES,
         checkpoints: JobCheckpoints | None = None,
+        packing: PartitionPacking = PACKED,
     ) -> None:
         self.plan = plan
         self.checkpoints = JobCheckpoints(plan) if checkpoints is None else checkpoints
@@ -105,6 +110,7 @@ class SparkReplay:
         self._progress = progress
         self._block_rows = block_rows
         self._inline_bytes = inline_bytes
+        self._packing = packing
         self._releases: list[weakref.finalize[Any, Any]] = []
         chunks = chunks_with_times_here(spark, logs)
         self._times_here: EmbeddedPlannedJob | None = None
@@ -139,7 +145,6 @@ class SparkReplay:
                         log.plan,
                         time_plane,
                         log.log,
-                        log.dataframe,
                         self._levels.partitions[0],
                         cut,
                     )
@@ -193,24 +198,23 @@ class SparkReplay:
 
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:
         """Run a task on each chunk of log `log`, and yield its results, chunk by chunk in log order."""
-        for read in [*self._waiting_input(log), self._logs[log]]:
-            given = read.dataframe.mapInArrow(
-                portable(self._spark, ChunksTask(read.log, task)), GIVEN.struct_type
+        shared = Shared(task)
+        for read in [*self._waiting_input(log), self._logs[log].log]:
+            given = read.for_tasks(self._spark)
+            pieces = given.dataframe.mapInArrow(
+                portable(self._spark, ChunksTask(given.source, shared)), GIVEN.struct_type
             )
             with (
                 self.jobs.described("chunks of the log"),
-                closing(collected_in_parts(given, "chunk", "piece")) as rows,
+                closing(collected_in_parts(pieces, "chunk", "piece")) as rows,
             ):
                 for row in rows:
                     yield bytes(row.payload)
 
-    def _waiting_input(self, number: int) -> list[SparkLog]:
-        """Return what waits in the checkpoint for paused splits of log `number`, as a log, if anything does."""
+    def _waiting_input(self, number: int) -> list[LogInput]:
+        """Return what waits in the checkpoint for paused splits of log `number`, if anything does."""
         chunks = self.checkpoints.waiting_of(number)
-        if not chunks:
-            return []
-        rows = FileInput(chunks)
-        return [SparkLog(self._logs[number].plan, rows, rows.dataframe(self._spark))]
+        return [FileInput(chunks, TaskPacking())] if chunks else []
 
     def keep_times(self) -> None:
         """Let the first pass keep the times of the only log for `on_times`, if the driver reads them."""
@@ -281,23 +285,19 @@ class SparkReplay:
         mapped = [
             (
                 level,
-                log.dataframe.mapInArrow(
-                    portable(self._spark, task, for_user, broadcasts), BLOCKS.struct_type
-                ),
+                dataframe.mapInArrow(portable(self._spark, task, for_user, broadcasts), BLOCKS.struct_type),
             )
-            for level, log, task in self._map_tasks(progress, stopping, late_counts)
+            for level, dataframe, task in self._map_tasks(progress, stopping, late_counts)
         ]
-        by_id = chooses_partitions(self._logs[0].dataframe)
+        by_id = chooses_partitions(mapped[0][1])
         levels = self._levels
         passed_on: list[Any] = []
         for level, operators in enumerate(levels.levels):
             is_last = level + 1 == len(levels.levels)
-            slots = () if is_last else levels.slots(level + 1, by_id)
+            slots = () if is_last else levels.slots(level + 1, self._tasks(level + 1), by_id)
             logs = [blocks for first, blocks in mapped if first == level]
             blocks = reduce(lambda some, more: some.union(more), [*logs, *passed_on])
-            ordered = to_partitions(blocks, len(levels.partitions_of(level)), "slot").sortWithinPartitions(
-                *BLOCKS_ORDER
-            )
+            ordered = to_partitions(blocks, self._tasks(level), "slot").sortWithinPartitions(*BLOCKS_ORDER)
             tasks = [
                 self._reduce_task(number, output, progress, pending, late_counts)
                 if is_last
@@ -316,6 +316,11 @@ class SparkReplay:
             ]
         (results,) = passed_on
         return results
+
+    def _tasks(self, level: int) -> int:
+        """Return the number of tasks that run the partitions of a level."""
+        events = sum(time_plane.events for time_plane in self.time_planes)
+        return self._levels.tasks(level, self.plan, events, self._packing)
 
     def _blocks_for_next(self, number: int, slots: tuple[int, ...]) -> BlocksForNext:
         """Return the output of an operator that others follow: blocks for these."""
@@ -365,8 +370,8 @@ class SparkReplay:
         progress: ProgressAddress | None,
         stopping: StoppingJob | None,
         late_counts: Accumulator[Counts] | None = None,
-    ) -> Iterator[tuple[int, SparkLog, MapTask]]:
-        """Yield, for each log that is read, the first level that takes its events, the log, and its map task."""
+    ) -> Iterator[tuple[int, Any, MapTask]]:
+        """Yield, for each log that is read, the first level that takes its events, the input of tasks, and the task."""
         windows = self.plan.partial_windows()
         merging = None
         if not isinstance(windows, str):
@@ -376,14 +381,17 @@ class SparkReplay:
         levels = self._levels
         level_of = {number: level for level, operators in enumerate(levels.levels) for number in operators}
         waiting = [((number,), log) for number in numbers for log in self._waiting_input(number)]
-        for together, log in [*waiting, *((each, self._logs[each[0]]) for each in self.plan.ways)]:
+        for together, log in [*waiting, *((each, self._logs[each[0]].log) for each in self.plan.ways)]:
             level = min(level_of[self.plan.stage_of_log(number)] for number in together)
-            slots = levels.slots(level, chooses_partitions(log.dataframe))
+            given = log.for_tasks(
+                self._spark, ReadingTimes.of(*(self.time_planes[number] for number in together))
+            )
+            slots = levels.slots(level, self._tasks(level), chooses_partitions(given.dataframe))
             ways = [
                 self._map_way(number, first_chunks[number], slots, merging, stopping, late_counts)
                 for number in together
             ]
-            yield level, log, MapTask(tuple(ways), log.log, progress)
+            yield level, given.dataframe, MapTask(tuple(ways), given.source, progress)
 
     def _map_way(
         self,
@@ -399,7 +407,6 @@ class SparkReplay:
         route = self._route(operator, self.plan.stages[operator].input_of_log(number), slots)
         return MapWay(
             plan=log.plan,
-            time_plane=time_plane.for_reading(),
             route=replace(route, arrival_span_ms=_arrival_span_ms(time_plane), block_rows=self._block_rows),
             log=number,
             first_chunk=first_chunk,
@@ -489,15 +496,15 @@ class SparkReplay:
         partitions, passed = _flat([json.loads(count) for count in counts])
         for between in passed:
             report.add_results(ReadCounts.of_content(between["counts"]), between["to"])
-        chunks = set()
+        chunks = 0
         for number, own in enumerate(report.by_operator):
             for partition in self._partitions_of(number, partitions).values():
                 own.add_counts(partition["counts"])
                 for read in partition["read"]:
-                    chunks.add(read["chunk"])
+                    chunks += read["chunks"]
                     report.add_log(ReadCounts.of_content(read["counts"]), number)
-        if len(chunks) != self._chunks:
-            raise InternalError(f"{len(chunks)} of {self._chunks} chunks came back from Spark")
+        if chunks != self._chunks:
+            raise InternalError(f"{chunks} of {self._chunks} chunks came back from Spark")
         report.complete(self.plan, self.time_planes, self.on_chunks)
         return report
 

@@ -15,8 +15,9 @@ from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
-from flinkcore.spark.logs.log_input import FileInput, LogInput
+from flinkcore.spark.logs.log_input import ChunkSource, FileInput, LogInput, TaskInput
 from flinkcore.spark.logs.spark_log import SparkLog, UnrankedFiles, UnreadDataFrame, UnreadLog
+from flinkcore.spark.logs.task_packing import TaskPacking
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
@@ -38,12 +39,32 @@ class CountTask:
     """Counts the rows of each split in the task's chunks; picklable."""
 
     time_pass: TimePass
-    log: LogInput
+    source: ChunkSource
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per chunk."""
-        for chunk in self.log.chunks(batches):
-            yield _SUMMARIES.row(chunk.index, 0, self.time_pass.count(chunk).to_ipc())
+        for group in self.source.of_task(batches):
+            for chunk in group.chunks:
+                yield _SUMMARIES.row(chunk.index, 0, self.time_pass.count(chunk).to_ipc())
+
+
+@dataclass(frozen=True)
+class RowsBefore:
+    """Rows of the splits of chunks in the chunks before, by which arrivals follow from positions; see `AboutChunks`.
+
+    Attributes
+    ----------
+    bases
+        For each way on which the log is used, as of `TimePass.summarise`.
+    """
+
+    bases: tuple[dict[int, dict[object, int]] | None, ...]
+
+    def of_chunks(self, chunks: Sequence[int]) -> RowsBefore:
+        """Return the same of some chunks; see `AboutChunks`."""
+        return RowsBefore(
+            tuple(None if each is None else {chunk: each[chunk] for chunk in chunks} for each in self.bases)
+        )
 
 
 @dataclass(frozen=True)
@@ -51,14 +72,14 @@ class SummariseTask:
     """Summarises the times of the task's chunks, for each way that the log is used on; picklable."""
 
     passes: tuple[TimePass, ...]
-    log: LogInput
-    bases: tuple[dict[int, dict[object, int]] | None, ...]
+    source: ChunkSource
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per chunk and way."""
-        for chunk in self.log.chunks(batches):
-            for way, times in enumerate(summarised_together(self.passes, chunk, self.bases)):
-                yield _SUMMARIES.row(chunk.index, way, times.to_ipc())
+        for group in self.source.of_task(batches):
+            for chunk in group.chunks:
+                for way, times in enumerate(summarised_together(self.passes, chunk, group.about.bases)):
+                    yield _SUMMARIES.row(chunk.index, way, times.to_ipc())
 
 
 def run_time_passes(
@@ -108,7 +129,7 @@ def run_time_passes(
                     plans = [each.plan for each in logs if _is_of(each, data)]
                     kept = log.evaluated(spark, of_ways[0], plans)
                     failing.callback(kept.release)
-                    log, told = log.as_kept(spark, kept)
+                    log, told = log.as_kept(kept)
                     evaluated.append((data, log))
             elif isinstance(log, UnrankedFiles):
                 log = log.ranked(spark)
@@ -154,18 +175,17 @@ def _summaries(
 ) -> Generator[list[ChunkTimes], None, None]:
     """Summaries of all chunks of a log, each for all ways; `counts` are the rows of the chunks if they are known."""
 
-    def run(task: Any) -> Any:
-        return log.dataframe.mapInArrow(portable(spark, task), _SUMMARIES.struct_type)
-
     bases: list[dict[int, dict[Any, int]] | None] = [None for _ in passes]
     if passes[0].counts_rows:
         counts = _known_counts(passes[0], log.log) if counts is None else counts
         if counts is None:
+            given = log.log.for_tasks(spark)
             with task_errors_raised():
-                counted = run(CountTask(passes[0], log.log)).collect()
+                counted = _summarised(spark, CountTask(passes[0], given.source), given).collect()
             counts = [ChunkCounts.from_ipc(bytes(row.payload)) for row in counted]
         bases = [time_pass.position_bases(counts) for time_pass in passes]
-    summarised = run(SummariseTask(tuple(passes), log.log, tuple(bases)))
+    given = log.log.for_tasks(spark, RowsBefore(tuple(bases)))
+    summarised = _summarised(spark, SummariseTask(tuple(passes), given.source), given)
     with closing(
         _rows_of_one_job(summarised) if log.is_short else collected_in_parts(summarised, "chunk", "way")
     ) as rows:
@@ -177,12 +197,15 @@ def _waiting_times(spark: Any, time_pass: TimePass, chunks: Sequence[Chunk]) -> 
     """Summaries of events that wait in the checkpoint."""
     if not chunks:
         return
-    rows = FileInput(tuple(chunks))
-    task = SummariseTask((time_pass,), rows, (None,))
-    summarised = rows.dataframe(spark).mapInArrow(portable(spark, task), _SUMMARIES.struct_type)
+    given = FileInput(tuple(chunks), TaskPacking()).for_tasks(spark, RowsBefore((None,)))
+    summarised = _summarised(spark, SummariseTask((time_pass,), given.source), given)
     with closing(_rows_of_one_job(summarised)) as found:
         for row in found:
             yield ChunkTimes.from_ipc(bytes(row.payload))
+
+
+def _summarised(spark: Any, task: CountTask | SummariseTask, given: TaskInput) -> Any:
+    return given.dataframe.mapInArrow(portable(spark, task), _SUMMARIES.struct_type)
 
 
 def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | None:

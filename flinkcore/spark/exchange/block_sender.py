@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
@@ -26,6 +25,7 @@ from flinkcore.spark.exchange.blocks import (
     pieces_of,
     side_rows,
 )
+from flinkcore.spark.exchange.manifests import Senders, packed_manifest
 from flinkcore.spark.exchange.ordered_events import OrderedEvents, OrderedResults, OrderedRows
 from flinkcore.time_plane.total_order import LogEvents
 
@@ -65,20 +65,26 @@ class BlockRoute:
 
 
 class BlockSender:
-    """Sends the rows of a chunk or of a partition to an operator, and a manifest to each of its partitions.
+    """Sends the rows of some chunks or of a partition to an operator, and a manifest to each of its partitions.
 
     Parameters
     ----------
     route
         Where the rows go.
     number
-        Number of the sender among those that send to the operator.
+        Number of the first sender, chunk or partition, among those that send to the operator.
     own_partition
         Partition of the operator that gets what has no key, and what the sender reports.
+
+    Attributes
+    ----------
+    senders
+        Numbers of all senders whose rows it sends.
     """
 
     def __init__(self, route: BlockRoute, number: int, own_partition: int) -> None:
         self.number = number
+        self.senders = Senders()
         self._route = route
         self._own_partition = own_partition
         self._writer = BlockWriter(route.slots)
@@ -121,11 +127,11 @@ class BlockSender:
     def finish(self, reported: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Send the manifests; that of the sender's own partition has what the sender reports, too."""
         for partition, n_rows in enumerate(self._sent.tolist()):
-            manifest = {"sender": self.number, "rows": n_rows}
-            if partition == self._own_partition:
-                manifest |= reported
+            manifest = packed_manifest(
+                self.senders, n_rows, reported if partition == self._own_partition else {}
+            )
             place = self._place(BEFORE_ALL, BlockKind.MANIFEST)
-            self._writer.add_payload(self._at(partition), place, json.dumps(manifest).encode())
+            self._writer.add_payload(self._at(partition), place, manifest)
         yield from self._writer.take()
 
     def _at(self, partition: int) -> int:

@@ -10,9 +10,9 @@ The row, sorted within its partition by partition and place, whose parts are pac
     puts it    | 3         | 1,700,000,124      3 results          1      52      9   | Arrow
                | 3         | greatest           4 side rows        0      17      1   | Arrow
 
-The sender is a chunk of a log or a partition of an operator; senders are counted over all that send to an operator. A
-manifest says how many rows a sender has sent to the partition, so that the reduce task notices what is missing. Results
-of another operator come with their places (`PlacedEvents`). Partitions are counted over all operators
+The sender is a chunk of a log, the first one of a task, or a partition of an operator; senders are counted over all
+that send to an operator. A manifest lists the senders of a task and how many rows they have sent to the partition.
+Results of another operator come with their places (`PlacedEvents`). Partitions are counted over all operators
 (`OperatorLevels`).
 """
 
@@ -42,6 +42,9 @@ BLOCKS_ORDER: Final = ("partition", "place")
 
 _PLACE: Final = struct.Struct(">QBBII")
 _TAG: Final = b"tag"
+
+_WRITTEN: Final = ipc.IpcWriteOptions()
+"""The default, which pyarrow would look up in the environment for each block."""
 
 BLOCK_BYTES = 16 << 20
 """Most bytes in memory of the events of a block, unless it has only one; packed they have fewer."""
@@ -146,7 +149,7 @@ class BlockWriter:
 
     def add_rows(self, partition: int, place: BlockPlace, rows: pa.RecordBatch) -> None:
         """Pack at least one row, in total order."""
-        with ipc.new_stream(self._sink, rows.schema) as stream:
+        with ipc.new_stream(self._sink, rows.schema, options=_WRITTEN) as stream:
             stream.write_batch(rows)
         self._add_header(partition, place)
 
@@ -217,12 +220,6 @@ def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
         payloads = batch.column("payload")
         for row, (partition, place) in enumerate(zip(partitions, places, strict=True)):
             yield Block(partition, BlockPlace.unpacked(place), payloads[row].as_buffer())
-
-
-def read_manifest(block: Block) -> dict[str, Any]:
-    """Return the manifest in a block."""
-    manifest: dict[str, Any] = json.loads(block.payload.to_pybytes())
-    return manifest
 
 
 def read_events(block: Block, schema: pa.Schema) -> LogEvents:

@@ -40,6 +40,8 @@ from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.sources.chunks import Chunk, TableChunk
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
+from flinkcore.spark.logs.log_input import AboutChunks, TaskChunks, TaskInput
+from flinkcore.spark.shipping.shared_values import Shared
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 from flinkcore.time_plane.chunk_times import ChunkCounts
@@ -179,27 +181,50 @@ def kept_schema(log: EventLog) -> pa.Schema:
 
 @dataclass(frozen=True)
 class KeptInput:
-    """Partitions of a DataFrame that Spark keeps: a task gets their blocks from Spark; picklable.
+    """Partitions of a DataFrame that Spark keeps; a `LogInput`.
 
     Attributes
     ----------
     schema : pyarrow.Schema
         Columns of the log, as of `kept_schema`.
+    rows : pyspark.sql.DataFrame
+        Blocks of rows, by partition.
     """
 
     schema: pa.Schema
+    rows: Any
 
     @property
     def size_bytes(self) -> int | None:
         """Return None, as it is not known."""
         return None
 
-    def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
-        """Yield the partitions whose blocks the task gets."""
+    def for_tasks(self, spark: Any, about: AboutChunks | None = None) -> TaskInput:
+        """Return the input of tasks; see `LogInput`."""
+        return TaskInput(KeptPartitions(self.schema, Shared(about)), self.rows)
+
+
+@dataclass(frozen=True)
+class KeptPartitions:
+    """Reads the partition of a task, whose blocks it gets from Spark; a `ChunkSource`.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        As of `KeptInput`.
+    about : Shared
+        Facts about the chunks of all tasks, or None.
+    """
+
+    schema: pa.Schema
+    about: Shared[AboutChunks | None]
+
+    def of_task(self, batches: Iterator[pa.RecordBatch]) -> Iterator[TaskChunks]:
+        """Yield the partition."""
         blocks = (block for batch in batches for block in _blocks(batch))
         for chunk, of_chunk in groupby(blocks, key=itemgetter(0)):
             rows = chain.from_iterable(ipc.open_stream(block) for _, block in of_chunk if block is not None)
-            yield PartitionChunk.of(chunk, self.schema, rows)
+            yield TaskChunks(chunk, [PartitionChunk.of(chunk, self.schema, rows)], self.about.value)
 
 
 _RELEASES: Final[SimpleQueue[KeptRows]] = SimpleQueue()

@@ -1,4 +1,4 @@
-"""A log of a job on Spark: what its tasks read, and the DataFrame whose partitions they are."""
+"""A log of a job on Spark, and what its tasks read."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from flinkcore.spark.logs.loose_tables import warn_of_loose_tables
 from flinkcore.spark.logs.parquet_scan import parquet_files
 from flinkcore.spark.logs.plan_expressions import NotJustFiles
 from flinkcore.spark.logs.ranked_rows import RankedInput, kept_ranks
+from flinkcore.spark.logs.task_packing import TaskPacking
 from flinkcore.spark.sessions.session import is_classic, is_local
 from flinkcore.time_plane.time_pass import TimePass
 
@@ -44,15 +45,12 @@ class SparkLog:
         Plan of the log in the job.
     log
         Input of the tasks.
-    dataframe
-        Input of the tasks that read it: see `LogInput`.
     kept
         Rows that Spark keeps for it.
     """
 
     plan: LogPlan
     log: LogInput
-    dataframe: Any
     kept: KeptRows | None = None
 
     def on_another_way(self, plan: LogPlan) -> SparkLog:
@@ -118,17 +116,16 @@ class UnreadDataFrame:
         decoded = [name for plan in ways for name in plan.data_reader().columns_read]
         return KeptRows.of(spark, rows_read(self.data, *ways), time_pass, tuple(dict.fromkeys(decoded)))
 
-    def as_kept(self, spark: Any, kept: KeptRows) -> tuple[SparkLog, Iterator[bytes] | None]:
+    def as_kept(self, kept: KeptRows) -> tuple[SparkLog, Iterator[bytes] | None]:
         """Return the log as tasks read it once it is evaluated, and the reports of each chunk: see `PackTask`."""
         told = kept.told()
         first = next(told, None)
         if first is not None:
-            return SparkLog(self.plan, KeptInput(kept_schema(self.plan.log)), kept.rows, kept), chain(
-                [first], told
-            )
+            rows = KeptInput(kept_schema(self.plan.log), kept.rows)
+            return SparkLog(self.plan, rows, kept), chain([first], told)
         # Spark runs no task where there is no partition.
         none = FileInput(tuple(TableSource(empty_table(self.plan.log.schema)).chunks(1)))
-        return SparkLog(self.plan, none, none.dataframe(spark)), None
+        return SparkLog(self.plan, none), None
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ class UnrankedFiles:
     def ranked(self, spark: Any) -> SparkLog:
         """Return the log as tasks read it, each chunk with the ranks of its rows."""
         kept = kept_ranks(spark, self.files, self.order)
-        return SparkLog(self.plan, RankedInput(self.files, self.order), kept.dataframe, kept)
+        return SparkLog(self.plan, RankedInput(self.files, self.order, kept.dataframe), kept)
 
 
 UnreadLog: TypeAlias = UnreadDataFrame | UnrankedFiles
@@ -214,11 +211,10 @@ def logs_of_dataframe(
 def logs_of_files(spark: Any, plans: Sequence[LogPlan], cores: int) -> Sequence[SparkLog | UnrankedFiles]:
     """Return a log that tasks read, for each of its ways; parameters as of `logs_of_dataframe`."""
     log = plans[0].log
-    chunks = FileInput.of(log, cores)
+    chunks = FileInput.of(log, TaskPacking.of(spark, cores))
     if POSITION in columns_read(*plans):
         return [UnrankedFiles(plan, chunks, log.row_order) for plan in plans]
-    dataframe = chunks.dataframe(spark)
-    return [SparkLog(plan, chunks, dataframe) for plan in plans]
+    return [SparkLog(plan, chunks) for plan in plans]
 
 
 def unordered_files(data: DataFrameLog, columns: Iterable[str], has_arrival: bool) -> LogFiles:

@@ -15,7 +15,13 @@ pytest.importorskip("pyspark")
 from equipment.example_counts import examples
 from equipment.merged_events import merging_events, merging_lots_of, merging_within
 from equipment.small_batches import read_in_batches_of
-from equipment.spark_tasks import map_way, on_each_chunk, results_by_tasks, time_plane_by_tasks
+from equipment.spark_tasks import (
+    in_each_task,
+    map_way,
+    results_by_tasks,
+    source_of,
+    time_plane_by_tasks,
+)
 from equipment.timelines import packed_steps
 from fuzz.local_spark import local_spark_environment
 from hypothesis import given, settings
@@ -64,7 +70,7 @@ from flinkcore.datastream.window import (
 from flinkcore.errors import ConfigurationError, InternalError, SchemaError
 from flinkcore.spark.columnar.map_task import MapTask
 from flinkcore.spark.exchange.blocks import BlockKind, read_blocks
-from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.logs.log_input import FileInput, ReadingTimes
 from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import LogEvents
 
@@ -140,9 +146,10 @@ def rows_sent(plan: JobPlan, chunks: int, merges: bool) -> tuple[int, int]:
     log = FileInput(tuple(plan.logs[0].log.chunks(chunks)))
     time_plane = time_plane_by_tasks(plan, log)
     merging = merging_events(plan, time_plane.timeline) if merges else None
-    task = MapTask((map_way(plan, time_plane, 2, merging),), log)
+    source = source_of(log, ReadingTimes.of(time_plane))
+    task = MapTask((map_way(plan, 2, merging),), source)
     sent = {BlockKind.EVENTS: 0, BlockKind.PARTIALS: 0}
-    for block in read_blocks(iter(on_each_chunk(task, log))):
+    for block in read_blocks(iter(in_each_task(task, log))):
         if block.place.kind in sent:
             sent[block.place.kind] += ipc.open_stream(block.payload).read_next_batch().num_rows
     return sent[BlockKind.EVENTS], sent[BlockKind.PARTIALS]

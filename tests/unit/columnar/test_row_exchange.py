@@ -45,7 +45,7 @@ def test_both_forms_bring_the_same_rows_to_each_partition_in_the_same_order(part
         [placed.positions[row] for row in (range(400) if rows is None else rows)]
         for rows in rows_by_partition(context, placed, order)
     ]
-    sender = BlockSender(map_way(plan, plane, partitions).route, 0, 0)
+    sender = BlockSender(map_way(plan, partitions).route, 0, 0)
     sent: list[list[int]] = [[] for _ in range(partitions)]
     for block in read_blocks(iter([*sender.send_events(events), *sender.finish({})])):
         if block.place.kind is BlockKind.EVENTS:

@@ -16,8 +16,10 @@ from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWi
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError
+from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.logs import kept_rows
-from flinkcore.spark.logs.kept_rows import KeptInput, PackTask
+from flinkcore.spark.logs.kept_rows import KeptPartitions, PackTask
+from flinkcore.spark.shipping.shared_values import Shared
 from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
 from flinkcore.time_plane.time_pass import TimePass
 
@@ -67,6 +69,11 @@ def split_up(kept: list[pa.RecordBatch]) -> tuple[Iterator[pa.RecordBatch], list
     return iter(blocks.to_batches(max_chunksize=1)), told
 
 
+def partitions_of(blocks: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
+    for given in KeptPartitions(TABLE.schema, Shared(None)).of_task(blocks):
+        yield from given.chunks
+
+
 @pytest.mark.parametrize(("batch_rows", "packed_bytes"), [(1000, 1 << 20), (7, 1 << 20), (7, 1), (1, 5000)])
 def test_kept_rows_are_those_of_the_partitions_however_they_are_cut(
     keep: Any, monkeypatch: pytest.MonkeyPatch, batch_rows: int, packed_bytes: int
@@ -74,7 +81,7 @@ def test_kept_rows_are_those_of_the_partitions_however_they_are_cut(
     monkeypatch.setattr(kept_rows, "PACKED_BYTES", packed_bytes)
     blocks, told = split_up(keep("at", TABLE, 0, batch_rows) + keep("at", TABLE.slice(9, 40), 1, batch_rows))
     found = []
-    for chunk in KeptInput(TABLE.schema).chunks(blocks):
+    for chunk in partitions_of(blocks):
         batches = list(chunk.read(["tags", "key", "ts"], 50))
         assert max(batch.num_rows for batch in batches) <= 50
         found.append((chunk.index, pa.Table.from_batches(batches)))
@@ -99,9 +106,7 @@ def test_times_are_told_where_arrivals_are_recorded_and_else_numbers_of_rows(kee
 
 def test_a_partition_without_rows_is_a_chunk_without_rows(keep: Any) -> None:
     blocks, told = split_up(keep("at", TABLE.slice(0, 0), 3, 9))
-    ((index, rows),) = [
-        (chunk.index, list(chunk.read(None, 9))) for chunk in KeptInput(TABLE.schema).chunks(blocks)
-    ]
+    ((index, rows),) = [(chunk.index, list(chunk.read(None, 9))) for chunk in partitions_of(blocks)]
     assert (index, rows) == (3, [])
     assert ChunkTimes.from_ipc(told[0]).rows_read == 0
 

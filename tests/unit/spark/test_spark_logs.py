@@ -67,7 +67,7 @@ def log_of(data: Any, size_bytes: int | None = None, strategy: WatermarkStrategy
     chunks = plan.log.chunks(2)
     if size_bytes is not None:
         chunks = [replace(chunk, size_bytes=size_bytes // len(chunks)) for chunk in chunks]
-    return SparkLog(plan, FileInput(tuple(chunks)), None)
+    return SparkLog(plan, FileInput(tuple(chunks)))
 
 
 def chunks_of(log: SparkLog) -> tuple[Chunk, ...]:
@@ -186,7 +186,7 @@ def replay_of(data: Any) -> SparkReplay:
     """Of a session in which nothing can run."""
     plan = plan_of(data)
     chunks = FileInput(tuple(plan.logs[0].log.chunks(2)))
-    return SparkReplay(ON_THIS_MACHINE, plan, [SparkLog(plan.logs[0], chunks, None)], 2)
+    return SparkReplay(ON_THIS_MACHINE, plan, [SparkLog(plan.logs[0], chunks)], 2)
 
 
 def test_times_that_the_driver_reads_need_no_spark_job(parquet: str) -> None:

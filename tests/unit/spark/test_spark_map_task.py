@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from equipment.spark_tasks import map_way
+from equipment.spark_tasks import map_way, source_of
 
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
@@ -20,7 +20,7 @@ from flinkcore.spark.columnar import map_task
 from flinkcore.spark.columnar.map_task import MapTask
 from flinkcore.spark.exchange import block_sender, blocks
 from flinkcore.spark.exchange.blocks import BlockKind, read_blocks, read_events, read_side_rows
-from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.logs.log_input import FileInput, ReadingTimes
 from flinkcore.time_plane.time_pass import time_planes_of
 
 N_ROWS = 300
@@ -51,9 +51,11 @@ def sent(partitions: int, *, is_broadcast: bool = False) -> tuple[Iterator[pa.Re
     )
     plan = plan_of(log)
     chunks = tuple(plan.logs[0].log.chunks(1))
-    way = map_way(plan, time_planes_of(plan.logs, [chunks], 1)[0], partitions)
+    way, times = map_way(plan, partitions), ReadingTimes.of(*time_planes_of(plan.logs, [chunks], 1))
     exchange = replace(way.route.exchange, is_broadcast=is_broadcast)
-    task = MapTask((replace(way, route=replace(way.route, exchange=exchange)),), FileInput(chunks))
+    task = MapTask(
+        (replace(way, route=replace(way.route, exchange=exchange)),), source_of(FileInput(chunks), times)
+    )
     return task(iter([pa.record_batch({"id": [0]})])), plan.logs[0].data_schema()
 
 
