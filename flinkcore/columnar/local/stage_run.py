@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -13,7 +14,7 @@ from flinkcore.columnar.local.partition_threads import PartitionThreads
 from flinkcore.columnar.replay.exchange import rows_by_partition
 from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.stages.kinds import prepared_batches
-from flinkcore.columnar.stages.placed_events import PlacedEvents
+from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.time_plane.total_order import Events
@@ -117,14 +118,22 @@ class StageRun:
 
 
 def results_in_order(
-    outputs: Iterable[Iterable[StageOutput]],
-) -> tuple[PlacedEvents | None, list[StageOutput]]:
-    """Return the results of all partitions in total order, or None, and their other outputs."""
-    results: list[PlacedEvents] = []
+    outputs: Iterable[Iterable[StageOutput]], batch_bytes: int
+) -> tuple[list[PlacedEvents], list[StageOutput]]:
+    """Return the results of all partitions in total order, and their other outputs.
+
+    Parameters
+    ----------
+    outputs
+        Of each partition.
+    batch_bytes
+        Results that take more memory are not joined, but sorted by way of a temporary file.
+    """
     others: list[StageOutput] = []
-    for output in chain.from_iterable(outputs):
-        if isinstance(output, PlacedOutput):
-            results.append(output.events)
-        else:
-            others.append(output)
-    return (PlacedEvents.concatenate(results).sorted() if results else None), others
+    with closing(PlacedMerge(batch_bytes)) as merge:
+        for output in chain.from_iterable(outputs):
+            if isinstance(output, PlacedOutput):
+                merge.add(output.events)
+            else:
+                others.append(output)
+        return [events for events, _ in merge.release(None)], others

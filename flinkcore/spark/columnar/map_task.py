@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.batch_bytes import pieces_of
 from flinkcore.columnar.checkpoint.job_checkpoint import WaitingRowsWriter
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.log_plan import LogPlan
@@ -21,7 +22,6 @@ from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.columnar.late_counts import CHUNK, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.block_sender import BlockRoute, BlockSender
-from flinkcore.spark.exchange.blocks import pieces_of
 from flinkcore.spark.exchange.packed_timeline import PackedTimeline
 from flinkcore.spark.logs.log_input import LogInput
 from flinkcore.time_plane.timeline import TimePlane

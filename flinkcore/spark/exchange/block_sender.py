@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.batch_bytes import pieces, pieces_of
 from flinkcore.columnar.replay.exchange import DealtRows, Exchange
 from flinkcore.columnar.stages.partial_results import KEY, PartialResults
 from flinkcore.columnar.stages.placed_events import PlacedEvents
@@ -22,8 +23,6 @@ from flinkcore.spark.exchange.blocks import (
     BlockKind,
     BlockPlace,
     BlockWriter,
-    pieces,
-    pieces_of,
     side_rows,
 )
 from flinkcore.spark.exchange.ordered_events import OrderedEvents, OrderedResults, OrderedRows
