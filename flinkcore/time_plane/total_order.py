@@ -58,6 +58,13 @@ class TimedRows:
         """A range of rows, without copying."""
         return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])
 
+    def cut(self: RowsT, most_bytes: int) -> Iterator[RowsT]:
+        """Yield the rows in ranges of at most so many bytes of the user's columns, without copying."""
+        if self.batch.nbytes <= most_bytes:
+            yield self
+        else:
+            yield from (self.slice(*rows) for rows in pieces_of(self.batch, most_bytes))
+
     def pieces(self: RowsT, rows: RowNumbers | None, most_rows: int) -> Iterator[RowsT]:
         """Yield the given rows in the given order, or all as they lie if None, `most_rows` at a time."""
         n_rows = len(self.arrivals) if rows is None else len(rows)
@@ -192,8 +199,8 @@ class TotalOrderMerge:
         """Add events, in any order."""
         if events.batch.num_rows == 0:
             return
-        for start, stop in pieces_of(events.batch, self._most_bytes):
-            part, rows = events.slice(start, stop).in_order()
+        for each in events.cut(self._most_bytes):
+            part, rows = each.in_order()
             self._held.append(part if rows is None else part.take(rows))
 
     def release(self, arrival: int | None) -> Iterator[tuple[TimelineEvents, RowNumbers | None]]:

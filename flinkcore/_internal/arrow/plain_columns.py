@@ -343,8 +343,9 @@ def fitting_pieces(
         If a single value does not fit.
     """
     for name in names:
-        size = _text_size(batch.column(name), min(most_bytes, MOST_TEXT))
-        if size <= MOST_TEXT if batch.num_rows == 1 else size <= most_bytes:
+        most = MOST_TEXT if batch.num_rows == 1 else min(most_bytes, MOST_TEXT)
+        size = _text_size(batch.column(name), most)
+        if size <= most:
             continue
         if batch.num_rows == 1:
             raise DataError(

@@ -10,7 +10,6 @@ from itertools import zip_longest
 from threading import Lock
 from typing import Generic, TypeVar
 
-from flinkcore._internal.arrow.batch_bytes import pieces_of
 from flinkcore.columnar.local.stage_run import StageRun, StageStep, results_in_order
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
@@ -84,7 +83,8 @@ def linked(
         for results, _ in step.ready:
             rows = link.passed_on(results)
             coming = rows.coming_to(link.number, link.input_number, inputs)
-            ready += ((coming.slice(*each), None) for each in pieces_of(rows.batch, link.plan.batch_bytes))
+            if coming.n_events:
+                ready += ((each, None) for each in coming.cut(link.plan.batch_bytes))
         yield StageStep(ready, step.until_ms, step.outputs, step.events_read)
 
 

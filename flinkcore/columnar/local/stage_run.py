@@ -83,7 +83,13 @@ class StageRun:
         """Take in steps; each, with what every partition gave for it, in order. The end of the replay comes last."""
         if len(self.partitions) > 1:
             for prepared, outputs in PartitionThreads(
-                steps, self._prepare, self._process, len(self.partitions), self._threads
+                steps,
+                self._prepare,
+                self._process,
+                len(self.partitions),
+                self._threads,
+                _nbytes,
+                self.context.plan.batch_bytes,
             ).run():
                 yield prepared.step, list(outputs)
                 self._release(prepared)
@@ -115,6 +121,15 @@ class StageRun:
         # Another operator waits for its results, even if no event comes.
         if self.context.places_results and until_ms is not None:
             yield from partition.advance(until_ms)
+
+
+def _nbytes(taken: StageStep[Events] | StageOutput) -> int:
+    """Return how much memory events or results take."""
+    if isinstance(taken, StageStep):
+        return sum(int(events.batch.nbytes) for events, _ in taken.ready)
+    if isinstance(taken, PlacedOutput):
+        return taken.events.nbytes
+    return sum(int(batch.nbytes) for batch in taken.batches)
 
 
 def results_in_order(

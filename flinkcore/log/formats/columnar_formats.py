@@ -128,8 +128,8 @@ class ParquetFormat:
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
             flat = _flat_leaves(opened.metadata, names)
-            leaves = _leaves_of(opened.metadata, names)
-            if _has_large_chunks(opened.metadata, groups, leaves, columns.batch_bytes):
+            sizes = _SizesOfGroups(file, opened.metadata, groups, names, columns)
+            if sizes.has_large_chunks:
                 # Else Arrow holds the bytes of a whole column of a row group.
                 opened = closing.enter_context(
                     self._open(file, encoded or columns.dictionary_columns, streams=True)
@@ -147,7 +147,7 @@ class ParquetFormat:
                     self._check_int96(file, in_units, run, int96)
                 rows = sum(opened.metadata.row_group(group).num_rows for group in run)
                 kept = None if file.deleted is None else _kept_rows(opened.metadata, run, file.deleted)
-                row_bytes = max(1.0, *(_row_bytes(opened.metadata, group, leaves) for group in run))
+                row_bytes = max(map(sizes.row_bytes, run))
                 most_rows = max(1, int(columns.batch_bytes / (row_bytes * growth)))
                 read_rows = read_bytes = 0
                 for batch in opened.iter_batches(
@@ -387,25 +387,62 @@ def _flat_leaves(metadata: Any, names: Collection[str]) -> list[int]:
     ]
 
 
-def _leaves_of(metadata: Any, names: Collection[str]) -> list[int]:
-    """Numbers of the leaves of columns."""
-    paths = [metadata.schema.column(leaf).path for leaf in range(metadata.num_columns)]
-    return [leaf for leaf, path in enumerate(paths) if _is_in(path, names)]
+class _SizesOfGroups:
+    """Sizes of row groups, as far as they may exceed what a batch may have.
+
+    Parameters
+    ----------
+    file : LogFile
+    metadata : pyarrow.parquet.FileMetaData
+    groups : sequence of int
+        Row groups that are read.
+    names : collection of str
+        Columns and fields that are read.
+    columns : ColumnsToRead
+
+    Attributes
+    ----------
+    has_large_chunks : bool
+        Whether a column of a row group has more bytes in the file than a batch may have.
+    """
+
+    def __init__(
+        self,
+        file: LogFile,
+        metadata: Any,
+        groups: Sequence[int],
+        names: Collection[str],
+        columns: ColumnsToRead,
+    ) -> None:
+        most = columns.batch_bytes
+        rows_and_bytes = {
+            each: (group.num_rows, group.total_byte_size) for each, group in _groups(metadata, groups)
+        }
+        large = [
+            group
+            for group, (rows, size) in rows_and_bytes.items()
+            if rows and min(columns.batch_rows, rows) * size / rows > most
+        ]
+        self._row_bytes: dict[int, float] = {}
+        self.has_large_chunks = False
+        if not large:
+            return
+        # What the footer says of columns is read after a reader has found it sound.
+        check_statistics(file, large, list(names))
+        paths = [metadata.schema.column(leaf).path for leaf in range(metadata.num_columns)]
+        leaves = [leaf for leaf, path in enumerate(paths) if _is_in(path, names)]
+        for number, group in _groups(metadata, large):
+            chunks = [group.column(leaf) for leaf in leaves]
+            self._row_bytes[number] = sum(chunk.total_uncompressed_size for chunk in chunks) / group.num_rows
+            self.has_large_chunks |= any(chunk.total_compressed_size > most for chunk in chunks)
+
+    def row_bytes(self, group: int) -> float:
+        """Return how many bytes a row of a row group has, on average, with values of dictionaries once; 1 if few."""
+        return max(1.0, self._row_bytes.get(group, 1.0))
 
 
-def _has_large_chunks(metadata: Any, groups: Sequence[int], leaves: Sequence[int], most_bytes: int) -> bool:
-    """Return whether a leaf of a row group has more bytes in the file."""
-    return any(
-        group.total_byte_size > most_bytes
-        and any(group.column(leaf).total_compressed_size > most_bytes for leaf in leaves)
-        for group in map(metadata.row_group, groups)
-    )
-
-
-def _row_bytes(metadata: Any, number: int, leaves: Sequence[int]) -> float:
-    """Return how many bytes a row of a row group has, on average, before values are taken out of dictionaries."""
-    group = metadata.row_group(number)
-    return sum(group.column(leaf).total_uncompressed_size for leaf in leaves) / max(group.num_rows, 1)
+def _groups(metadata: Any, numbers: Iterable[int]) -> Iterator[tuple[int, Any]]:
+    return ((number, metadata.row_group(number)) for number in numbers)
 
 
 def _check_columns(metadata: Any, groups: Sequence[int], flat: Sequence[int]) -> None:

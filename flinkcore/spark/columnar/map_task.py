@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.batch_bytes import pieces_of
 from flinkcore.columnar.checkpoint.job_checkpoint import WaitingRowsWriter
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.log_plan import LogPlan
@@ -173,11 +172,11 @@ class _ChunkSender:
         if self._way.late_sample is not None:
             late, sampled = self._way.late_sample.counts(events)
             self._late, self._sampled = self._late + late, self._sampled + sampled
-        for start, stop in pieces_of(events.batch, HELD_BYTES):
-            self._held.append(events.slice(start, stop))
-            n_rows = sum(part.n_events for part in self._held)
+        for part in events.cut(HELD_BYTES) if events.n_events else ():
+            self._held.append(part)
+            n_rows = sum(each.n_events for each in self._held)
             enough = max(enough_rows, JUDGED_ROWS) if merger is not None and merger.merges else enough_rows
-            if n_rows >= enough or sum(part.nbytes for part in self._held) >= HELD_BYTES:
+            if n_rows >= enough or sum(each.nbytes for each in self._held) >= HELD_BYTES:
                 yield from self._send_held()
                 yield from self._sender.take()
         self._progress.advance(read.rows_read)
