@@ -63,8 +63,8 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
     weigh
         Returns how much memory a step, or a result, takes.
     most_bytes
-        No further step is read while those that are not done yet take twice as much; and a partition waits while its
-        results that wait take so much.
+        No further step is read while those that are not done yet take so much; and a partition waits while its results
+        that wait take so much.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                     not self._reading
                     and not self._ended
                     and in_flight < self._partitions + STEPS_AHEAD
-                    and self._held_bytes < 2 * self._most_bytes
+                    and self._held_bytes < self._most_bytes
                 )
                 if may_read and not (ready and self._read - at > 1):
                     self._reading = True
