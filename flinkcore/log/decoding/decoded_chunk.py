@@ -196,6 +196,9 @@ class DecodedChunk(Chunk):
     def why_null(self, column: str) -> str | None:
         return self.step.why_null(column, self.chunk)
 
+    def looked_up_rows(self) -> int | None:
+        return self.chunk.looked_up_rows() if self.step.keeps_rows else None
+
     def before(self) -> Iterator[Chunk]:
         return (replace(self, chunk=chunk) for chunk in self.chunk.before())
 

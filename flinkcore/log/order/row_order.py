@@ -266,6 +266,9 @@ class RankedChunk(Chunk):
     def is_checked(self) -> bool:
         return self.chunk.is_checked
 
+    def looked_up_rows(self) -> int | None:
+        return self.chunk.looked_up_rows()
+
     def constant(self, column: str) -> tuple[bool, Any]:
         return self.chunk.constant(column)
 

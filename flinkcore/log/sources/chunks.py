@@ -213,6 +213,10 @@ class Chunk(ABC):
         """The partition that the file's path names, where the log is split so."""
         return None
 
+    def looked_up_rows(self) -> int | None:
+        """Return how many rows there are, as its file says if it does, or None."""
+        return self.rows
+
     def why_null(self, column: str) -> str | None:
         """Return why a column is null in all rows of the file, which is looked up in it; None if that is not known."""
         return None
@@ -406,6 +410,12 @@ class FileChunk(Chunk):
     @property
     def is_checked(self) -> bool:
         return True
+
+    def looked_up_rows(self) -> int | None:
+        if self.rows is not None or not isinstance(self.format, ParquetFormat):
+            return self.rows
+        rows = [each or 0 for each in self.format.pieces(self.file)]
+        return sum(rows if self.pieces is None else rows[self.pieces.start : self.pieces.stop])
 
     def why_null(self, column: str) -> str | None:
         stored, names = self.log_schema.stored, self.log_schema.schema.names
