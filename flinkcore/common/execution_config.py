@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.python.missing_features import WithFormerMethods
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings import flink_settings as settings
@@ -54,6 +55,8 @@ class ExecutionConfig(WithFormerMethods):
         self._configuration = Configuration() if configuration is None else configuration
         self._batch_rows = BATCH_ROWS
         """Rows of a batch that is read from a log, at most; results do not depend on it."""
+        self._batch_bytes = BATCH_BYTES
+        """Bytes of any batch, at most, unless it has only one row; nor do they depend on this."""
 
     def get_parallelism(self) -> int:
         """Return the number of parallel tasks; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
@@ -215,6 +218,7 @@ class ExecutionConfig(WithFormerMethods):
         mode = "BATCH" if is_bounded else "STREAMING"
         config = ExecutionConfig(Configuration(self._configuration).set(settings.RUNTIME_MODE, mode))
         config._batch_rows = self._batch_rows
+        config._batch_bytes = self._batch_bytes
         return config
 
     def allows_unaligned_source_splits(self) -> bool:

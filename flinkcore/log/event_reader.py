@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.arrow.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
@@ -263,6 +264,8 @@ class EventReader:
         Columns of the log in which a record may turn out not to be an event.
     batch_rows : int
         Rows of a batch at most; results do not depend on it.
+    batch_bytes : int
+        Bytes of a batch at most, unless it has only one row.
 
     Attributes
     ----------
@@ -287,6 +290,7 @@ class EventReader:
         content: Sequence[str] = (),
         doubtful: Sequence[str] = (),
         batch_rows: int = BATCH_ROWS,
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
         self._timestamp = log.timestamp
         self._arrival, self._arrival_ops = arrival_column(log)
@@ -307,6 +311,7 @@ class EventReader:
         if isinstance(self._split, str):
             check_split_type(log.require(self._split, "split="), self._split)
         self._batch_rows = batch_rows
+        self._batch_bytes = batch_bytes
         self._gives_columns = columns is not None
         names = None if columns is None or columns == "all" else list(columns)
         wanted = None if columns == "all" else frozenset([self._timestamp, *(names or [])])
@@ -431,7 +436,7 @@ class EventReader:
 
     def _read_arrivals(self, chunk: Chunk) -> Iterator[ReadArrivals]:
         columns = [*self._read, BAD_RECORD] if self._finds_bad_records else self._read
-        return map(self._arrivals, chunk.read(columns, self._batch_rows))
+        return map(self._arrivals, chunk.read(columns, self._batch_rows, batch_bytes=self._batch_bytes))
 
     def _rows_by_cut(
         self, cutter: ChunkCutter, chunk: Chunk, first_row: int, read: pa.RecordBatch
@@ -649,9 +654,9 @@ def read_together(
     chunk, warnings
         As of :meth:`EventReader.read`, which also says what is raised.
     """
-    batch_rows = readers[0]._batch_rows
+    batch_rows, batch_bytes = readers[0]._batch_rows, readers[0]._batch_bytes
     if isinstance(chunk, WaitingRows):
-        for waiting in chunk.batches(batch_rows):
+        for waiting in chunk.batches(batch_rows, batch_bytes):
             yield tuple(reader._waiting(chunk, waiting) for reader in readers)
         return
     columns = list(dict.fromkeys(name for reader in readers for name in reader._read))
@@ -660,7 +665,7 @@ def read_together(
     counters = [SplitCounter() for _ in readers]
     cutter = readers[0]._cutter(chunk)
     first_row = 0
-    for read in chunk.read(columns, batch_rows, readers[0]._encoded, warnings):
+    for read in chunk.read(columns, batch_rows, readers[0]._encoded, warnings, batch_bytes):
         by_cut = None if cutter is None else readers[0]._rows_by_cut(cutter, chunk, first_row, read)
         yield tuple(
             reader._batch(chunk, counter, first_row, read, by_cut)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES, pieces
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
 from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
@@ -149,13 +150,15 @@ class WaitingRows(Chunk):
             for number, entry in enumerate(tables)
         )
 
-    def batches(self, batch_rows: int) -> Iterator[WaitingBatch]:
+    def batches(self, batch_rows: int, batch_bytes: int = BATCH_BYTES) -> Iterator[WaitingBatch]:
         """Stream the events in their order.
 
         Parameters
         ----------
         batch_rows : int
             Rows of a batch at most.
+        batch_bytes : int
+            Bytes of a batch at most, unless it has only one row.
 
         Raises
         ------
@@ -167,13 +170,14 @@ class WaitingRows(Chunk):
             places = [table.numbers(name, kind) for name, kind in _PLACES.items()]
             self._check(*places)
             own = table.batch.select([name for name in table.batch.schema.names if name not in _PLACES])
-        for start in range(0, own.num_rows, batch_rows):
-            timestamps, arrivals, splits, positions = (
-                column[start : start + batch_rows] for column in places
-            )
-            yield WaitingBatch(
-                own.slice(start, batch_rows), timestamps, arrivals, splits, self.splits.values, positions
-            )
+
+        def too_large(start: int, stop: int) -> bool:
+            return stop - start > batch_rows or own.slice(start, stop - start).nbytes > batch_bytes
+
+        for start, stop in pieces(0, own.num_rows, too_large):
+            timestamps, arrivals, splits, positions = (column[start:stop] for column in places)
+            batch = own.slice(start, stop - start)
+            yield WaitingBatch(batch, timestamps, arrivals, splits, self.splits.values, positions)
 
     def _check(
         self,
@@ -206,8 +210,9 @@ class WaitingRows(Chunk):
         batch_rows: int,
         encoded: Sequence[str],
         warnings: list[str] | None,
+        batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
-        for waiting in self.batches(batch_rows):
+        for waiting in self.batches(batch_rows, batch_bytes):
             yield waiting.batch if columns is None else waiting.batch.select(list(columns))
 
     @property

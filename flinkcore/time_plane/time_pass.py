@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.log.event_reader import EventReader, read_together
@@ -35,6 +35,9 @@ from flinkcore.time_plane.timed_log import TimedLog
 from flinkcore.time_plane.timeline import TimePlane
 
 Summary = TypeVar("Summary")
+
+_GROWTH: Final = 8
+"""How many times larger rows may be in memory than in files."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,19 @@ class TimePass:
     def reader(self) -> EventReader:
         """Return a reader of the time columns."""
         return self.timed.reader(None, is_placed=False)
+
+    def reader_of(self, chunk: Chunk) -> EventReader:
+        """Return a reader of the time columns of a chunk, batch by batch as the data plane reads all columns, about.
+
+        The data plane holds rows as long as earlier arrivals may come, which is known for each batch of this pass.
+        """
+        timed, size = self.timed, chunk.size_bytes or 0
+        together = timed.batch_bytes // _GROWTH
+        n_rows = chunk.looked_up_rows() if size > together else None
+        if n_rows is None:
+            return self.reader()
+        rows = together * n_rows // size
+        return replace(timed, batch_rows=max(1, min(timed.batch_rows, rows))).reader(None, is_placed=False)
 
     def known_counts(self, chunk: Chunk) -> ChunkCounts | None:
         """Rows of each split where they are known without reading."""
@@ -195,7 +211,7 @@ def summarised_together(
     builders = [
         time_pass.builder(chunk, before, warnings) for time_pass, before in zip(passes, bases, strict=True)
     ]
-    readers = [time_pass.reader() for time_pass in passes]
+    readers = [time_pass.reader_of(chunk) for time_pass in passes]
     if kept is not None:
         kept.begin(chunk.index)
     side = readers[0].side_of(chunk)

@@ -37,6 +37,8 @@ class TimedLog:
         Lowest and highest timestamp, in ms, that the job has windows for.
     batch_rows : int
         Rows of a batch that is read, at most; results do not depend on it.
+    batch_bytes : int
+        Bytes of a batch, at most, unless it has only one row; results do not depend on it, either.
     """
 
     log: EventLog
@@ -45,6 +47,7 @@ class TimedLog:
     auto_watermark_interval_ms: int
     timestamp_range: tuple[int, int]
     batch_rows: int
+    batch_bytes: int
 
     @property
     def is_by_element(self) -> bool:
@@ -86,7 +89,14 @@ class TimedLog:
             content = [self.log.position]
         doubtful = self.log.doubtful(self.content_columns)
         return EventReader(
-            self.log, self.before, columns, self.timestamp_range, content, doubtful, self.batch_rows
+            self.log,
+            self.before,
+            columns,
+            self.timestamp_range,
+            content,
+            doubtful,
+            self.batch_rows,
+            self.batch_bytes,
         )
 
     def content_columns(self) -> list[str]:

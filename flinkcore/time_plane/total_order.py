@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s, RowNumbers
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES, pieces_of
 from flinkcore._internal.arrow.joined_batches import joined, taken
 from flinkcore._native.exchange import total_order
 from flinkcore.time_plane.timeline import Timeline
 
 MERGED_ROWS = 1 << 18
-MERGED_BYTES = 128 << 20
 
 RowsT = TypeVar("RowsT", bound="TimedRows")
 
@@ -57,6 +57,13 @@ class TimedRows:
     def slice(self: RowsT, start: int, stop: int) -> RowsT:
         """A range of rows, without copying."""
         return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])
+
+    def cut(self: RowsT, most_bytes: int) -> Iterator[RowsT]:
+        """Yield the rows in ranges of at most so many bytes of the user's columns, without copying."""
+        if self.batch.nbytes <= most_bytes:
+            yield self
+        else:
+            yield from (self.slice(*rows) for rows in pieces_of(self.batch, most_bytes))
 
     def pieces(self: RowsT, rows: RowNumbers | None, most_rows: int) -> Iterator[RowsT]:
         """Yield the given rows in the given order, or all as they lie if None, `most_rows` at a time."""
@@ -176,11 +183,12 @@ class TotalOrderMerge:
     timeline
         Timeline of the operator to which the events come.
     most_rows, most_bytes
-        Overlapping runs are joined, copied, and handed on in pieces of so many rows and bytes at most.
+        Overlapping runs are joined, copied, and handed on in pieces of so many rows and bytes at most; no piece has
+        more bytes, unless it has only one row.
     """
 
     def __init__(
-        self, timeline: Timeline, most_rows: int = MERGED_ROWS, most_bytes: int = MERGED_BYTES
+        self, timeline: Timeline, most_rows: int = MERGED_ROWS, most_bytes: int = BATCH_BYTES
     ) -> None:
         self._timeline = timeline
         self._most_rows = most_rows
@@ -191,8 +199,9 @@ class TotalOrderMerge:
         """Add events, in any order."""
         if events.batch.num_rows == 0:
             return
-        events, rows = events.in_order()
-        self._held.append(events if rows is None else events.take(rows))
+        for each in events.cut(self._most_bytes):
+            part, rows = each.in_order()
+            self._held.append(part if rows is None else part.take(rows))
 
     def release(self, arrival: int | None) -> Iterator[tuple[TimelineEvents, RowNumbers | None]]:
         """Yield all events that arrive before a time, in total order.

@@ -322,7 +322,9 @@ def _with_plain_runs(column: pa.Array) -> pa.Array:
     )
 
 
-def fitting_pieces(batch: pa.RecordBatch, names: Collection[str], label: str) -> Iterator[pa.RecordBatch]:
+def fitting_pieces(
+    batch: pa.RecordBatch, names: Collection[str], label: str, most_bytes: int = MOST_TEXT
+) -> Iterator[pa.RecordBatch]:
     """Cut a batch into pieces whose text fits into plain columns; mostly it is one piece.
 
     Parameters
@@ -332,6 +334,8 @@ def fitting_pieces(batch: pa.RecordBatch, names: Collection[str], label: str) ->
         The columns that are to be plain.
     label : str
         Where the batch is from, for messages.
+    most_bytes : int
+        Most bytes of text that a column has once decoded, unless it has only one row.
 
     Raises
     ------
@@ -339,8 +343,9 @@ def fitting_pieces(batch: pa.RecordBatch, names: Collection[str], label: str) ->
         If a single value does not fit.
     """
     for name in names:
-        size = _text_size(batch.column(name))
-        if size <= MOST_TEXT:
+        most = MOST_TEXT if batch.num_rows == 1 else min(most_bytes, MOST_TEXT)
+        size = _text_size(batch.column(name), most)
+        if size <= most:
             continue
         if batch.num_rows == 1:
             raise DataError(
@@ -349,16 +354,19 @@ def fitting_pieces(batch: pa.RecordBatch, names: Collection[str], label: str) ->
                 column=name,
             )
         half = batch.num_rows // 2
-        yield from fitting_pieces(batch.slice(0, half), names, label)
-        yield from fitting_pieces(batch.slice(half), names, label)
+        yield from fitting_pieces(batch.slice(0, half), names, label, most_bytes)
+        yield from fitting_pieces(batch.slice(half), names, label, most_bytes)
         return
     yield batch
 
 
-def _text_size(column: pa.Array, is_within: bool = False) -> int:
-    """Return at least how many bytes of text a column, or one within another, has once decoded; 0 where it stays."""
+def _text_size(column: pa.Array, enough: int, is_within: bool = False) -> int:
+    """Return how many bytes of text a column, or one within another, has once decoded; 0 where it stays.
+
+    It may be more than there are, up to `enough`.
+    """
     if isinstance(column.type, pa.BaseExtensionType):
-        return _text_size(column.storage, is_within)
+        return _text_size(column.storage, enough, is_within)
     if _is_large(column.type):
         starts = _starts(column)
         return 0 if is_within else int(starts[-1] - starts[0])
@@ -367,14 +375,14 @@ def _text_size(column: pa.Array, is_within: bool = False) -> int:
     if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
         lengths = _lengths(column.dictionary)
         most = int(lengths.max(initial=0)) * len(column)
-        return most if most <= MOST_TEXT else int(lengths[column.indices.drop_null().to_numpy()].sum())
+        return most if most <= enough else int(lengths[column.indices.drop_null().to_numpy()].sum())
     if pa.types.is_run_end_encoded(column.type) and _is_text(column.type.value_type):
         values = column.values if len(column) > 1 else column.values.slice(column.find_physical_offset(), 1)
         return int(_lengths(values).max(initial=0)) * len(column)
     if _is_view_of_lists(column.type):
-        return _text_size(_viewed(column)[2], is_within=True)
+        return _text_size(_viewed(column)[2], enough, is_within=True)
     if pa.types.is_nested(column.type) and column.type != decoded_type(column.type):
-        return max(_text_size(field, is_within=True) for field in _layout(column)[1])
+        return max(_text_size(field, enough, is_within=True) for field in _layout(column)[1])
     return 0
 
 

@@ -224,6 +224,8 @@ class AvroFile:
         metadata = self._metadata()
         self._decompress = _decompressor(metadata.get("avro.codec", b"null"))
         try:
+            self.block_bytes = 0
+            """Bytes of the records of the last block."""
             self.schema = parsed_schema(json.loads(metadata["avro.schema"]))
         except (KeyError, ValueError, RecursionError) as failure:
             raise DataError(f"its header has no schema that can be read: {failure}") from failure
@@ -265,6 +267,7 @@ class AvroFile:
                 ) from failure
             if len(records) != count or array.tell() != len(array.getbuffer()):
                 raise DataError(f"a block has more than the {count} records that it claims to have")
+            self.block_bytes = len(payload)
             yield records
 
     def _metadata(self) -> dict[str, bytes]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES, gathered
 from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore.columnar.batch_functions.given_columns import GivenColumns
 from flinkcore.common import MIN_TIMESTAMP, OutputTag
@@ -33,6 +34,8 @@ class BatchProcessOutputs:
         Side outputs that are wanted, each with its schema.
     place : callable, optional
         Called with the rows of elements or timers that results are for, as they come, if places are required.
+    batch_bytes : int
+        Most bytes of a batch, unless it has only one row.
     emitted_at : pyarrow.Field, optional
         Last column of all outputs, for the time at which each result was emitted, or None.
 
@@ -50,9 +53,11 @@ class BatchProcessOutputs:
         tags: Sequence[OutputTag],
         place: Callable[[Int64s], None] | None = None,
         emitted_at: pa.Field | None = None,
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
         self._place = place
         self._emitted_at = emitted_at
+        self._batch_bytes = batch_bytes
         self._schemas: dict[OutputTag | None, pa.Schema] = {None: output_type}
         self._schemas.update({tag: tag.type_info for tag in tags})
         self._held: dict[OutputTag | None, list[pa.RecordBatch]] = {tag: [] for tag in self._schemas}
@@ -63,8 +68,8 @@ class BatchProcessOutputs:
 
     @property
     def are_many(self) -> bool:
-        """Return whether so many rows are held that they should be taken."""
-        return self._held_rows >= HELD_ROWS
+        """Return whether so much is held that it should be taken."""
+        return self._held_rows >= HELD_ROWS or self._held_bytes >= self._batch_bytes
 
     def add_all(self, given: Any, n_rows: int) -> None:
         """Take what a call of the function for so many elements or timers yielded or returned.
@@ -126,7 +131,8 @@ class BatchProcessOutputs:
         for tag, batches in self._held.items():
             if batches:
                 self._held[tag] = []
-                yield tag, joined(batches)
+                for together in gathered(batches, self._batch_bytes):
+                    yield tag, joined(together)
 
     def counts(self) -> dict[str, int]:
         """Rows by what became of them."""

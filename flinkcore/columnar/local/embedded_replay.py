@@ -175,7 +175,7 @@ class EmbeddedReplay:
                         sources.append(linked(steps, link, run.context.inputs))
                 # Results of a step that an event made may, in another partition, come after what follows the event.
                 waits = times[number].timeline.has_steps_of_events and self._parallelism > 1
-                together = merged(sources) if len(sources) > 1 or waits else sources[0]
+                together = merged(sources, stage.batch_bytes) if len(sources) > 1 or waits else sources[0]
             if number + 1 < len(stages):
                 # Closed before the stages, whose threads it ends.
                 passing = passed_on(run, together)

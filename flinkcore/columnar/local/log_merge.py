@@ -122,7 +122,7 @@ class LogMerge:
 
     def _steps(self) -> Iterator[dict[int, StageStep[TimelineEvents]]]:
         merges = {
-            number: TotalOrderMerge(self._time.timelines[number])
+            number: TotalOrderMerge(self._time.timelines[number], most_bytes=stage.batch_bytes)
             for number, stage in enumerate(self._plan.stages)
             if stage.logs
         }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Condition, Lock
 from typing import Any, Generic, TypeVar
 
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.python.interruptible_condition import InterruptibleCondition
 from flinkcore._internal.python.replay_threads import ReplayThreads
 
@@ -25,6 +26,8 @@ Done = TypeVar("Done")
 class _Step:
     done: list[list[Any]]
     undone: set[int]
+    nbytes: int = 0
+    done_bytes: list[int] = field(default_factory=list)
     is_long: bool = False
     prepared: Any = None
     error: BaseException | None = None
@@ -32,6 +35,10 @@ class _Step:
 
 _NO_MORE = object()
 _TO_BE_READ = _Step([], set())
+
+
+def _weightless(taken: Any) -> int:
+    return 0
 
 
 class PartitionThreads(Generic[Read, Prepared, Done]):
@@ -53,6 +60,11 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         Number of partitions and of threads.
     threads
         Threads of the whole replay.
+    weigh
+        Returns how much memory a step, or a result, takes.
+    most_bytes
+        No further step is read while those that are not done yet take so much; and a partition waits while its results
+        that wait take so much.
     """
 
     def __init__(
@@ -62,6 +74,8 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         process: Callable[[int, Prepared], Iterable[Done]],
         partitions: int,
         threads: ReplayThreads,
+        weigh: Callable[[Any], int] = _weightless,
+        most_bytes: int = BATCH_BYTES,
     ) -> None:
         self._steps_to_read: Iterator[Any] = steps
         self._prepare = prepare
@@ -71,6 +85,9 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
         self._changed = Condition(lock)
         self._done = InterruptibleCondition(lock)
         self._threads = threads
+        self._weigh = weigh
+        self._most_bytes = most_bytes
+        self._held_bytes = 0
         threads.wake(lock, self._changed, self._done)
         self._steps: dict[int, _Step] = {}
         self._read = 0
@@ -97,7 +114,9 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                 if step.is_long:
                     given = self._given - 1
                     yield step.prepared, [self._taken(step, number) for number in range(self._partitions)]
-                    del self._steps[given]
+                    with self._lock:
+                        self._forget(given)
+                        self._changed.notify_all()
                 else:
                     yield step.prepared, step.done
             for thread in threads:
@@ -110,13 +129,16 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                 step = self._steps.get(self._given)
                 if step is not None and (not step.undone or step.is_long or step.error is not None):
                     if not step.is_long:  # else some partition may not have come to it
-                        del self._steps[self._given]
+                        self._forget(self._given)
                     self._given += 1
                     self._changed.notify_all()
                     return step
                 if step is None and self._ended:
                     return None
                 self._done.wait()
+
+    def _forget(self, given: int) -> None:
+        self._held_bytes -= self._steps.pop(given).nbytes
 
     def _taken(self, step: _Step, partition: int) -> Iterator[Done]:
         """Yield what a partition makes of a long step, as it comes."""
@@ -132,7 +154,10 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                 if not done:
                     return
                 result = done.pop(0)
-                if len(done) == RESULTS_AHEAD // 2:  # a thread that waits is to have something to do
+                step.done_bytes[partition] -= self._weigh(result)
+                if (
+                    len(done) == RESULTS_AHEAD // 2 or not done
+                ):  # a thread that waits is to have something to do
                     self._changed.notify_all()
             yield result
 
@@ -157,7 +182,10 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
                 ready = step is not None and step.prepared is not None
                 in_flight = self._read - self._given
                 may_read = (
-                    not self._reading and not self._ended and in_flight < self._partitions + STEPS_AHEAD
+                    not self._reading
+                    and not self._ended
+                    and in_flight < self._partitions + STEPS_AHEAD
+                    and self._held_bytes < self._most_bytes
                 )
                 if may_read and not (ready and self._read - at > 1):
                     self._reading = True
@@ -168,7 +196,7 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
 
     def _read_step(self) -> None:
         partitions = range(self._partitions)
-        step = _Step([[] for _ in partitions], set(partitions))
+        step = _Step([[] for _ in partitions], set(partitions), done_bytes=[0 for _ in partitions])
         try:
             read = next(self._steps_to_read, _NO_MORE)
         except BaseException as error:  # raised again in the thread that runs the replay
@@ -178,6 +206,8 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
             self._reading = False
             self._ended = read is _NO_MORE
             if not self._ended or step.error is not None:
+                step.nbytes = 0 if self._ended else self._weigh(read)
+                self._held_bytes += step.nbytes
                 self._steps[self._read] = step
                 self._read += 1
             self._changed.notify_all()
@@ -211,16 +241,20 @@ class PartitionThreads(Generic[Read, Prepared, Done]):
 
     def _gather(self, partition: int, step: _Step, result: Any) -> None:
         """Take in a result, and wait while there are too many."""
-        done = step.done[partition]
+        done, nbytes = step.done[partition], step.done_bytes
         with self._lock:
             done.append(result)
-            step.is_long = step.is_long or len(done) >= RESULTS_AHEAD
+            nbytes[partition] += self._weigh(result)
+            step.is_long = step.is_long or self._are_enough(len(done), nbytes[partition])
             if step.is_long:
                 self._done.notify()
             self._threads.check()
-            while len(done) >= RESULTS_AHEAD:
+            while self._are_enough(len(done), nbytes[partition]):
                 self._changed.wait()
                 self._threads.check()
+
+    def _are_enough(self, results: int, nbytes: int) -> bool:
+        return results >= RESULTS_AHEAD or nbytes >= self._most_bytes
 
     def _fail(self, step: _Step, error: BaseException) -> None:
         with self._lock:

@@ -65,9 +65,9 @@ def passed_on(
 ) -> Generator[StageStep[PlacedEvents], None, None]:
     """Yield what an operator gives, step by step: its results, in total order, as what is ready."""
     for step, outputs in run.run(steps):
-        results, others = results_in_order(outputs)
+        results, others = results_in_order(outputs, run.context.plan.batch_bytes)
         yield StageStep(
-            [] if results is None else [(results, None)],
+            [(each, None) for each in results],
             step.until_ms,
             [*step.outputs, *others],
             step.events_read,
@@ -82,8 +82,9 @@ def linked(
         ready: list[tuple[PlacedEvents, None]] = []
         for results, _ in step.ready:
             rows = link.passed_on(results)
-            if rows.batch.num_rows:
-                ready.append((rows.coming_to(link.number, link.input_number, inputs), None))
+            coming = rows.coming_to(link.number, link.input_number, inputs)
+            if coming.n_events:
+                ready += ((each, None) for each in coming.cut(link.plan.batch_bytes))
         yield StageStep(ready, step.until_ms, step.outputs, step.events_read)
 
 
@@ -102,13 +103,16 @@ def without_outputs(steps: Iterable[StageStep[PlacedEvents]]) -> Iterator[StageS
         yield replace(step, outputs=(), events_read=0)
 
 
-def merged(sources: Sequence[Iterator[StageStep[PlacedEvents]]]) -> Iterator[StageStep[PlacedEvents]]:
+def merged(
+    sources: Sequence[Iterator[StageStep[PlacedEvents]]], batch_bytes: int
+) -> Iterator[StageStep[PlacedEvents]]:
     """Yield the steps of all sources of an operator, the rows of which have places, as those of one.
 
     All sources take the same steps; some have more at their ends. Where the time up to which a step goes is open, more
-    may come to any place after the previous one: that waits for the end of all sources.
+    may come to any place after the previous one: that waits for the end of all sources. Rows
+    that take more memory than `batch_bytes` wait in a temporary file.
     """
-    with closing(PlacedMerge()) as merge:
+    with closing(PlacedMerge(batch_bytes)) as merge:
         for together in zip_longest(*sources):
             steps = [step for step in together if step is not None]
             outputs: list[StageOutput] = []

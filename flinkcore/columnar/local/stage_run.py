@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -13,7 +14,7 @@ from flinkcore.columnar.local.partition_threads import PartitionThreads
 from flinkcore.columnar.replay.exchange import rows_by_partition
 from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.stages.kinds import prepared_batches
-from flinkcore.columnar.stages.placed_events import PlacedEvents
+from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.time_plane.total_order import Events
@@ -82,7 +83,13 @@ class StageRun:
         """Take in steps; each, with what every partition gave for it, in order. The end of the replay comes last."""
         if len(self.partitions) > 1:
             for prepared, outputs in PartitionThreads(
-                steps, self._prepare, self._process, len(self.partitions), self._threads
+                steps,
+                self._prepare,
+                self._process,
+                len(self.partitions),
+                self._threads,
+                _nbytes,
+                self.context.plan.batch_bytes,
             ).run():
                 yield prepared.step, list(outputs)
                 self._release(prepared)
@@ -116,15 +123,32 @@ class StageRun:
             yield from partition.advance(until_ms)
 
 
+def _nbytes(taken: StageStep[Events] | StageOutput) -> int:
+    """Return how much memory events or results take."""
+    if isinstance(taken, StageStep):
+        return sum(int(events.batch.nbytes) for events, _ in taken.ready)
+    if isinstance(taken, PlacedOutput):
+        return taken.events.nbytes
+    return sum(int(batch.nbytes) for batch in taken.batches)
+
+
 def results_in_order(
-    outputs: Iterable[Iterable[StageOutput]],
-) -> tuple[PlacedEvents | None, list[StageOutput]]:
-    """Return the results of all partitions in total order, or None, and their other outputs."""
-    results: list[PlacedEvents] = []
+    outputs: Iterable[Iterable[StageOutput]], batch_bytes: int
+) -> tuple[list[PlacedEvents], list[StageOutput]]:
+    """Return the results of all partitions in total order, and their other outputs.
+
+    Parameters
+    ----------
+    outputs
+        Of each partition.
+    batch_bytes
+        Results that take more memory are not joined, but sorted by way of a temporary file.
+    """
     others: list[StageOutput] = []
-    for output in chain.from_iterable(outputs):
-        if isinstance(output, PlacedOutput):
-            results.append(output.events)
-        else:
-            others.append(output)
-    return (PlacedEvents.concatenate(results).sorted() if results else None), others
+    with closing(PlacedMerge(batch_bytes)) as merge:
+        for output in chain.from_iterable(outputs):
+            if isinstance(output, PlacedOutput):
+                merge.add(output.events)
+            else:
+                others.append(output)
+        return [events for events, _ in merge.release(None)], others

@@ -349,7 +349,10 @@ class _JobPlanner:
         self._configuration.require_uid(step.uid, str(step))
         uid = operator_uid(step, operator, number + 1)
         max_parallelism, emitted_at = self._configuration.get_max_parallelism(), step.settings.emitted_at
-        plan = StagePlan(inputs, operator, event_time, max_parallelism, uid, emitted_at)
+        batch_bytes = self._configuration._batch_bytes
+        plan = StagePlan(
+            inputs, operator, event_time, max_parallelism, uid, emitted_at, batch_bytes=batch_bytes
+        )
         plan.check_emission_times()
         self.stages.append(plan)
         self._numbers[id(step)] = number

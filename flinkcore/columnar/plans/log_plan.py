@@ -218,6 +218,7 @@ def plan_of_log(
         auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
         timestamp_range=operator.timestamp_range,
         batch_rows=configuration._batch_rows,
+        batch_bytes=configuration._batch_bytes,
         after=after,
         keys=keys,
         read=read,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.arrow.column_ops import ColumnOp, output_schema
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, bound_type
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
@@ -73,6 +74,8 @@ class StagePlan:
         Last column of its results, and of the side outputs of a function, for the time at which they were emitted.
     after : tuple of ColumnOp
         Operations on its results, for the last operator of a job.
+    batch_bytes : int
+        Bytes of a batch, at most, unless it has only one row.
     """
 
     inputs: tuple[StageInput, ...]
@@ -82,6 +85,7 @@ class StagePlan:
     uid: str
     emitted_at: str | None = None
     after: tuple[ColumnOp, ...] = ()
+    batch_bytes: int = BATCH_BYTES
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -60,16 +60,17 @@ class PartitionRun:
 
     def process(self, prepared: Any, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Take in events, as `Stage.process` does, and yield what they make ready."""
-        return behind_steps(self._stage.process(prepared, rows), self._plan.after)
+        return behind_steps(self._stage.process(prepared, rows), self._plan.after, self._plan.batch_bytes)
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
         """Let happen what is due before a time, ms since the epoch, for an operator that waits for the results."""
-        return behind_steps(self._stage.advance(until_ms), self._plan.after)
+        return behind_steps(self._stage.advance(until_ms), self._plan.after, self._plan.batch_bytes)
 
     def end(self) -> Iterator[StageOutput]:
         """End with the log, or stop and write the part of the checkpoint; yield the last outputs."""
         stage = self._stage
-        yield from behind_steps(stage.finish() if self._pending is None else stage.stop(), self._plan.after)
+        last = stage.finish() if self._pending is None else stage.stop()
+        yield from behind_steps(last, self._plan.after, self._plan.batch_bytes)
         if self._pending is not None:
             self.part = self._pending.writer().write(self._plan.uid, self.partition, stage.snapshot())
 

@@ -108,6 +108,7 @@ class BatchProcessStage(Stage[Events]):
             operator.tags,
             None if self._places is None else self._places.add,
             None if plan.emitted_at is None else plan.result_schema().field(plan.emitted_at),
+            plan.batch_bytes,
         )
         self._calls = BatchProcessCalls(
             copied_function(operator.function),
@@ -260,9 +261,14 @@ class BatchProcessStage(Stage[Events]):
         return self._watermark_ms
 
     def _taken(self) -> Iterator[StageOutput]:
+        begin = 0
         for tag, batch in self._outputs.take():
             if tag is None and self._places is not None:
-                yield PlacedOutput(None, [], PlacedEvents.of(batch, *self._places.take()))
+                if begin == 0:
+                    timestamps, order = self._places.take()
+                rows = slice(begin, begin := begin + batch.num_rows)
+                placed = PlacedEvents.of(batch, timestamps[rows], tuple(column[rows] for column in order))
+                yield PlacedOutput(None, [], placed)
             else:
                 yield StageOutput(tag, [batch])
 

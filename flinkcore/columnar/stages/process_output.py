@@ -94,6 +94,7 @@ class ProcessOutput:
             plan.result_schema(),
             self._described,
             self._when_full,
+            plan.batch_bytes,
             emitted_at,
         )
         self._side_results = {
@@ -103,6 +104,7 @@ class ProcessOutput:
                 plan.side_output_schema(tag),
                 self._described,
                 self._when_full,
+                plan.batch_bytes,
                 emitted_at,
             )
             for tag in process.tags

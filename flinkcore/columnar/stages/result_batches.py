@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from sys import getsizeof
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -16,6 +17,9 @@ from flinkcore.operators.records.copies import copied
 from flinkcore.operators.records.shown_values import cut_off, shown
 
 BATCH_ROWS = 1 << 15
+
+_WEIGHED: Final = 7
+"""Of so many values and one more, the first is weighed: to weigh each would take as long as to take it in."""
 
 Subject = int | tuple[Any]
 """Subject of a value: the row of an element among the current ones, or the key, in a tuple, of a timer."""
@@ -39,6 +43,8 @@ class ResultBatches:
         Says what a value was given for.
     when_full : callable
         Called with each batch that a value has filled.
+    batch_bytes : int
+        A batch is also full when its values take so much memory, about.
     emitted_at : callable or None
         Function that returns when a current value is emitted, for a last column of the batches, or None without one.
     """
@@ -50,6 +56,7 @@ class ResultBatches:
         batch_schema: pa.Schema,
         describe: Describe,
         when_full: Callable[[pa.RecordBatch], None],
+        batch_bytes: int,
         emitted_at: Callable[[], int] | None = None,
     ) -> None:
         self._output = output
@@ -66,6 +73,8 @@ class ResultBatches:
         self._remedy = f"let the function give the declared columns ({cut_off(declared)}), or declare others"
         self._describe = describe
         self._when_full = when_full
+        self._batch_bytes = batch_bytes
+        self._bytes = 0
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._subjects: list[Subject] = []
@@ -95,7 +104,9 @@ class ResultBatches:
         self._subjects.append(subject)
         if self._emitted_at is not None:
             self._emitted.append(self._emitted_at())
-        if len(self._values) >= BATCH_ROWS:
+        if len(self._values) & _WEIGHED == 1:
+            self._bytes += (_WEIGHED + 1) * _nbytes(value)
+        if len(self._values) >= BATCH_ROWS or self._bytes >= self._batch_bytes:
             self._convert()
             self._when_full(self._batches[-1])
 
@@ -125,6 +136,7 @@ class ResultBatches:
             columns.append(self._times(self._emitted))
         self._batches.append(pa.RecordBatch.from_arrays(columns, schema=self._batch_schema))
         self._values, self._timestamps, self._subjects, self._emitted = [], [], [], []
+        self._bytes = 0
 
     def _times(self, times: Iterable[int | None]) -> pa.Array:
         known = [None if time == MIN_TIMESTAMP else time for time in times]
@@ -211,6 +223,16 @@ class ResultBatches:
         return UserCodeError(
             f"{self._output} got {shown(self._values[place])} from {subject}: {problem}; {self._remedy}"
         )
+
+
+def _nbytes(value: Any) -> int:
+    """Return about how much memory a value takes: of nested ones, no more than two levels."""
+    fields = value._values if isinstance(value, Row) else value.values() if isinstance(value, dict) else value
+    if not isinstance(fields, tuple | list) and fields is value:
+        return getsizeof(value)
+    return sum(
+        sum(map(getsizeof, each)) if isinstance(each, list | tuple) else getsizeof(each) for each in fields
+    )
 
 
 def _is_nested(kind: pa.DataType) -> bool:

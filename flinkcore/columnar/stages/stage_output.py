@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.batch_bytes import cut
 from flinkcore._internal.arrow.column_ops import ColumnOp, apply_ops
 from flinkcore._internal.arrow.joined_batches import empty_batch
 from flinkcore.columnar.stages.placed_events import PlacedEvents
@@ -31,12 +32,21 @@ class StageOutput:
         return None if self.tag is None else self.tag.tag_id
 
 
-def behind_steps(outputs: Iterable[StageOutput], ops: Sequence[ColumnOp]) -> Iterator[StageOutput]:
-    """Outputs of the last operator, with its results as the steps that follow make them."""
+def behind_steps(
+    outputs: Iterable[StageOutput], ops: Sequence[ColumnOp], batch_bytes: int
+) -> Iterator[StageOutput]:
+    """Outputs of an operator as they leave it, in batches of at most so many bytes.
+
+    The results of the last operator are what the steps that follow make of them.
+    """
     for output in outputs:
+        batches: Iterable[pa.RecordBatch] = output.batches
         if output.tag is None and ops:
-            made = (apply_ops(ops, batch)[0] for batch in output.batches)
-            yield StageOutput(None, [batch for batch in made if batch.num_rows])
+            made = (apply_ops(ops, batch)[0] for batch in batches)
+            batches = (batch for batch in made if batch.num_rows)
+        if batches:
+            for batch in batches:
+                yield StageOutput(output.tag, list(cut(batch, batch_bytes)))
         else:
             yield output
 

@@ -29,8 +29,6 @@ from flinkcore.errors import DataError
 from flinkcore.time_plane.total_order import Events
 
 RESULT_BATCH_ROWS = 1 << 18
-RESULT_BATCH_BYTES = 1 << 28
-"""Bytes of keys, strings and lists; columns of fixed width are bounded by the rows."""
 
 _COUNTS = ("windowed", "late", "in_no_window", "on_time_firings", "late_firings", "retractions")
 
@@ -143,7 +141,7 @@ class WindowStage(Stage[EncodedEvents]):
             aggregate_names=[name for name, _ in operator.aggregates],
             timeline=timeline.steps,
             row_limit=RESULT_BATCH_ROWS,
-            byte_limit=RESULT_BATCH_BYTES,
+            byte_limit=plan.batch_bytes,  # of keys, strings and lists: the rows bound columns of fixed width
             retracting=operator.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
             steps_done=timeline.steps_done(None if restored is None else restored.last_arrival_ms),

@@ -144,6 +144,7 @@ class DecodedChunk(Chunk):
         batch_rows: int,
         encoded: Sequence[str],
         warnings: list[str] | None,
+        batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
         assert columns is not None, "what reads a log names the columns"
         is_asked = BAD_RECORD in columns
@@ -152,7 +153,7 @@ class DecodedChunk(Chunk):
         encoded = [name for name in encoded if name in read and not self.step.makes(name)]
         asked = [*read, BAD_RECORD] if self.is_lenient else read
         first_row = 0
-        for batch in self.chunk.read(asked, batch_rows, encoded, warnings):
+        for batch in self.chunk.read(asked, batch_rows, encoded, warnings, batch_bytes):
             bad = None
             if self.is_lenient and batch.column(BAD_RECORD).null_count < batch.num_rows:
                 bad = batch.column(BAD_RECORD).is_valid().to_numpy(zero_copy_only=False)
@@ -194,6 +195,9 @@ class DecodedChunk(Chunk):
 
     def why_null(self, column: str) -> str | None:
         return self.step.why_null(column, self.chunk)
+
+    def looked_up_rows(self) -> int | None:
+        return self.chunk.looked_up_rows() if self.step.keeps_rows else None
 
     def before(self) -> Iterator[Chunk]:
         return (replace(self, chunk=chunk) for chunk in self.chunk.before())

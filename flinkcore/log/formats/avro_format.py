@@ -50,12 +50,14 @@ class AvroFormat:
             fields = {name: (found.field(name), types.raw_to_arrow(field)) for name, field in types.fields()}
             wanted = [fields[name] for name in names]
             held: list[Any] = []
+            held_bytes = 0
             # Only what is read need have values of its logical type.
             for records in opened.blocks(raw=raw_schema(opened.schema)):
                 held += records
-                if len(held) >= columns.batch_rows:
+                held_bytes += opened.block_bytes
+                if len(held) >= columns.batch_rows or held_bytes >= columns.batch_bytes:
                     yield _batch(held, wanted, file.name)
-                    held = []
+                    held, held_bytes = [], 0
             if held:
                 yield _batch(held, wanted, file.name)
 

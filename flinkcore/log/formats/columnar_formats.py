@@ -29,6 +29,7 @@ from flinkcore.log.formats.file_format import ColumnsToRead, source_faults
 # Row groups of a remote file are fetched together up to about this size: fewer requests, still bounded
 # memory.
 _PREFETCH_BYTES = 64 << 20
+_STREAM_BYTES = 1 << 20
 _PAGE_BYTES = 1 << 16
 
 
@@ -127,21 +128,36 @@ class ParquetFormat:
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
             runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
             flat = _flat_leaves(opened.metadata, names)
+            sizes = _SizesOfGroups(file, opened.metadata, groups, names, columns)
+            if sizes.has_large_chunks:
+                # Else Arrow holds the bytes of a whole column of a row group.
+                opened = closing.enter_context(
+                    self._open(file, encoded or columns.dictionary_columns, streams=True)
+                )
             # In a table, timestamps in 96 bits are read as Spark reads them.
             int96 = [] if in_table else _int96_leaves(opened.metadata, found.names, in_file, names)
             in_units = [
                 closing.enter_context(self._open(file, int96_unit=unit, metadata=opened.metadata))
                 for unit in (("us", "ns") if int96 else ())
             ]
+            growth = 1.0
+            """How many times larger the rows of the last run were than in the file, with values of dictionaries."""
             for run in runs:
                 if int96:
                     self._check_int96(file, in_units, run, int96)
                 rows = sum(opened.metadata.row_group(group).num_rows for group in run)
                 kept = None if file.deleted is None else _kept_rows(opened.metadata, run, file.deleted)
+                row_bytes = max(map(sizes.row_bytes, run))
+                most_rows = max(1, int(columns.batch_bytes / (row_bytes * growth)))
+                read_rows = read_bytes = 0
                 for batch in opened.iter_batches(
-                    batch_size=columns.batch_rows, row_groups=run, columns=names, use_threads=False
+                    batch_size=min(columns.batch_rows, most_rows),
+                    row_groups=run,
+                    columns=names,
+                    use_threads=False,
                 ):
                     check_values(batch)
+                    read_rows, read_bytes = read_rows + batch.num_rows, read_bytes + batch.nbytes
                     rows -= batch.num_rows
                     if kept is not None:
                         batch, kept = batch.filter(kept[: batch.num_rows]), kept[batch.num_rows :]
@@ -150,6 +166,7 @@ class ParquetFormat:
                     raise pa.ArrowInvalid(
                         f"its row groups do not have as many rows as its footer says ({rows} missing)"
                     )
+                growth = max(1.0, read_bytes / max(1, read_rows) / row_bytes)
                 _check_columns(opened.metadata, run, flat)
 
     def _check_int96(
@@ -200,13 +217,15 @@ class ParquetFormat:
         encoded: Sequence[str] = (),
         int96_unit: str | None = None,
         metadata: Any = None,
+        streams: bool = False,
     ) -> Any:
         return pq.ParquetFile(
             file.path,
             metadata=metadata,
             filesystem=file.filesystem,
             read_dictionary=list(encoded),
-            pre_buffer=not isinstance(file.filesystem, fs.LocalFileSystem),
+            pre_buffer=not streams and not isinstance(file.filesystem, fs.LocalFileSystem),
+            buffer_size=_STREAM_BYTES if streams else 0,
             page_checksum_verification=True,
             coerce_int96_timestamp_unit=int96_unit or self._int96_unit,
         )
@@ -366,6 +385,64 @@ def _flat_leaves(metadata: Any, names: Collection[str]) -> list[int]:
         for leaf, column in enumerate(map(metadata.schema.column, range(metadata.num_columns)))
         if column.max_repetition_level == 0 and _is_in(column.path, names)
     ]
+
+
+class _SizesOfGroups:
+    """Sizes of row groups, as far as they may exceed what a batch may have.
+
+    Parameters
+    ----------
+    file : LogFile
+    metadata : pyarrow.parquet.FileMetaData
+    groups : sequence of int
+        Row groups that are read.
+    names : collection of str
+        Columns and fields that are read.
+    columns : ColumnsToRead
+
+    Attributes
+    ----------
+    has_large_chunks : bool
+        Whether a column of a row group has more bytes in the file than a batch may have.
+    """
+
+    def __init__(
+        self,
+        file: LogFile,
+        metadata: Any,
+        groups: Sequence[int],
+        names: Collection[str],
+        columns: ColumnsToRead,
+    ) -> None:
+        most = columns.batch_bytes
+        rows_and_bytes = {
+            each: (group.num_rows, group.total_byte_size) for each, group in _groups(metadata, groups)
+        }
+        large = [
+            group
+            for group, (rows, size) in rows_and_bytes.items()
+            if rows and min(columns.batch_rows, rows) * size / rows > most
+        ]
+        self._row_bytes: dict[int, float] = {}
+        self.has_large_chunks = False
+        if not large:
+            return
+        # What the footer says of columns is read after a reader has found it sound.
+        check_statistics(file, large, list(names))
+        paths = [metadata.schema.column(leaf).path for leaf in range(metadata.num_columns)]
+        leaves = [leaf for leaf, path in enumerate(paths) if _is_in(path, names)]
+        for number, group in _groups(metadata, large):
+            chunks = [group.column(leaf) for leaf in leaves]
+            self._row_bytes[number] = sum(chunk.total_uncompressed_size for chunk in chunks) / group.num_rows
+            self.has_large_chunks |= any(chunk.total_compressed_size > most for chunk in chunks)
+
+    def row_bytes(self, group: int) -> float:
+        """Return how many bytes a row of a row group has, on average, with values of dictionaries once; 1 if few."""
+        return max(1.0, self._row_bytes.get(group, 1.0))
+
+
+def _groups(metadata: Any, numbers: Iterable[int]) -> Iterator[tuple[int, Any]]:
+    return ((number, metadata.row_group(number)) for number in numbers)
 
 
 def _check_columns(metadata: Any, groups: Sequence[int], flat: Sequence[int]) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.plain_columns import is_castable, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
@@ -34,6 +35,8 @@ class ColumnsToRead:
         Those that had better stay dictionary-encoded.
     batch_rows : int
         Rows that a batch had better have, about.
+    batch_bytes : int
+        Bytes that it had better not exceed.
     warnings : list of str
         Takes what a format finds suspicious of the file; each names it.
     known : pyarrow.Schema or None
@@ -52,6 +55,7 @@ class ColumnsToRead:
     origins: Mapping[str, str]
     dictionary_columns: tuple[str, ...]
     batch_rows: int
+    batch_bytes: int = BATCH_BYTES
     warnings: list[str] = field(default_factory=list)
     known: pa.Schema | None = None
     given: frozenset[str] = frozenset()

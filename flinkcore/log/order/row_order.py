@@ -235,14 +235,15 @@ class RankedChunk(Chunk):
         batch_rows: int,
         encoded: Sequence[str],
         warnings: list[str] | None,
+        batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
         if columns is None or POSITION not in columns:
-            yield from self.chunk.read(columns, batch_rows, encoded, warnings)
+            yield from self.chunk.read(columns, batch_rows, encoded, warnings, batch_bytes)
             return
         ranks, first_row = self.ranks(), 0
         # Without a column, a batch would not have as many rows.
         names = [name for name in columns if name != POSITION] or [self.order.keys[0].column]
-        for batch in self.chunk.read(names, batch_rows, encoded, warnings):
+        for batch in self.chunk.read(names, batch_rows, encoded, warnings, batch_bytes):
             of_batch = ranks[first_row : first_row + batch.num_rows].astype(np.int64)
             if len(of_batch) < batch.num_rows:
                 raise self._changed()
@@ -264,6 +265,9 @@ class RankedChunk(Chunk):
     @property
     def is_checked(self) -> bool:
         return self.chunk.is_checked
+
+    def looked_up_rows(self) -> int | None:
+        return self.chunk.looked_up_rows()
 
     def constant(self, column: str) -> tuple[bool, Any]:
         return self.chunk.constant(column)

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES, cut
 from flinkcore._internal.arrow.column_ops import Filter, apply_ops, expression_columns
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted
@@ -127,6 +128,7 @@ class Chunk(ABC):
         batch_rows: int,
         dictionary_columns: Sequence[str] = (),
         warnings: list[str] | None = None,
+        batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[pa.RecordBatch]:
         """Stream the chunk's rows in order.
 
@@ -140,6 +142,8 @@ class Chunk(ABC):
             Columns that may stay dictionary-encoded.
         warnings : list of str, optional
             Takes what is suspicious of the file and yet no error, by the end of the reading.
+        batch_bytes : int
+            Bytes of a batch at most, unless it has only one row.
 
         Yields
         ------
@@ -158,10 +162,14 @@ class Chunk(ABC):
         knows = not is_asked or self.finds_bad_records
         names = columns if columns is None or knows else list(columns)[:-1]
         with naming_file(self.path):
-            for batch in self._read(names, batch_rows, dictionary_columns, warnings):
+            for batch in self._read(names, batch_rows, dictionary_columns, warnings, batch_bytes):
                 if not knows:
                     batch = batch.append_column(BAD_RECORD, pa.nulls(batch.num_rows, BAD_RECORD_TYPE))
-                yield batch
+                yield from cut(batch, batch_bytes)
+                if batch.num_rows < batch_rows and batch.nbytes > batch_bytes // 2:
+                    # Of large buffers that come and go, Arrow's allocator would keep as much as is in use.
+                    del batch
+                    pa.default_memory_pool().release_unused()
 
     @property
     def finds_bad_records(self) -> bool:
@@ -175,6 +183,7 @@ class Chunk(ABC):
         batch_rows: int,
         encoded: Sequence[str],
         warnings: list[str] | None,
+        batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
         """As `read`, which has the defaults."""
 
@@ -203,6 +212,10 @@ class Chunk(ABC):
     def path_partition(self) -> int | str | None:
         """The partition that the file's path names, where the log is split so."""
         return None
+
+    def looked_up_rows(self) -> int | None:
+        """Return how many rows there are, as its file says if it does, or None."""
+        return self.rows
 
     def why_null(self, column: str) -> str | None:
         """Return why a column is null in all rows of the file, which is looked up in it; None if that is not known."""
@@ -277,6 +290,7 @@ class FileChunk(Chunk):
         batch_rows: int,
         encoded: Sequence[str],
         warnings: list[str] | None,
+        batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
         log_schema = self.log_schema
         expected = log_schema.read
@@ -300,6 +314,7 @@ class FileChunk(Chunk):
             log_schema.origins,
             dictionary_columns=tuple(name for name in encoded if name in in_file),
             batch_rows=batch_rows,
+            batch_bytes=batch_bytes,
             warnings=[] if warnings is None else warnings,
             known=log_schema.schema if reports_others else None,
             given=log_schema.given_columns,
@@ -311,7 +326,7 @@ class FileChunk(Chunk):
         conditions = [Filter(condition) for condition in self.where]
         rows = 0
         try:
-            for batch in self._batches([*whole, *columns_in_part], to_read, batch_rows):
+            for batch in self._batches([*whole, *columns_in_part], to_read):
                 rows += batch.num_rows
                 given = named_columns(batch, taken, nested) if nested else batch
                 yield apply_ops(conditions, given)[0].select(names) if conditions else given
@@ -330,9 +345,7 @@ class FileChunk(Chunk):
             read |= frozenset(self.log_schema.read.names) if of_one is None else of_one
         return read
 
-    def _batches(
-        self, names: Sequence[str], to_read: ColumnsToRead, batch_rows: int
-    ) -> Iterator[pa.RecordBatch]:
+    def _batches(self, names: Sequence[str], to_read: ColumnsToRead) -> Iterator[pa.RecordBatch]:
         partition = dict(self.file.partition)
         schema = pa.schema({each.name: each for each in (*self.log_schema.read, *to_read.wanted)}.values())
         if BAD_RECORD in names:
@@ -340,7 +353,9 @@ class FileChunk(Chunk):
         batches = self.format.batches(self.file, self.pieces, to_read)
         decoded = [name for name in to_read.names if name not in to_read.dictionary_columns]
         row = 0
-        for batch in _fitting(_even(batches, batch_rows, self.label), decoded, self.label):
+        most_rows, most_bytes = to_read.batch_rows, to_read.batch_bytes
+        even = _even(batches, most_rows, most_bytes, self.label)
+        for batch in _fitting(even, decoded, self.label, most_bytes):
             misfits: dict[int, str] = {}
             arrays = []
             found = batch.schema
@@ -395,6 +410,12 @@ class FileChunk(Chunk):
     @property
     def is_checked(self) -> bool:
         return True
+
+    def looked_up_rows(self) -> int | None:
+        if self.rows is not None or not isinstance(self.format, ParquetFormat):
+            return self.rows
+        rows = [each or 0 for each in self.format.pieces(self.file)]
+        return sum(rows if self.pieces is None else rows[self.pieces.start : self.pieces.stop])
 
     def why_null(self, column: str) -> str | None:
         stored, names = self.log_schema.stored, self.log_schema.schema.names
@@ -483,6 +504,7 @@ class TableChunk(Chunk):
         batch_rows: int,
         encoded: Sequence[str],
         warnings: list[str] | None,
+        batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
         names = list(self.table.column_names if columns is None else columns)
         nested = nested_fields(plain_schema(self.table.schema), names)
@@ -492,7 +514,8 @@ class TableChunk(Chunk):
         if nested:
             batches = (named_columns(batch, names, nested) for batch in batches)
         decoded = [name for name in names if name not in encoded]
-        for batch in _fitting(_even(batches, batch_rows, self.label), decoded, self.label):
+        even = _even(batches, batch_rows, batch_bytes, self.label)
+        for batch in _fitting(even, decoded, self.label, batch_bytes):
             arrays = [
                 column
                 if _stays(column, name, encoded, plain_type(column.type))
@@ -611,45 +634,48 @@ def _record_batch(arrays: list[pa.Array], names: list[str]) -> pa.RecordBatch:
 
 
 def _fitting(
-    batches: Iterable[pa.RecordBatch], decoded: Collection[str], label: str
+    batches: Iterable[pa.RecordBatch], decoded: Collection[str], label: str, most_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         there = frozenset(batch.schema.names)
-        yield from fitting_pieces(batch, [name for name in decoded if name in there], label)
+        yield from fitting_pieces(batch, [name for name in decoded if name in there], label, most_bytes)
 
 
-def _even(batches: Iterator[pa.RecordBatch], batch_rows: int, label: str) -> Iterator[pa.RecordBatch]:
+def _even(
+    batches: Iterator[pa.RecordBatch], batch_rows: int, batch_bytes: int, label: str
+) -> Iterator[pa.RecordBatch]:
     """Cut batches that are too long, join those that are much too short, drop those without rows.
 
     Columns whose dictionaries have no common one are plain where they are joined.
     """
     short: list[pa.RecordBatch] = []
-    held = 0
+    held = held_bytes = 0
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        if held and held + batch.num_rows > batch_rows:
-            yield from _joined(short, label)
-            short, held = [], 0
-        if batch.num_rows < batch_rows // 4:
+        is_short = batch.num_rows < batch_rows // 4
+        n_bytes = batch.nbytes if is_short else 0
+        if held and (
+            not is_short or held + batch.num_rows > batch_rows or held_bytes + n_bytes > batch_bytes
+        ):
+            yield from _joined(short, batch_bytes, label)
+            short, held, held_bytes = [], 0, 0
+        if is_short:
             short.append(batch)
-            held += batch.num_rows
+            held, held_bytes = held + batch.num_rows, held_bytes + n_bytes
             continue
-        if held:
-            yield from _joined(short, label)
-            short, held = [], 0
         for start in range(0, batch.num_rows, batch_rows):
             yield batch.slice(start, batch_rows)
-    yield from _joined(short, label)
+    yield from _joined(short, batch_bytes, label)
 
 
-def _joined(batches: list[pa.RecordBatch], label: str) -> list[pa.RecordBatch]:
+def _joined(batches: list[pa.RecordBatch], most_bytes: int, label: str) -> list[pa.RecordBatch]:
     if len(batches) < 2:
         return batches
     table = compacted(pa.Table.from_batches(batches))
     apart = frozenset(name for name in table.column_names if table.column(name).num_chunks > 1)
     if apart:  # their dictionaries have no common one
-        pieces = _fitting(table.to_batches(), apart, label)
+        pieces = _fitting(table.to_batches(), apart, label, most_bytes)
         table = compacted(pa.Table.from_batches([_with_plain(piece, apart) for piece in pieces]))
     return table.to_batches()  # type: ignore[no-any-return]
 

@@ -152,6 +152,7 @@ class RecordChunk(Chunk):
         batch_rows: int,
         encoded: Sequence[str],
         warnings: list[str] | None,
+        batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
         names = [VALUE, *self.places.schema.names] if columns is None else list(columns)
         if VALUE not in names:
@@ -159,7 +160,7 @@ class RecordChunk(Chunk):
                 yield self.places.slice(start, batch_rows).select(names)
             return
         first_row = at = 0
-        for batch in self.file.read([VALUE], batch_rows, (), warnings):
+        for batch in self.file.read([VALUE], batch_rows, (), warnings, batch_bytes):
             end = int(np.searchsorted(self.file_rows, first_row + batch.num_rows))
             rows, places = self.file_rows[at:end] - first_row, self.places.slice(at, end - at)
             first_row, at = first_row + batch.num_rows, end

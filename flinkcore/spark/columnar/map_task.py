@@ -18,7 +18,6 @@ from flinkcore.log.sources.chunks import Chunk
 from flinkcore.spark.columnar.late_counts import CHUNKS, Counts, LateSample
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.block_sender import BlockRoute, BlockSender
-from flinkcore.spark.exchange.blocks import pieces_of
 from flinkcore.spark.exchange.sent_timeline import SentTimeline
 from flinkcore.spark.logs.log_input import ChunkSource
 from flinkcore.time_plane.timeline import TimePlane
@@ -193,10 +192,10 @@ class _TaskSender:
         if self._way.late_sample is not None:
             late, sampled = self._way.late_sample.counts(events)
             self._late, self._sampled = self._late + late, self._sampled + sampled
-        for start, stop in pieces_of(events.batch, HELD_BYTES):
-            self._held.append(events.slice(start, stop))
-            self._held_rows += stop - start
-            self._held_bytes += self._held[-1].nbytes
+        for part in events.cut(HELD_BYTES) if events.n_events else ():
+            self._held.append(part)
+            self._held_rows += part.n_events
+            self._held_bytes += part.nbytes
             enough = enough_rows
             if merging is not None and merger is not None and merger.merges:
                 enough = max(enough_rows, merging.limits.judged_rows)

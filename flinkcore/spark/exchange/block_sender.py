@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.batch_bytes import pieces, pieces_of
 from flinkcore.columnar.replay.exchange import DealtRows, Exchange
 from flinkcore.columnar.stages.partial_results import KEY, PartialResults
 from flinkcore.columnar.stages.placed_events import PlacedEvents
@@ -21,8 +22,6 @@ from flinkcore.spark.exchange.blocks import (
     BlockKind,
     BlockPlace,
     BlockWriter,
-    pieces,
-    pieces_of,
     side_rows,
 )
 from flinkcore.spark.exchange.manifests import Senders, packed_manifest

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
@@ -191,25 +191,6 @@ class BlockWriter:
             columns.append(pa.Array.from_buffers(pa.binary(), stop - start, buffers))
             yield pa.RecordBatch.from_arrays(columns, schema=BLOCKS.schema)
             start = stop
-
-
-def pieces(start: int, stop: int, too_large: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
-    """Halve a range of rows until no part is too large; a single row is never too large."""
-    if stop - start > 1 and too_large(start, stop):
-        middle = (start + stop) // 2
-        yield from pieces(start, middle, too_large)
-        yield from pieces(middle, stop, too_large)
-    elif start < stop:
-        yield start, stop
-
-
-def pieces_of(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
-    """Divide a batch into ranges of rows that take at most so many bytes of memory, or are a single row."""
-
-    def too_large(start: int, stop: int) -> bool:
-        return bool(batch.slice(start, stop - start).nbytes > most_bytes)
-
-    return pieces(0, batch.num_rows, too_large)
 
 
 def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:

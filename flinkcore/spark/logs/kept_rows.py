@@ -97,6 +97,7 @@ class PartitionChunk(Chunk):
         batch_rows: int,
         encoded: Sequence[str],
         warnings: list[str] | None,
+        batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
         wanted = self.schema if columns is None else [named_field(self.schema, name) for name in columns]
         for batch in self.batches:
