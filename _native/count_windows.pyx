@@ -16,9 +16,9 @@ from flinkcore._native.aggregates cimport (
     accumulators_reserve,
     require_shareable,
 )
-from flinkcore._native.key_dictionary cimport KeyTable, key_table_add, key_table_free
+from flinkcore._native.key_dictionary cimport KeyTable, key_table_add, key_table_bytes, key_table_free
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow, prefetch
+from flinkcore._native.memory cimport block_bytes, grow, prefetch
 from flinkcore._native.window_operator cimport (
     MOST_GATHERED,
     NO_ENTRY,
@@ -442,6 +442,11 @@ cdef int64_t _count_live_windows(const void* windows) noexcept nogil:
     return (<const CountWindows*> windows).n_open
 
 
+cdef int64_t _count_bytes(const void* windows) noexcept nogil:
+    cdef const CountWindows* state = <const CountWindows*> windows
+    return key_table_bytes(&state.keys) + block_bytes(state.counted) + block_bytes(state.lists.following)
+
+
 cdef void _count_free(void* windows) noexcept nogil:
     cdef CountWindows* state = <CountWindows*> windows
     key_table_free(&state.keys)
@@ -475,7 +480,7 @@ cdef int _count_check(const void* windows) except -1:
 
 cdef WindowVerbs COUNT_VERBS = WindowVerbs(
     start=_count_start, process=_count_process, fire_due=_count_fire_due, step=_count_step, live_windows=_count_live_windows,
-    check=_count_check, windows=_count_state, restore=_count_restore, free=_count_free,
+    memory_bytes=_count_bytes, check=_count_check, windows=_count_state, restore=_count_restore, free=_count_free,
 )
 
 
@@ -826,6 +831,11 @@ cdef int64_t _sliced_live_windows(const void* windows) noexcept nogil:
     return _entries_taken(&(<const SlicedCountWindows*> windows).lists)
 
 
+cdef int64_t _sliced_bytes(const void* windows) noexcept nogil:
+    cdef const SlicedCountWindows* state = <const SlicedCountWindows*> windows
+    return key_table_bytes(&state.keys) + block_bytes(state.sliced) + block_bytes(state.lists.following)
+
+
 cdef void _sliced_free(void* windows) noexcept nogil:
     cdef SlicedCountWindows* state = <SlicedCountWindows*> windows
     key_table_free(&state.keys)
@@ -858,7 +868,7 @@ cdef int _sliced_check(const void* windows) except -1:
 
 cdef WindowVerbs SLICED_VERBS = WindowVerbs(
     start=_sliced_start, process=_sliced_process, fire_due=_sliced_fire_due, step=_sliced_step, live_windows=_sliced_live_windows,
-    check=_sliced_check, windows=_sliced_state, restore=_sliced_restore, free=_sliced_free,
+    memory_bytes=_sliced_bytes, check=_sliced_check, windows=_sliced_state, restore=_sliced_restore, free=_sliced_free,
 )
 
 

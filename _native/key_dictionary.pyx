@@ -13,7 +13,7 @@ from flinkcore._native.arrow cimport NativeArray, RecordBatch, native_array, rec
 from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.key_groups cimport checked_max_parallelism, key_groups_of, refuse_null_key
 from flinkcore._native.keys cimport KEY_BYTES, KeyBatch, KeyEncoder, hash_bytes, mix_int64
-from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve, buffer_resize, prefetch
+from flinkcore._native.memory cimport Buffer, block_bytes, buffer_append_int64, buffer_free, buffer_reserve, buffer_resize, prefetch
 
 
 cdef enum:
@@ -151,6 +151,12 @@ cdef void key_table_find_all(const KeyTable* table, const KeyBatch* keys, uint32
             ids[row] = KEY_NOT_FOUND
 
 
+cdef int64_t key_table_bytes(const KeyTable* table) noexcept nogil:
+    return (
+        table.values.capacity + table.data.capacity + table.offsets.capacity + table.hashes.capacity + block_bytes(table.slots)
+    )
+
+
 cdef void key_table_free(KeyTable* table) noexcept nogil:
     buffer_free(&table.values)
     buffer_free(&table.data)
@@ -201,6 +207,11 @@ cdef class KeyDictionary:
 
     def __len__(self):
         return self.table.n_keys
+
+    def memory_bytes(self):
+        """Bytes that the keys and their index take."""
+        cdef Call call = begin_call(&self.guard, self)
+        return key_table_bytes(&self.table) + self.groups.capacity
 
     cdef int add_all(self, RecordBatch batch, uint32_t* ids) except -1:
         cdef const KeyBatch* keys = &self.encoder.batch

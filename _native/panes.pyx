@@ -8,7 +8,7 @@ from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.aggregates cimport accumulators_clear_range, accumulators_reserve
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow
+from flinkcore._native.memory cimport block_bytes, grow
 from flinkcore._native.window_calendar cimport WindowCalendar
 from flinkcore._native.window_operator cimport (
     NO_ENTRY,
@@ -383,6 +383,22 @@ cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil:
     free(live.panes)
     free(store.spare)
     free(store.free_blocks)
+
+
+cdef int64_t _pane_bytes(const Pane* pane) noexcept nogil:
+    return (
+        block_bytes(pane) + block_bytes(pane.keys) + block_bytes(pane.hashes) + block_bytes(pane.offsets) + block_bytes(pane.data)
+        + block_bytes(pane.slots) + block_bytes(pane.blocks) + block_bytes(pane.twin_blocks) + block_bytes(pane.order)
+    )
+
+
+cdef int64_t panes_bytes(const PaneList* live, const PaneStore* store) noexcept nogil:
+    cdef int64_t i, n_bytes = block_bytes(live.panes) + block_bytes(store.free_blocks)
+    for i in range(live.n):
+        n_bytes += _pane_bytes(live.panes[i])
+    for i in range(store.n_spare):
+        n_bytes += _pane_bytes(store.spare[i])
+    return n_bytes
 
 
 # ---- tumbling, sliding and cumulate windows ----------------------------------------------------------------------

@@ -24,7 +24,7 @@ from flinkcore._native.aggregates cimport (
     accumulators_reserve,
 )
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow, prefetch, prefetch_all
+from flinkcore._native.memory cimport block_bytes, grow, prefetch, prefetch_all
 from flinkcore._native.window_operator cimport (
     MOST_GATHERED,
     NO_ENTRY,
@@ -1022,6 +1022,18 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
     return (<const SessionWindows*> windows).store.live_sessions
 
 
+cdef int64_t _memory_bytes(const void* windows) noexcept nogil:
+    cdef const SessionStore* store = &(<const SessionWindows*> windows).store
+    cdef const SessionTimers* timers = &store.timers
+    cdef uint32_t key
+    cdef int64_t n_bytes = block_bytes(store.slots) + block_bytes(store.keys) + block_bytes(store.sessions)
+    n_bytes += sizeof(SessionTimer) * (timers.near.capacity + timers.far.capacity + timers.n_binned)
+    if store.bytes_keys:
+        for key in range(store.n_keys):
+            n_bytes += block_bytes(store.keys[key].data)
+    return n_bytes
+
+
 cdef void _free(void* windows) noexcept nogil:
     _session_store_free(&(<SessionWindows*> windows).store)
     free(windows)
@@ -1064,7 +1076,7 @@ cdef int _check(const void* windows) except -1:
 
 cdef WindowVerbs VERBS = WindowVerbs(
     start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
-    check=_check, windows=_session_rows, restore=_session_restore, free=_free,
+    memory_bytes=_memory_bytes, check=_check, windows=_session_rows, restore=_session_restore, free=_free,
 )
 
 

@@ -67,6 +67,7 @@ from flinkcore._native.panes cimport (
     pane_make_room,
     pane_open,
     pane_open_plain,
+    panes_bytes,
     panes_free,
     restored_pane_entry,
     slice_end,
@@ -297,6 +298,11 @@ cdef int64_t _time_live_windows(const void* windows) noexcept nogil:
     return (<const TimeWindows*> windows).live.n
 
 
+cdef int64_t _time_bytes(const void* windows) noexcept nogil:
+    cdef const TimeWindows* state = <const TimeWindows*> windows
+    return panes_bytes(&state.live, &state.store)
+
+
 cdef void _time_free(void* windows) noexcept nogil:
     cdef TimeWindows* state = <TimeWindows*> windows
     panes_free(&state.live, &state.store)
@@ -321,7 +327,7 @@ cdef int _time_check(const void* windows) except -1:
 
 cdef WindowVerbs TIME_VERBS = WindowVerbs(
     start=_time_start, process=_time_process, fire_due=_time_fire_due, step=_time_step, live_windows=_time_live_windows,
-    check=_time_check, windows=_time_state, restore=_time_restore, free=_time_free,
+    memory_bytes=_time_bytes, check=_time_check, windows=_time_state, restore=_time_restore, free=_time_free,
 )
 
 
@@ -1119,6 +1125,11 @@ cdef int64_t _sliced_live_windows(const void* windows) noexcept nogil:
     return (<const SlicedWindows*> windows).slices.n
 
 
+cdef int64_t _sliced_bytes(const void* windows) noexcept nogil:
+    cdef const SlicedWindows* state = <const SlicedWindows*> windows
+    return panes_bytes(&state.slices, &state.store)
+
+
 cdef void _sliced_free(void* windows) noexcept nogil:
     cdef SlicedWindows* state = <SlicedWindows*> windows
     _merge_free(&state.window)
@@ -1148,7 +1159,7 @@ cdef int _sliced_check(const void* windows) except -1:
 
 cdef WindowVerbs SLICED_VERBS = WindowVerbs(
     start=_sliced_start, process=_sliced_process, fire_due=_sliced_fire_due, step=_sliced_step, live_windows=_sliced_live_windows,
-    check=_sliced_check, windows=_sliced_state, restore=_sliced_restore, free=_sliced_free,
+    memory_bytes=_sliced_bytes, check=_sliced_check, windows=_sliced_state, restore=_sliced_restore, free=_sliced_free,
 )
 
 

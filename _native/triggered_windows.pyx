@@ -16,7 +16,7 @@ from libc.string cimport memmove, memset
 
 from flinkcore._native.aggregates cimport accumulators_clear_range
 from flinkcore._native.keys cimport KeyBatch
-from flinkcore._native.memory cimport grow, prefetch
+from flinkcore._native.memory cimport block_bytes, grow, prefetch
 from flinkcore._native.panes cimport (
     AlignedWindows,
     Pane,
@@ -38,6 +38,7 @@ from flinkcore._native.panes cimport (
     pane_list_open,
     pane_list_retire,
     pane_twin,
+    panes_bytes,
     panes_free,
     visit_next,
 )
@@ -560,6 +561,15 @@ cdef int64_t _live_windows(const void* windows) noexcept nogil:
     return (<const TriggeredWindows*> windows).live.n
 
 
+cdef int64_t _memory_bytes(const void* windows) noexcept nogil:
+    cdef const TriggeredWindows* state = <const TriggeredWindows*> windows
+    cdef int64_t i, n_bytes = panes_bytes(&state.live, &state.store)
+    n_bytes += block_bytes(state.trigger_states) + block_bytes(state.flags) + block_bytes(state.timers.buckets)
+    for i in range(state.timers.allocated):
+        n_bytes += block_bytes(state.timers.buckets[i].timers)
+    return n_bytes
+
+
 cdef void _free(void* windows) noexcept nogil:
     cdef TriggeredWindows* state = <TriggeredWindows*> windows
     _pane_timers_free(&state.timers)
@@ -603,7 +613,7 @@ cdef int _check(const void* windows) except -1:
 
 cdef WindowVerbs VERBS = WindowVerbs(
     start=_start, process=_process, fire_due=_fire_due, step=_step, live_windows=_live_windows,
-    check=_check, windows=_windows, restore=_restore, free=_free,
+    memory_bytes=_memory_bytes, check=_check, windows=_windows, restore=_restore, free=_free,
 )
 
 

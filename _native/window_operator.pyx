@@ -884,6 +884,17 @@ cdef class WindowOperator:
         check_no_call(&self.guard, self)
         return self._kernel.verbs.live_windows(self._kernel.state)
 
+    def memory_bytes(self):
+        """Bytes that the live windows take, with their accumulators.
+
+        Complexity: O(keys) where windows or aggregates own strings, sets or lists.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t n_bytes
+        with nogil:
+            n_bytes = self._kernel.verbs.memory_bytes(self._kernel.state)
+        return n_bytes + self._accumulators.memory_bytes()
+
     @property
     def current_watermark(self):
         """Watermark in force, ms since the epoch; the minimum of int64 before the first."""

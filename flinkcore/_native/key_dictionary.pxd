@@ -36,6 +36,7 @@ cdef int key_table_add_all(KeyTable* table, const KeyBatch* keys, uint32_t* ids)
 # Id of the row's key, or KEY_NOT_FOUND.
 cdef uint32_t key_table_find(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil
 cdef void key_table_find_all(const KeyTable* table, const KeyBatch* keys, uint32_t* ids) noexcept nogil
+cdef int64_t key_table_bytes(const KeyTable* table) noexcept nogil
 cdef void key_table_free(KeyTable* table) noexcept nogil
 
 

@@ -135,6 +135,8 @@ cdef int pane_make_room(PaneStore* store, Pane* pane, uint32_t n_keys, int64_t n
 cdef void pane_empty_plain(PaneStore* store, Pane* pane) noexcept nogil
 # Frees all windows of the list, and the memory of the store.
 cdef void panes_free(PaneList* live, PaneStore* store) noexcept nogil
+# Returns the bytes that the windows of the list take, and those that are kept for the next ones, without their entries.
+cdef int64_t panes_bytes(const PaneList* live, const PaneStore* store) noexcept nogil
 # Registers the row's new key in the empty slot `at` of the index. Returns its number.
 cdef int64_t pane_insert(PaneStore* store, Pane* pane, const KeyBatch* keys, int64_t row, uint64_t at) except -1 nogil
 

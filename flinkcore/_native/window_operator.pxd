@@ -316,6 +316,8 @@ cdef struct WindowVerbs:
     # Puts the watermark of the timeline's next step in force and fires what is due. Returns false if results are full before.
     bint (*step)(void* state) except -1 nogil
     int64_t (*live_windows)(const void* state) noexcept nogil
+    # Bytes that the windows take, without their accumulators.
+    int64_t (*memory_bytes)(const void* state) noexcept nogil
     int (*check)(const void* state) except -1
     # Appends all live windows by key. No results wait.
     int (*windows)(const void* state, WindowRows* windows) except -1 nogil
