@@ -318,8 +318,7 @@ class WindowStage(Stage[EncodedEvents]):
         return OperatorSnapshot(self._key_group_range, self.current_watermark, windows=[self._windows()])
 
     def memory_bytes(self) -> int:
-        # Asked after each batch, and a few bytes per row: what is held can only have grown if as many rows have come.
-        if self._rows_since_bytes * GROWTH_SHARE >= len(self._accumulators):
+        if self._bytes == 0 or self._rows_since_bytes * GROWTH_SHARE >= len(self._accumulators):
             self._bytes, self._rows_since_bytes = self._operator.memory_bytes(), 0
         return self._bytes
 
