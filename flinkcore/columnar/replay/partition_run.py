@@ -1,14 +1,13 @@
 """One partition of an operator, from what it is restored from to its end.
 
-When the open state takes more than the partition's share of the memory, its key groups are halved, as often as needed.
-The stage goes on over the first half. State and further rows of the other half wait in a temporary file until the first
-one has ended::
+When the open state takes more than the partition's share of the memory, its key groups are split into parts. The stage
+goes on over the first part. State and further rows of the others wait in temporary files until the first one has ended.
+Each part may be split again::
 
-    key groups  0 ┌─────────┬───────┬───────────── 0 to 31, from the first row to the end
-                  │         │       └ state ┐
-               32 │         │ rows ~~~~~~~~~┴───── 32 to 63 ──▶ once 0 to 31 have ended
-                  │         └ state ┐
-               64 │ rows ~~~~~~~~~~~┴───────────── 64 to 127 ─▶ at last, maybe halved again
+    key groups   0 ┌─────────┬──────────────── 0 to 15, from the first row to the end
+                16 │         └ state, rows ~~~ 16 to 31 ──▶ once 0 to 15 have ended
+                32 │         └ state, rows ~~~ 32 to 47 ──▶ then
+                   ┊
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,9 @@ from flinkcore.columnar.stages.stage_output import StageOutput, behind_steps
 from flinkcore.errors import SchemaError
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.time_plane.total_order import Events
+
+PARTS: Final = 8
+"""Key groups are split into so many parts: fewer would be split more often, and their rows written more often."""
 
 
 class PartitionRun:
@@ -157,22 +160,22 @@ class PartitionRun:
             return
         yield from behind_steps(self._stage.suspend(), self._plan.after)
         place, tables = self._stage.suspended()
-        middle = (first + last) // 2
-        halves = SpilledPart((first, middle), place), SpilledPart((middle + 1, last), place)
+        parts = [SpilledPart(key_groups, place) for key_groups in _parts_of(first, last)]
         try:
             for table in tables:
-                for half in halves:
-                    half.add_state(table)
+                for part in parts:
+                    part.add_state(table)
         except SchemaError:
             # No column holds what the user's functions hold: they go on as they are, in memory.
             self._can_spill = False
-            for half in halves:
-                half.close()
+            for part in parts:
+                part.close()
             return
         counts = self._stage.counts()
         self._close_stage({name: count for name, count in counts.items() if name not in LEVELS})
-        self._waiting.append(halves[1])
-        yield from self._resume(halves[0])
+        own, *others = parts
+        self._waiting += reversed(others)
+        yield from self._resume(own)
 
     def _resume(self, part: SpilledPart) -> Iterator[StageOutput]:
         """Go on with a part, and take in the rows that wait for it."""
@@ -223,6 +226,14 @@ class PartitionRun:
         if plan.inputs[1].is_broadcast:
             of_all = inputs.is_second(own)
         return inputs.key_groups(own, both, plan.max_parallelism), of_all
+
+
+def _parts_of(first: int, last: int) -> list[tuple[int, int]]:
+    """Split a range of key groups into parts."""
+    n_groups = last + 1 - first
+    n_parts = min(PARTS, n_groups)
+    bounds = [first + n_groups * part // n_parts for part in range(n_parts + 1)]
+    return [(start, end - 1) for start, end in pairwise(bounds)]
 
 
 def _within(groups: Int32s, key_groups: tuple[int, int]) -> npt.NDArray[np.bool_]:

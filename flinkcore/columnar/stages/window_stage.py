@@ -28,7 +28,7 @@ from flinkcore.columnar.stages.restored_windows import ExpectedWindows
 from flinkcore.columnar.stages.stage import PreparedBatches, Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.columnar.stages.window_places import WindowPlaces
-from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table
+from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table, windows_to_tables
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.errors import DataError
 from flinkcore.time_plane.total_order import Events
@@ -333,7 +333,8 @@ class WindowStage(Stage[EncodedEvents]):
 
     def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
         place = StagePlace(self._steps_done, self._clock_ms, self.current_watermark)
-        return place, iter([StateTable(TableKind.WINDOWS, "", self._windows())])
+        tables = windows_to_tables(self._operator, self._accumulators, self._keys, self._max_parallelism)
+        return place, (StateTable(TableKind.WINDOWS, "", table) for table in tables)
 
     def close(self) -> None:
         if self._places is not None:
