@@ -202,6 +202,11 @@ cdef class KeyDictionary:
     def __len__(self):
         return self.table.n_keys
 
+    def memory_bytes(self):
+        """Bytes that the keys and their index take."""
+        cdef Call call = begin_call(&self.guard, self)
+        return key_table_memory(&self.table) + self.groups.capacity
+
     cdef int add_all(self, RecordBatch batch, uint32_t* ids) except -1:
         cdef const KeyBatch* keys = &self.encoder.batch
         cdef int64_t row = 0

@@ -64,6 +64,11 @@ cdef class KeyLists:
         """Number of rows that have a number, including the cleared ones."""
         return self.n_rows
 
+    def memory_bytes(self):
+        """Bytes that the lists take, without the rows."""
+        check_no_call(&self.guard, self)
+        return self.keys_capacity * <int64_t> sizeof(RowList) + self.rows_capacity * <int64_t> sizeof(int64_t)
+
     def grow(self, int64_t n_keys):
         """Know the key ids below `n_keys`; amortised O(1) per key."""
         check_no_call(&self.guard, self)

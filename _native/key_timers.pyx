@@ -14,7 +14,7 @@ from libc.string cimport memmove, memset
 from flinkcore.errors import DataError
 
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call
-from flinkcore._native.memory cimport grow, prefetch
+from flinkcore._native.memory cimport block_bytes, grow, prefetch
 
 
 # ---- the timers of each key --------------------------------------------------------------------------------------
@@ -108,6 +108,16 @@ cdef class KeyTimers:
 
     def __len__(self):
         return self.n_timers
+
+    def memory_bytes(self):
+        """Bytes that the timers take."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t n_bytes = block_bytes(self.first_ms) + block_bytes(self.counts) + block_bytes(self.later)
+        cdef uint32_t i
+        n_bytes += block_bytes(self.block_ms) + block_bytes(self.lists) + block_bytes(self.free_lists)
+        for i in range(self.n_lists):
+            n_bytes += self.lists[i].capacity * sizeof(int64_t)
+        return n_bytes
 
     def grow(self, int64_t n_keys):
         """Make room for the key ids below `n_keys`; amortised O(1) per key."""
@@ -539,6 +549,11 @@ cdef class BatchCuts:
             self.keys[key].clock_ms = self.clock_ms
             self.keys[key].batch = self.keys[key].waits = 0
         self.n_keys = max(self.n_keys, n_keys)
+
+    def memory_bytes(self):
+        """Bytes that the progress of the keys takes."""
+        cdef Call call = begin_call(&self.guard, self)
+        return self.n_keys * <int64_t> sizeof(KeyProgress)
 
     def start_from(self, int64_t watermark_ms, int64_t clock_ms):
         """Set the watermark and the processing time that all keys have seen, as after a restore."""

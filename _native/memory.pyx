@@ -133,6 +133,10 @@ cdef void block_free(void* block) noexcept nogil:
     free(block)
 
 
+cdef int64_t block_bytes(const void* block) noexcept nogil:
+    return _usable_size(<void*> block) if block != NULL else 0
+
+
 # ---- arrays that grow --------------------------------------------------------------------------------------------
 
 

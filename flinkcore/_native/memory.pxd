@@ -24,6 +24,8 @@ cdef inline int64_t allocated_bytes(int64_t size) noexcept nogil:
 
 # Like free(), but a large block is kept for the next buffer that needs one.
 cdef void block_free(void* block) noexcept nogil
+# Bytes of a block of malloc, 0 of NULL.
+cdef int64_t block_bytes(const void* block) noexcept nogil
 # Like realloc(), but raises a MemoryError that names what the memory is for.
 cdef void* grow(void* memory, int64_t size, const char* what) except NULL nogil
 

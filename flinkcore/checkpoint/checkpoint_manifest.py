@@ -500,9 +500,9 @@ def _refuse_wrong_tables(parts: Sequence[OperatorPart]) -> None:
                 raise DataError(f"{what} has no key groups, but {table}")
             folder, _, name = table.file.partition("/")
             folders.add(folder)
-            if name != table_file_name(
-                part.subtask, number, _attempt_of(part.tables[0].file)[: -len(".arrow")]
-            ):
+            # The number of the subtask may have changed: a partition whose state has spilled writes several parts.
+            written_by, _, _ = part.tables[0].file.partition("/")[2].partition("-")
+            if name != f"{written_by}-{number:03d}-{_attempt_of(part.tables[0].file)}":
                 raise DataError(
                     f"{what} has the {table} in {table.file}, which is not its file number {number}: a table is left "
                     "out, or is that of another subtask"

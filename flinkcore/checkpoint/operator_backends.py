@@ -1,13 +1,13 @@
 """The backends of an operator's state: their snapshot for a checkpoint, and their restore from one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.checkpoint.checkpoint import Checkpoint
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
 from flinkcore.checkpoint.table_file import refused_as
-from flinkcore.operators.state import KeyedStateBackend, OperatorStateBackend
+from flinkcore.operators.state import KeyedStateBackend, OperatorStateBackend, OperatorStateSnapshot
 from flinkcore.operators.timers.internal_timer_service import InternalTimeServiceManager
 
 
@@ -89,19 +89,30 @@ class OperatorBackends:
         watermark_ms = checkpoint.watermark_ms(uid, subtask, parallelism)
         # Everything is read before anything is restored, so that an error changes nothing.
         operator_states = (
-            None if self.operator_state is None else checkpoint.operator_states(uid, parallelism)
+            {} if self.operator_state is None else checkpoint.operator_states(uid, parallelism)[subtask]
         )
+        snapshots: Sequence[OperatorSnapshot] = ()
         if self.keyed_state is not None:
             context = self.keyed_state.key_context
-            for snapshot in checkpoint.restore(uid, context.key_group_range, context.max_parallelism):
-                with refused_as(f"{checkpoint.storage.path}, operator {uid!r}"):
-                    if check is not None:
-                        check(snapshot)
-                    self.keyed_state.restore(snapshot.keyed_state)
-                    if self.time_services is not None:
-                        self.time_services.restore(snapshot.timers, watermark_ms)
-            if watermark_ms > MIN_TIMESTAMP:
-                self.keyed_state.advance_watermark(watermark_ms)
-        if self.operator_state is not None and operator_states is not None:
-            self.operator_state.restore(operator_states[subtask])
+            snapshots = checkpoint.restore(uid, context.key_group_range, context.max_parallelism)
+        for snapshot in snapshots:
+            with refused_as(f"{checkpoint.storage.path}, operator {uid!r}"):
+                if check is not None:
+                    check(snapshot)
+                self.restore_keys(snapshot, watermark_ms)
+        self.restore_rest(operator_states, watermark_ms)
         return watermark_ms
+
+    def restore_keys(self, snapshot: OperatorSnapshot, watermark_ms: int) -> None:
+        """Restore the keyed state and the timers of a snapshot, at a watermark in ms since the epoch."""
+        assert self.keyed_state is not None
+        self.keyed_state.restore(snapshot.keyed_state)
+        if self.time_services is not None:
+            self.time_services.restore(snapshot.timers, watermark_ms)
+
+    def restore_rest(self, operator_states: Mapping[str, OperatorStateSnapshot], watermark_ms: int) -> None:
+        """Restore the states without keys, after all snapshots of keys, at a watermark in ms since the epoch."""
+        if self.keyed_state is not None and watermark_ms > MIN_TIMESTAMP:
+            self.keyed_state.advance_watermark(watermark_ms)
+        if self.operator_state is not None:
+            self.operator_state.restore(operator_states)

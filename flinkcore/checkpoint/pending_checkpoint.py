@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -26,16 +26,17 @@ from flinkcore.checkpoint.checkpoint_manifest import (
 )
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot
-from flinkcore.checkpoint.state_tables import (
-    keyed_state_to_table,
-    operator_state_to_table,
-    splits_to_table,
-    timers_to_table,
-)
+from flinkcore.checkpoint.snapshot_tables import StateTable, snapshot_tables
 from flinkcore.checkpoint.table_file import write_table
-from flinkcore.checkpoint.table_kinds import TableKind
-from flinkcore.checkpoint.value_encoding import EqualValuesOnce
+from flinkcore.checkpoint.table_kinds import OF_KEYS, TableKind
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError
+
+_OF_KEYS: Final = {
+    TableKind.TIMERS: "timers {!r}",
+    TableKind.KEYED_STATE: "state {!r}",
+    TableKind.WINDOWS: "windows",
+}
+"""What a table of keys has, in messages."""
 
 
 class CheckpointWriter:
@@ -90,27 +91,14 @@ class CheckpointWriter:
         """Begin the part of a subtask, whose tables come one by one; parameters as of :class:`OperatorPart`."""
         return PendingPart(self._storage, self._folder, uid, subtask, watermark_ms, key_group_range)
 
-    def _tables(
-        self, uid: str, snapshot: OperatorSnapshot
-    ) -> Iterator[tuple[TableKind, str, CheckpointTable]]:
-        encode_keys = EqualValuesOnce().encode
-        for name, timers in snapshot.timers.items():
-            for domain in (timers.event_time_timers, timers.processing_time_timers):
-                self._refuse_others(uid, f"timers {name!r}", domain.key_groups, snapshot.key_group_range)
-            yield TableKind.TIMERS, name, timers_to_table(name, timers, encode_keys)
-        for name, state in snapshot.keyed_state.items():
-            self._refuse_others(uid, f"state {name!r}", state.key_groups, snapshot.key_group_range)
-            yield TableKind.KEYED_STATE, name, keyed_state_to_table(name, state, encode_keys)
-        for name, operator_state in snapshot.operator_state.items():
-            yield TableKind.OPERATOR_STATE, name, operator_state_to_table(name, operator_state)
-        if snapshot.splits:
-            yield TableKind.SPLITS, "", splits_to_table(snapshot.splits)
-        if snapshot.time_plane is not None:
-            yield TableKind.TIME_PLANE, "", snapshot.time_plane
-        for windows in snapshot.windows:
-            groups = windows.numbers("key_group", pa.int32())
-            self._refuse_others(uid, "windows", groups, snapshot.key_group_range)
-            yield TableKind.WINDOWS, "", windows
+    def _tables(self, uid: str, snapshot: OperatorSnapshot) -> Iterator[StateTable]:
+        for state in snapshot_tables(snapshot):
+            if state.kind in OF_KEYS:
+                groups = state.table.numbers("key_group", pa.int32())
+                self._refuse_others(
+                    uid, _OF_KEYS[state.kind].format(state.name), groups, snapshot.key_group_range
+                )
+            yield state
 
     def _refuse_others(
         self, uid: str, what: str, groups: npt.NDArray[Any], own: tuple[int, int] | None

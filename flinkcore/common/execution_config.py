@@ -187,6 +187,14 @@ class ExecutionConfig(WithFormerMethods):
         """
         return self._set(settings.LATE_SHARE, share)
 
+    def get_managed_memory(self) -> tuple[int | None, float]:
+        """Return the bytes for open state in each process, or None, and the share of the memory in place of them."""
+        size = self._configuration.get(settings.MANAGED_MEMORY_SIZE)
+        return (
+            None if size is None else size.get_bytes(),
+            self._configuration.get(settings.MANAGED_MEMORY_FRACTION),
+        )
+
     def require_arrival_clock(self, job: str, reason: str) -> None:
         """Raise a ConfigurationError if a job, such as "a job on Spark", is to run on the system clock."""
         if self.get_clock() != "arrival":

@@ -32,10 +32,12 @@ from hypothesis import strategies as st
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore.columnar.plans.log_plan import RECORD
 from flinkcore.columnar.stages import result_batches
-from flinkcore.common import OutputTag
+from flinkcore.common import Configuration, OutputTag
 from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment
 from flinkcore.errors import FlinkcoreError
 from flinkcore.spark import SparkExecutionEnvironment
+
+MEMORY_SETTING = "taskmanager.memory.managed.size"
 
 BAD = OutputTag("bad 0"), OutputTag("bad 1")
 """Of each log: their columns differ."""
@@ -72,6 +74,8 @@ class Way:
         How event times and arrivals are written: "integers", "text" with offsets, or "instants".
     zone
         Time zone of a real session.
+    memory
+        Bytes for the open state in a process, beyond which it spills; None: far more than there is.
     """
 
     place: str = "embedded"
@@ -85,6 +89,7 @@ class Way:
     shuffled: int = 0
     times: str = "integers"
     zone: str = "UTC"
+    memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -305,6 +310,8 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
                 session.conf.set("spark.sql.session.timeZone", way.zone)
             env = environment_of(way.place, session)
             env.set_parallelism(parallelism)
+            if way.memory is not None:
+                env.configure(Configuration().set_string(MEMORY_SETTING, f"{way.memory} b"))
             read_in_batches_of(way.read_rows, env)
             try:
                 part = run(scenario, job or scenario.job, env, sources, checkpoints)
@@ -605,10 +612,11 @@ def write_json_lines(table: pa.Table, path: Path) -> bool:
 
 
 def perhaps_otherwise(ways: st.SearchStrategy[Way]) -> st.SearchStrategy[Way]:
-    """Ways of which some have logs whose rows lie in no order, or whose times are no integers."""
+    """Ways of which some have rows in no order, times that are no integers, or little memory for state."""
     return st.builds(
-        lambda way, seed, times: replace(way, shuffled=seed, times=times),
+        lambda way, memory, seed, times: replace(way, memory=memory, shuffled=seed, times=times),
         ways,
+        st.sampled_from([None, None, 0, 3_000, 60_000, 200_000]),
         st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4]),
         st.sampled_from(["integers"] * 4 + ["text", "instants"]),
     )

@@ -1,4 +1,7 @@
-"""Jobs of several operators or logs in parts, each from the checkpoint of the part before, against the whole."""
+"""Jobs of several operators or logs in parts, each from the checkpoint of the part before, against the whole.
+
+Some parts have little memory, so that their state spills.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -11,6 +14,7 @@ import pyarrow as pa
 import pytest
 from equipment.example_counts import examples
 from equipment.memory_disk import MEMORY
+from equipment.small_batches import read_in_batches_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import scripted_logs
@@ -27,7 +31,7 @@ from jobs.resumed_jobs import (
 )
 from jobs.scripted_logs import ROWS
 
-from flinkcore.common import Duration, WatermarkStrategy
+from flinkcore.common import Configuration, Duration, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 
 Outputs = dict[str | None, dict[Any, list[Any]]]
@@ -58,10 +62,14 @@ def outputs_of(
     interval: int,
     has_splits: bool,
     parallelism: int,
+    memory: int | None = None,
     **checkpoints: Any,
 ) -> Outputs:
     """The rows of each output in their order, by key, or by the first column of what a function gives."""
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    if memory is not None:
+        env.configure(Configuration().set_string("taskmanager.memory.managed.size", f"{memory} b"))
+        read_in_batches_of(7, env)
     env.get_config().set_auto_watermark_interval(interval)
     logs = [
         env.from_event_log(
@@ -92,6 +100,7 @@ def outputs_of(
     interval=st.sampled_from([0, 1, 5, 50]),
     has_splits=st.booleans(),
     parallelism=st.lists(st.sampled_from([1, 2, 7]), min_size=4, max_size=4),
+    memory=st.sampled_from([None, 0, 20_000]),
 )
 def test_a_job_goes_on_as_if_its_logs_had_not_been_cut(
     job: Callable[[Logs], DataStream],
@@ -101,10 +110,11 @@ def test_a_job_goes_on_as_if_its_logs_had_not_been_cut(
     interval: int,
     has_splits: bool,
     parallelism: list[int],
+    memory: int | None,
 ) -> None:
     logs = 2 if job in TWO_LOGS else 1
     of_logs = [strategy_of(*strategy) for strategy in strategies[:logs]]
-    check_parts(job, rows, cuts, of_logs, interval, has_splits, parallelism)
+    check_parts(job, rows, cuts, of_logs, interval, has_splits, parallelism, memory)
 
 
 @pytest.mark.parametrize("job", [*ONE_LOG, *TWO_LOGS], ids=lambda job: job.__name__)
@@ -119,6 +129,7 @@ def test_a_job_goes_on_as_if_its_logs_had_not_been_cut(
     alignments=st.tuples(ALIGNMENTS, st.none() | ALIGNMENTS),
     interval=st.sampled_from([1, 5, 5, 50]),
     parallelism=st.lists(st.sampled_from([1, 2, 7]), min_size=4, max_size=4),
+    memory=st.sampled_from([None, 0, 20_000]),
 )
 def test_a_job_whose_splits_are_aligned_goes_on_as_if_its_logs_had_not_been_cut(
     job: Callable[[Logs], DataStream],
@@ -129,6 +140,7 @@ def test_a_job_whose_splits_are_aligned_goes_on_as_if_its_logs_had_not_been_cut(
     alignments: tuple[tuple[int, int], tuple[int, int] | None],
     interval: int,
     parallelism: list[int],
+    memory: int | None,
 ) -> None:
     of_logs = []
     for number in range(2 if job in TWO_LOGS else 1):
@@ -141,7 +153,7 @@ def test_a_job_whose_splits_are_aligned_goes_on_as_if_its_logs_had_not_been_cut(
         of_logs.append(strategy)
     if job in READ_SEVERAL_TIMES:
         of_logs = [strategy_of(*each) for each in zip(bounds, [idleness] * 2, strict=True)][: len(of_logs)]
-    check_parts(job, rows, cuts, of_logs, interval, True, parallelism)
+    check_parts(job, rows, cuts, of_logs, interval, True, parallelism, memory)
 
 
 def check_parts(
@@ -152,6 +164,7 @@ def check_parts(
     interval: int,
     has_splits: bool,
     parallelism: list[int],
+    memory: int | None,
 ) -> None:
     """Check that a job that stops after so many rows, and goes on, gives the rows of the whole, in order by key."""
     logs = len(of_logs)
@@ -178,6 +191,7 @@ def check_parts(
                 interval,
                 has_splits,
                 parallelism[number],
+                memory,
                 **checkpoints,
             )
             for tag, by_key in part.items():

@@ -67,6 +67,11 @@ class KnownKeys:
         self._keys = keys
         self._columns = GrowingRows(pa.record_batch(keys.keys()))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the columns take so far."""
+        return self._columns.nbytes
+
     def take(self, key_ids: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Return the key columns of ids that the dictionary has, a row per id."""
         if len(key_ids) and key_ids.max() >= len(self._columns):
@@ -192,6 +197,16 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
     def n_keys(self) -> int:
         """Return how many keys there are."""
         return len(self._keys)
+
+    def known_keys(self, start: int, stop: int) -> pa.RecordBatch:
+        """Return the key columns of a range of ids, which are not remembered."""
+        return pa.record_batch(self._keys.keys(start, stop))
+
+    def memory_bytes(self) -> int:
+        """Return about how many bytes the keys take with their state and timers."""
+        own = self._keys.memory_bytes() + self._known_keys.nbytes + self._scratch.nbytes + self._hashes.nbytes
+        timers = self.event_time_timers.memory_bytes() + self.processing_time_timers.memory_bytes()
+        return own + timers + self.cuts.memory_bytes() + self.states.memory_bytes()
 
     def timer_service(self) -> BatchTimerService:
         """Return the timers."""

@@ -46,7 +46,7 @@ class BatchProcessSnapshots:
         self._calls = calls
         self._fields = list(key_fields)
         self._range = key_group_range
-        self._not_asked_for: dict[str, KeyedStateSnapshot] = {}
+        self.not_asked_for: dict[str, KeyedStateSnapshot] = {}
 
     def snapshot(self, watermark_ms: int) -> OperatorSnapshot:
         """Return all that it holds.
@@ -66,7 +66,7 @@ class BatchProcessSnapshots:
             _timer_columns(self._calls.processing_time_timers, groups),
         ).with_used_names()
         states = {state.name: _state(state, keys, groups) for state in self._calls.states.all()}
-        states |= self._not_asked_for
+        states |= self.not_asked_for
         return OperatorSnapshot(self._range, watermark_ms, {TIMER_SERVICE_NAME: timers}, states)
 
     def restore(self, snapshots: Iterable[OperatorSnapshot], watermark_ms: int, clock_ms: int) -> None:
@@ -115,8 +115,8 @@ class BatchProcessSnapshots:
     def _restore_state(self, name: str, entries: KeyedStateSnapshot) -> None:
         state = self._calls.states.named(name)
         if state is None:
-            before = self._not_asked_for.get(name)
-            self._not_asked_for[name] = entries if before is None else before.followed_by(entries)
+            before = self.not_asked_for.get(name)
+            self.not_asked_for[name] = entries if before is None else before.followed_by(entries)
             return
         if entries.type is not state.kind or entries.ttl_time is not None or entries.is_serialized:
             what = "plain value" if state.kind is StateDescriptor.Type.VALUE else "list of rows"

@@ -12,6 +12,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.column_values import any_type, same_values
 from flinkcore._internal.arrow.schemas import repeated_names
+from flinkcore._internal.python.object_sizes import size_of_all
 from flinkcore._internal.values.row import Row
 from flinkcore._native.key_lists import KeyLists
 from flinkcore.checkpoint.table_file import require_plain_type
@@ -77,6 +78,11 @@ class NumpyColumnState(ColumnState):
             grown[: self._n_keys] = self.array
             self._values = grown
         self._n_keys = max(n_keys, self._n_keys)
+
+    def memory_bytes(self) -> int:
+        """Return about how many bytes the values take."""
+        objects = size_of_all(self.array) if self.dtype.hasobject else 0
+        return self._values.nbytes + objects
 
     kind = StateDescriptor.Type.VALUE
     """Kind of its snapshots."""
@@ -188,6 +194,10 @@ class ArrowListState(ColumnListState):
         """Know the key ids below `n_keys`; amortised O(1) per key."""
         self._lists.grow(n_keys)
         self._n_keys = max(self._n_keys, n_keys)
+
+    def memory_bytes(self) -> int:
+        """Return about how many bytes the lists take."""
+        return self._lists.memory_bytes() + self._rows.nbytes
 
     kind = StateDescriptor.Type.LIST
     """Kind of its snapshots."""
@@ -316,6 +326,10 @@ class ColumnStates:
         """Have a row for the key ids below `n_keys` in each state."""
         for state in self._states.values():
             state.grow(n_keys)
+
+    def memory_bytes(self) -> int:
+        """Return about how many bytes the states take."""
+        return sum(state.memory_bytes() for state in self._states.values())
 
     def all(self) -> list[NumpyColumnState | ArrowListState]:
         """Return the states as they were asked for."""

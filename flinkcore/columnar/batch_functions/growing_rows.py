@@ -32,6 +32,11 @@ class GrowingRows:
     def __len__(self) -> int:
         return self._n_rows
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the rows take."""
+        return sum(piece.nbytes for piece in self._pieces)
+
     def add(self, rows: pa.RecordBatch) -> None:
         """Add a copy of rows after the others."""
         if not rows.num_rows:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
+from operator import attrgetter
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final
@@ -26,7 +27,7 @@ from flinkcore.columnar.operator_plans.operator_plan import OperatorTables
 from flinkcore.columnar.plans.job_description import describe_job, refuse_changes
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
-from flinkcore.columnar.stages.stage import RestoredOperator
+from flinkcore.columnar.stages.restored_operator import RestoredOperator
 from flinkcore.common.generators.supplied_generators import supplied_generator
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
@@ -219,12 +220,22 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         """
         if self.pending is not None:
             job: dict[str, Any] = {**describe_job(self._plan), "results": list(results)}
-            self.pending.commit(self._parts, job)
+            self.pending.commit(_numbered(self._parts), job)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.__exit__(kind, error, trace)
+
+
+def _numbered(parts: Sequence[OperatorPart]) -> list[OperatorPart]:
+    """Return parts with those of key groups numbered in order: of a partition there may be several."""
+    keyed = [part for part in parts if part.key_group_range is not None]
+    numbered = [part for part in parts if part.key_group_range is None]
+    for uid in dict.fromkeys(part.uid for part in keyed):
+        own = sorted((part for part in keyed if part.uid == uid), key=attrgetter("key_group_range"))
+        numbered += [replace(part, subtask=number) for number, part in enumerate(own)]
+    return numbered
 
 
 @dataclass(frozen=True)

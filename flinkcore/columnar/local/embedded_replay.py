@@ -113,7 +113,7 @@ class EmbeddedReplay:
             open_stages.enter_context(self._threads.closing(last))
             listener = open_stages.enter_context(listener_of_run(self._progress))
             meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), listener)
-            for step, outputs in last:
+            for step, outputs, _ in last:
                 yield from step.outputs
                 yield from chain.from_iterable(outputs)
                 if step.events_read:
@@ -121,8 +121,7 @@ class EmbeddedReplay:
         for run, report in zip(runs, self.report.by_operator, strict=True):
             for partition in run.partitions:
                 report.add_counts(partition.counts())
-                if partition.part is not None:
-                    self.stopping.add([partition.part])
+                self.stopping.add(partition.parts)
         for link in links:
             self.report.add_results(link.counts, link.number)
         self.report.complete(plan, time.time_planes, self._on_chunks)
@@ -175,17 +174,24 @@ class EmbeddedReplay:
                         sources.append(linked(steps, link, run.context.inputs))
                 # Results of a step that an event made may, in another partition, come after what follows the event.
                 waits = times[number].timeline.has_steps_of_events and self._parallelism > 1
-                together = merged(sources, stage.batch_bytes) if len(sources) > 1 or waits else sources[0]
+                together = (
+                    merged(sources, stage.batch_bytes, number + 1 == len(stages))
+                    if len(sources) > 1 or waits
+                    else sources[0]
+                )
             if number + 1 < len(stages):
                 # Closed before the stages, whose threads it ends.
-                passing = passed_on(run, together)
+                passing = passed_on(run, together, number + 2 == len(stages))
                 open_stages.enter_context(self._threads.closing(passing))
                 given[number] = SharedItems(passing, readers[number])
             yield together
 
     def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:
         partitions = self._plan.stages[number].partitions(self._parallelism)
-        context = StageContext.of(self._plan, number, time, partitions, self._checkpoints.operator(number))
+        restored = self._checkpoints.operator(number)
+        together = len(self._plan.stages) * partitions
+        memory_bytes = self._plan.managed_memory.of_partitions(together)
+        context = StageContext.of(self._plan, number, time, partitions, restored, memory_bytes)
         runs = [PartitionRun.opened(context, each, self.stopping.pending) for each in range(partitions)]
         return StageRun(context, [open_stages.enter_context(run) for run in runs], self._threads)
 

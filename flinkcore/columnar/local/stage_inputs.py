@@ -6,15 +6,17 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from threading import Lock
 from typing import Generic, TypeVar
+
+import numpy as np
 
 from flinkcore.columnar.local.stage_run import StageRun, StageStep, results_in_order
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.columnar.stages.stage_link import StageLink
-from flinkcore.columnar.stages.stage_output import StageOutput
+from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.time_plane.total_order import Events
 
 Item = TypeVar("Item")
@@ -61,17 +63,81 @@ class SharedItems(Generic[Item]):
 
 
 def passed_on(
-    run: StageRun, steps: Iterator[StageStep[Events]]
+    run: StageRun, steps: Iterator[StageStep[Events]], is_before_last: bool
 ) -> Generator[StageStep[PlacedEvents], None, None]:
-    """Yield what an operator gives, step by step: its results, in total order, as what is ready."""
-    for step, outputs in run.run(steps):
-        results, others = results_in_order(outputs, run.context.plan.batch_bytes)
-        yield StageStep(
-            [(each, None) for each in results],
-            step.until_ms,
-            [*step.outputs, *others],
-            step.events_read,
-        )
+    """Yield what an operator gives, step by step: its results, in total order, as what is ready.
+
+    Once a partition is behind, as its state has spilled, all results wait in a file for its last ones.
+
+    Parameters
+    ----------
+    run
+        The operator.
+    steps
+        What comes to it.
+    is_before_last
+        Whether only the last operator of the job takes the results.
+    """
+    until_ms: int | None = None
+    is_behind = False
+    batch_bytes = run.context.plan.batch_bytes
+    with closing(PlacedMerge(batch_bytes)) as merge:
+        for step, outputs, ends_behind in run.run(steps):
+            results: list[PlacedEvents] = []
+            if is_behind:
+                others = _waiting(outputs, merge)
+            else:
+                results, others = results_in_order(outputs, batch_bytes)
+            side_outputs = [*step.outputs, *others]
+            is_behind = is_behind or ends_behind()
+            if is_behind:
+                for each in results:
+                    merge.add(each)
+                yield StageStep([], until_ms, side_outputs, step.events_read)
+            else:
+                until_ms = step.until_ms
+                yield StageStep([(each, None) for each in results], until_ms, side_outputs, step.events_read)
+        if is_behind:
+            yield from _in_steps(merge, run.context.last_arrival_ms, is_before_last)
+
+
+def _waiting(outputs: Iterable[Iterable[StageOutput]], merge: PlacedMerge) -> list[StageOutput]:
+    """Let the results of all partitions wait, and return their other outputs."""
+    others: list[StageOutput] = []
+    for output in chain.from_iterable(outputs):
+        if isinstance(output, PlacedOutput):
+            merge.add(output.events)
+        else:
+            others.append(output)
+    return others
+
+
+def _in_steps(
+    merge: PlacedMerge, last_arrival_ms: int | None, is_before_last: bool
+) -> Iterator[StageStep[PlacedEvents]]:
+    """Yield all results that wait, in steps as of a log: those of one arrival are in one step."""
+    together: list[tuple[PlacedEvents, None]] = []
+    if last_arrival_ms is not None:
+        for events, _ in merge.release(last_arrival_ms):
+            until_ms = int(events.arrivals[-1])
+            cut = int(np.searchsorted(events.arrivals, until_ms))
+            if cut:
+                yield StageStep([*together, (events.slice(0, cut), None)], until_ms)
+                together = []
+            together.append((events.slice(cut, events.n_events), None))
+    yield from _at_end(merge, together, is_before_last)
+
+
+def _at_end(
+    merge: PlacedMerge, together: Iterable[tuple[PlacedEvents, None]], is_before_last: bool
+) -> Iterator[StageStep[PlacedEvents]]:
+    """Yield what comes last, in one step if a further operator takes in order what the next one makes of it."""
+    rest = chain(together, merge.release(None))
+    if is_before_last:
+        for events in rest:
+            yield StageStep([events], None)
+    else:
+        yield StageStep(list(rest), None)
 
 
 def linked(
@@ -104,7 +170,7 @@ def without_outputs(steps: Iterable[StageStep[PlacedEvents]]) -> Iterator[StageS
 
 
 def merged(
-    sources: Sequence[Iterator[StageStep[PlacedEvents]]], batch_bytes: int
+    sources: Sequence[Iterator[StageStep[PlacedEvents]]], batch_bytes: int, is_last: bool
 ) -> Iterator[StageStep[PlacedEvents]]:
     """Yield the steps of all sources of an operator, the rows of which have places, as those of one.
 
@@ -124,4 +190,4 @@ def merged(
             until_ms = min(times) if len(times) == len(steps) else None
             ready = [] if until_ms is None else list(merge.release(until_ms))
             yield StageStep(ready, until_ms, outputs, sum(step.events_read for step in steps))
-        yield StageStep(list(merge.release(None)), None)
+        yield from _at_end(merge, (), is_last)

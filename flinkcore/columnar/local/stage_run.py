@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -45,10 +46,35 @@ class StageStep(Generic[EventsT_co]):
 
 
 class PreparedStep(NamedTuple):
-    """A step, its events as the stages take them, and the rows of each partition."""
+    """A step, its events as they came and as the stages take them, and the rows of each partition.
+
+    Attributes
+    ----------
+    behind
+        Numbers of the partitions some of whose results are still to come once they have processed the step.
+    """
 
     step: StageStep[Events]
-    ready: list[tuple[Any, list[RowNumbers | None]]]
+    ready: list[tuple[Events, Any, list[RowNumbers | None]]]
+    behind: list[int]
+
+
+class StageOutputs(NamedTuple):
+    """What an operator makes of a step.
+
+    Attributes
+    ----------
+    step
+        The step.
+    outputs
+        Outputs of each partition, to be taken before the next step.
+    is_behind
+        Whether some results of the step, or of one before, are still to come; known once the outputs have been taken.
+    """
+
+    step: StageStep[Events]
+    outputs: Sequence[Iterable[StageOutput]]
+    is_behind: Callable[[], bool]
 
 
 class StageRun:
@@ -77,9 +103,7 @@ class StageRun:
         """Watermark in force, ms since the epoch."""
         return max(partition.current_watermark for partition in self.partitions)
 
-    def run(
-        self, steps: Iterator[StageStep[Events]]
-    ) -> Generator[tuple[StageStep[Events], list[Iterable[StageOutput]]], None, None]:
+    def run(self, steps: Iterator[StageStep[Events]]) -> Generator[StageOutputs, None, None]:
         """Take in steps; each, with what every partition gave for it, in order. The end of the replay comes last."""
         if len(self.partitions) > 1:
             for prepared, outputs in PartitionThreads(
@@ -91,36 +115,39 @@ class StageRun:
                 _nbytes,
                 self.context.plan.batch_bytes,
             ).run():
-                yield prepared.step, list(outputs)
+                yield StageOutputs(prepared.step, outputs, partial(bool, prepared.behind))
                 self._release(prepared)
         else:
             for step in steps:
                 prepared = self._prepare(step)
-                yield step, [self._process(0, prepared)]
+                yield StageOutputs(step, [self._process(0, prepared)], partial(bool, prepared.behind))
                 self._release(prepared)
-        yield StageStep([], None), [partition.end() for partition in self.partitions]
+        ended = [partition.end() for partition in self.partitions]
+        yield StageOutputs(StageStep([], None), ended, lambda: False)
 
     def _prepare(self, step: StageStep[Events]) -> PreparedStep:
         ready = [
-            (self._batches.prepare(events), rows_by_partition(self.context, events, rows))
+            (events, self._batches.prepare(events), rows_by_partition(self.context, events, rows))
             for events, rows in step.ready
         ]
-        return PreparedStep(step, ready)
+        return PreparedStep(step, ready, [])
 
     def _release(self, prepared: PreparedStep) -> None:
-        for events, _ in prepared.ready:
-            self._batches.release(events)
+        for _, batch, _ in prepared.ready:
+            self._batches.release(batch)
 
     def _process(self, number: int, prepared: PreparedStep) -> Iterator[StageOutput]:
         partition = self.partitions[number]
-        for events, rows in prepared.ready:
-            for output in partition.process(events, rows[number]):
+        for events, batch, rows in prepared.ready:
+            for output in partition.process(events, batch, rows[number]):
                 self._threads.check()  # also in the thread of another operator, which runs this one
                 yield output
         until_ms = prepared.step.until_ms
         # Another operator waits for its results, even if no event comes.
         if self.context.places_results and until_ms is not None:
             yield from partition.advance(until_ms)
+        if partition.is_behind:
+            prepared.behind.append(number)
 
 
 def _nbytes(taken: StageStep[Events] | StageOutput) -> int:

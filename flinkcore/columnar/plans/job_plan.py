@@ -20,6 +20,7 @@ from flinkcore.columnar.plans.batch_mode import refuse_in_batch_mode
 from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
 from flinkcore.columnar.plans.keys import check_keys, require_alike_keys
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log, visible
+from flinkcore.columnar.plans.managed_memory import ManagedMemory
 from flinkcore.columnar.plans.nested_columns import NestedColumns, with_nested_columns
 from flinkcore.columnar.plans.stage_plan import StageInput, StagePlan, StageResults
 from flinkcore.columnar.plans.uids import operator_uid, refuse_equal_uids, step_with_uid, watermarks_uids
@@ -62,12 +63,15 @@ class JobPlan:
         Numbers of the logs that are one source, used on several ways, and are read together; each log is in one tuple.
     late_share_warning : float
         Share of late events above which a replay warns, from 0 to 1.
+    managed_memory : ManagedMemory
+        Memory for open state in each process.
     """
 
     logs: tuple[LogPlan, ...]
     stages: tuple[StagePlan, ...]
     ways: tuple[tuple[int, ...], ...]
     late_share_warning: float
+    managed_memory: ManagedMemory
 
     @property
     def tables(self) -> list[str]:
@@ -231,7 +235,13 @@ def _planned(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     _check_tags(logs, stages)
     refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
     _check_alignment(logs)
-    plan = JobPlan(tuple(logs), tuple(stages), planner.ways, configuration.get_late_share_warning())
+    plan = JobPlan(
+        tuple(logs),
+        tuple(stages),
+        planner.ways,
+        configuration.get_late_share_warning(),
+        ManagedMemory.of(configuration),
+    )
     for schema in (*(stage.result_schema() for stage in stages), *plan.output_schemas().values()):
         require_kernel_columns(schema, "a column of results")
     return plan

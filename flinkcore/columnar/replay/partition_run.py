@@ -1,16 +1,40 @@
-"""One partition of an operator, from what it is restored from to its end."""
+"""One partition of an operator, from what it is restored from to its end.
+
+When the open state takes more than the partition's share of the memory, its key groups are split into parts. The stage
+goes on over the first part. State and further rows of the others wait in temporary files until the first one has ended.
+Each part may be split again::
+
+    key groups   0 ┌─────────┬──────────────── 0 to 15, from the first row to the end
+                16 │         └ state, rows ~~~ 16 to 31 ──▶ once 0 to 15 have ended
+                32 │         └ state, rows ~~~ 32 to 47 ──▶ then
+                   ┊
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
 
-from flinkcore._internal.arrow.arrays import RowNumbers
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._internal.arrow.arrays import Int32s, RowNumbers
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
-from flinkcore.columnar.stages.kinds import opened_stage
-from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.replay.spilled_part import SpilledPart
+from flinkcore.columnar.stages.kinds import new_stage, prepared_batches
+from flinkcore.columnar.stages.partial_results import KEY, MergedPartials
+from flinkcore.columnar.stages.stage import LEVELS, PreparedBatches, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput, behind_steps
+from flinkcore.errors import SchemaError
+from flinkcore.operators.keys.element_rows import event_key_groups
+from flinkcore.time_plane.total_order import Events
+
+PARTS: Final = 8
+"""Key groups are split into so many parts: fewer would be split more often, and their rows written more often."""
 
 
 class PartitionRun:
@@ -19,61 +43,203 @@ class PartitionRun:
     Parameters
     ----------
     context
-        The operator, and what it is restored from.
+        The operator, what it is restored from, and the memory of its open state.
     partition
         Number of the partition.
     pending
         Checkpoint with which the job stops, or None if it runs to its end.
-    stage
-        The operator over the key groups of the partition.
 
     Attributes
     ----------
     partition
         Number of the partition.
-    part
-        Part of the checkpoint that the partition has written, once it has ended.
+    parts
+        Parts of the checkpoint that the partition has written, once it has ended.
     """
 
-    def __init__(
-        self, context: StageContext, partition: int, pending: PendingCheckpoint | None, stage: Stage[Any]
-    ) -> None:
+    def __init__(self, context: StageContext, partition: int, pending: PendingCheckpoint | None) -> None:
         self.partition = partition
-        self.part: OperatorPart | None = None
+        self.parts: list[OperatorPart] = []
+        self._context = context
         self._plan = context.plan
         self._pending = pending
-        self._stage = stage
+        self._stage = new_stage(context, partition)
+        self._is_open = True
+        self._key_groups = context.key_group_range(partition)
+        self._waiting: list[SpilledPart] = []
+        self._can_spill = context.memory_bytes is not None
+        self._batches: PreparedBatches | None = None
+        self._counts: Counter[str] = Counter()
 
     @classmethod
     @contextmanager
     def opened(
         cls, context: StageContext, partition: int, pending: PendingCheckpoint | None
     ) -> Iterator[PartitionRun]:
-        """Yield the run of a partition, whose operator is closed after the block."""
-        with opened_stage(context, partition) as stage:
-            yield cls(context, partition, pending, stage)
+        """Yield the run of a partition, whose operator is closed after the block; errors in the block come first."""
+        run = cls(context, partition, pending)
+        try:
+            yield run
+        except BaseException:
+            with suppress(Exception):
+                run.close()
+            raise
+        run.close()
 
     @property
     def current_watermark(self) -> int:
         """Watermark in force, ms since the epoch."""
         return self._stage.current_watermark
 
-    def process(self, prepared: Any, rows: RowNumbers | None) -> Iterator[StageOutput]:
-        """Take in events, as `Stage.process` does, and yield what they make ready."""
-        return behind_steps(self._stage.process(prepared, rows), self._plan.after, self._plan.batch_bytes)
+    @property
+    def is_behind(self) -> bool:
+        """Return whether rows wait in files, so that their results come at the end."""
+        return bool(self._waiting)
+
+    def process(
+        self, events: Events | MergedPartials, prepared: Any, rows: RowNumbers | None
+    ) -> Iterator[StageOutput]:
+        """Take in events, as `Stage.process` does, and yield what they make ready.
+
+        Parameters
+        ----------
+        events
+            One batch.
+        prepared
+            The batch as the stages take it.
+        rows
+            Rows of this partition, in total order, or None for all in the given order.
+        """
+        if self._waiting:
+            rows = self._dealt(events, rows)
+        yield from self._behind_steps(self._stage.process(prepared, rows))
+        yield from self._spill_if_large()
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
         """Let happen what is due before a time, ms since the epoch, for an operator that waits for the results."""
-        return behind_steps(self._stage.advance(until_ms), self._plan.after, self._plan.batch_bytes)
+        return self._behind_steps(self._stage.advance(until_ms))
 
     def end(self) -> Iterator[StageOutput]:
-        """End with the log, or stop and write the part of the checkpoint; yield the last outputs."""
-        stage = self._stage
-        last = stage.finish() if self._pending is None else stage.stop()
-        yield from behind_steps(last, self._plan.after, self._plan.batch_bytes)
-        if self._pending is not None:
-            self.part = self._pending.writer().write(self._plan.uid, self.partition, stage.snapshot())
+        """End with the log, or stop and write the parts of the checkpoint; yield the last outputs."""
+        yield from self._end_stage()
+        while self._waiting:
+            self._close_stage(self._stage.counts())
+            yield from self._resume(self._waiting.pop())
+            yield from self._end_stage()
 
     def counts(self) -> dict[str, int]:
         """Return the counts of events and firings so far, by their names in the report."""
-        return self._stage.counts()
+        counts = self._stage.counts()
+        return {name: counts.get(name, 0) + self._counts[name] for name in (counts | self._counts)}
+
+    def close(self) -> None:
+        """Release what the operator holds; called once, also after a failure."""
+        for part in self._waiting:
+            part.close()
+        if self._is_open:
+            self._close_stage({})
+
+    def _end_stage(self) -> Iterator[StageOutput]:
+        stage = self._stage
+        yield from self._behind_steps(stage.finish() if self._pending is None else stage.stop())
+        if self._pending is not None:
+            snapshot = stage.snapshot()
+            self.parts.append(self._pending.writer().write(self._plan.uid, self.partition, snapshot))
+
+    def _behind_steps(self, outputs: Iterator[StageOutput]) -> Iterator[StageOutput]:
+        return behind_steps(outputs, self._plan.after, self._plan.batch_bytes)
+
+    def _close_stage(self, counts: dict[str, int]) -> None:
+        self._counts.update(counts)
+        self._is_open = False
+        self._stage.close()
+
+    # ---- state beyond the memory ----
+
+    def _spill_if_large(self) -> Iterator[StageOutput]:
+        first, last = self._key_groups
+        limit = self._context.memory_bytes
+        if limit is None or not self._can_spill or first == last or self._stage.memory_bytes() <= limit:
+            return
+        yield from self._behind_steps(self._stage.suspend())
+        place, tables = self._stage.suspended()
+        parts = [SpilledPart(key_groups, place) for key_groups in _parts_of(first, last)]
+        try:
+            for table in tables:
+                for part in parts:
+                    part.add_state(table)
+        except SchemaError:
+            # No column holds what the user's functions hold: they go on as they are, in memory.
+            self._can_spill = False
+            for part in parts:
+                part.close()
+            return
+        counts = self._stage.counts()
+        self._close_stage({name: count for name, count in counts.items() if name not in LEVELS})
+        own, *others = parts
+        self._waiting += reversed(others)
+        yield from self._resume(own)
+
+    def _resume(self, part: SpilledPart) -> Iterator[StageOutput]:
+        """Go on with a part, and take in the rows that wait for it."""
+        try:
+            self._key_groups = part.key_groups
+            context = replace(self._context, key_groups=part.key_groups, restored=part.state())
+            self._stage = new_stage(context, self.partition)
+            self._is_open = True
+            if self._batches is None:
+                self._batches = prepared_batches(self._context)
+            for events, rows in part.rows.read():
+                prepared = self._batches.prepare(events)
+                yield from self.process(events, prepared, rows)
+                self._batches.release(prepared)
+        finally:
+            part.close()
+
+    def _dealt(self, events: Events | MergedPartials, rows: RowNumbers | None) -> RowNumbers:
+        """Write the rows of parts that wait, and return those of the current key groups."""
+        if rows is None:
+            n_rows = len(events.events.arrivals if isinstance(events, MergedPartials) else events.arrivals)
+            rows = np.arange(n_rows, dtype=np.uint32)
+        groups, are_of_all = self._groups_of(events, rows)
+        for part in self._waiting:
+            part.rows.add(events, rows[_within(groups, part.key_groups) | are_of_all])
+        copies = len(self._waiting) * int(np.count_nonzero(are_of_all))
+        if copies:
+            self._counts["repeated"] -= copies
+        own: RowNumbers = rows[_within(groups, self._key_groups) | are_of_all]
+        return own
+
+    def _groups_of(
+        self, events: Events | MergedPartials, rows: RowNumbers
+    ) -> tuple[Int32s, npt.NDArray[np.bool_]]:
+        """Return the key group of each row, and which rows are broadcast."""
+        plan, inputs = self._plan, self._context.inputs
+        keys, of_all = list(plan.keys), np.zeros(len(rows), np.bool_)
+        if isinstance(events, MergedPartials):
+            of_events = event_key_groups(events.events.batch, keys, plan.max_parallelism)
+            partial_keys = [KEY + name for name in keys]
+            of_partials = event_key_groups(events.partials, partial_keys, plan.max_parallelism)
+            return np.concatenate((of_events, of_partials))[rows], of_all
+        if inputs is None:
+            key_columns = events.batch.select(keys).take(rows)
+            return event_key_groups(key_columns, keys, plan.max_parallelism), of_all
+        own = events.take(rows)
+        both = list(plan.inputs[0].keys), list(plan.inputs[1].keys)
+        if plan.inputs[1].is_broadcast:
+            of_all = inputs.is_second(own)
+        return inputs.key_groups(own, both, plan.max_parallelism), of_all
+
+
+def _parts_of(first: int, last: int) -> list[tuple[int, int]]:
+    """Split a range of key groups into parts."""
+    n_groups = last + 1 - first
+    n_parts = min(PARTS, n_groups)
+    bounds = [first + n_groups * part // n_parts for part in range(n_parts + 1)]
+    return [(start, end - 1) for start, end in pairwise(bounds)]
+
+
+def _within(groups: Int32s, key_groups: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    first, last = key_groups
+    within: npt.NDArray[np.bool_] = (groups >= first) & (groups <= last)
+    return within

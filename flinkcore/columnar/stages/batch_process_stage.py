@@ -20,14 +20,17 @@ import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.checkpoint.snapshot_tables import StateTable
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.columnar.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.columnar.batch_functions.batch_process_columns import ElementColumns
 from flinkcore.columnar.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.columnar.batch_functions.batch_process_snapshot import BatchProcessSnapshots
+from flinkcore.columnar.batch_functions.batch_state_tables import BatchStateTables
 from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.stages.batch_result_places import BatchResultPlaces
 from flinkcore.columnar.stages.placed_events import PlacedEvents, order_of
+from flinkcore.columnar.stages.restored_operator import StagePlace, SuspendedOperator
 from flinkcore.columnar.stages.stage import Stage, StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -122,6 +125,7 @@ class BatchProcessStage(Stage[Events]):
         self._processing_time = self._calls.processing_time_timers
         groups = context.key_group_range(partition)
         self._snapshots = BatchProcessSnapshots(self._calls, plan.key_fields, groups)
+        self._state_tables = BatchStateTables(self._calls, self._snapshots.not_asked_for)
         task = TaskInfo(operator.function_name, context.partitions, plan.max_parallelism, partition)
         try:
             self._calls.open(task)
@@ -129,13 +133,18 @@ class BatchProcessStage(Stage[Events]):
             with suppress(Exception):
                 self._calls.close()
             raise
+        self._steps_done, self._clock_ms = 0, MIN_TIMESTAMP
         restored = context.restored
-        if restored is not None and restored.last_arrival_ms is not None:
+        place = None if restored is None else restored.place(timeline)
+        if place is not None:
+            self._steps_done, self._clock_ms, self._watermark_ms = place
+        if isinstance(restored, SuspendedOperator):
+            at = restored.suspended_at
+            self._state_tables.restore(restored.tables(), at.watermark_ms, at.clock_ms)
+        elif restored is not None and place is not None:
             with refused_as(restored.origin):
                 self.restore(
-                    restored.snapshots(groups, plan.max_parallelism),
-                    restored.checkpoint.watermark_ms(restored.uid),
-                    restored.last_arrival_ms,
+                    restored.snapshots(groups, plan.max_parallelism), place.watermark_ms, place.clock_ms
                 )
 
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
@@ -177,6 +186,7 @@ class BatchProcessStage(Stage[Events]):
             still = begins < ends
             begins, ends = begins[still], ends[still]
         self._processed += len(arrivals)
+        self._steps_done, self._clock_ms = int(events.steps[-1]), int(arrivals[-1])
 
     def _process_rows(self, events: Events, elements: ElementColumns, rows: Int64s) -> None:
         self._place_elements(events, rows)
@@ -200,6 +210,10 @@ class BatchProcessStage(Stage[Events]):
         self._watermark_ms = max(self._watermark_ms, self._timeline.reader().watermark_after(steps))
         yield from self._fire_before(self._watermark_ms, until_ms)
         yield from self._taken()
+        self._steps_done, self._clock_ms = (
+            max(self._steps_done, int(steps[0])),
+            max(self._clock_ms, until_ms - 1),
+        )
 
     def finish(self) -> Iterator[StageOutput]:
         """Let everything happen that is due by the end of the log, and fire all event-time timers."""
@@ -224,6 +238,17 @@ class BatchProcessStage(Stage[Events]):
     def snapshot(self) -> OperatorSnapshot:
         """Timers and state of the function; after `stop`."""
         return self._snapshots.snapshot(self._watermark_ms)
+
+    def memory_bytes(self) -> int:
+        return self._calls.memory_bytes()
+
+    def suspend(self) -> Iterator[StageOutput]:
+        yield from self._fire_before(self._watermark_ms, self._clock_ms)
+        yield from self._taken()
+
+    def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
+        place = StagePlace(self._steps_done, self._clock_ms, self._watermark_ms)
+        return place, self._state_tables.tables()
 
     def restore(self, snapshots: Iterable[OperatorSnapshot], watermark_ms: int, last_arrival_ms: int) -> None:
         """Go on from snapshots, of which those of this partition's key groups count; before the first event.

@@ -29,11 +29,14 @@ import numpy as np
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.values.row import Row
 from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.checkpoint.snapshot_tables import StateTable, snapshot_tables, state_of_tables
 from flinkcore.columnar.operator_plans.user_process import UserProcess
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of
 from flinkcore.columnar.stages.process_output import NO_ROW, ProcessOutput
+from flinkcore.columnar.stages.restored_operator import StagePlace, SuspendedOperator
 from flinkcore.columnar.stages.result_places import ResultPlaces
 from flinkcore.columnar.stages.row_operator import RowOperator, Surroundings
+from flinkcore.columnar.stages.row_state_memory import RowStateMemory
 from flinkcore.columnar.stages.stage import Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
@@ -117,12 +120,20 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
             context, own, partition, Surroundings(self._output, backend, self._clock)
         )
         self._operator, self._timers = self._function.operator, self._function.timers
+        self._memory = RowStateMemory(backend, self._timers)
         restored = context.restored
-        if restored is not None and restored.last_arrival_ms is not None:
+        place = None if restored is None else restored.place(timeline)
+        if place is not None:
             # A timer whose time has passed is due at once, and that is after all events with this arrival.
-            self._clock.now_ms = restored.last_arrival_ms
-            self._steps_done = timeline.steps_done(restored.last_arrival_ms)
-            self._function.backends.restore(
+            self._steps_done, self._clock.now_ms, _ = place
+        backends = self._function.backends
+        if isinstance(restored, SuspendedOperator):
+            groups, watermark_ms = context.key_group_range(partition), restored.suspended_at.watermark_ms
+            snapshot = state_of_tables(restored.tables(), groups, watermark_ms)
+            backends.restore_keys(snapshot, watermark_ms)
+            backends.restore_rest(snapshot.operator_state, watermark_ms)
+        elif restored is not None and place is not None:
+            backends.restore(
                 restored.checkpoint,
                 restored.uid,
                 partition,
@@ -253,6 +264,13 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
     def snapshot(self) -> OperatorSnapshot:
         """Timers and state of the function."""
         return self._function.backends.snapshot(self.current_watermark)
+
+    def memory_bytes(self) -> int:
+        return self._memory.count(self._processed) if self._function.is_keyed else 0
+
+    def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
+        place = StagePlace(self._steps_done, self._clock.now_ms, self.current_watermark)
+        return place, snapshot_tables(self.snapshot())
 
     def close(self) -> None:
         """Close the function.

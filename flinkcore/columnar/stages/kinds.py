@@ -47,10 +47,15 @@ def prepared_batches(context: StageContext) -> PreparedBatches:
     return _stage_of(context).batches(context, context.plan.operator)
 
 
+def new_stage(context: StageContext, partition: int) -> Stage[Any]:
+    """Return the stage that runs the operator of a context over a partition; to be closed."""
+    return _stage_of(context)(context, context.plan.operator, partition)
+
+
 @contextmanager
 def opened_stage(context: StageContext, partition: int) -> Iterator[Stage[Any]]:
     """A stage that is closed with the block; an error in the block hides one of the closing."""
-    stage = _stage_of(context)(context, context.plan.operator, partition)
+    stage = new_stage(context, partition)
     try:
         yield stage
     except BaseException:

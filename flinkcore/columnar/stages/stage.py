@@ -9,44 +9,23 @@ from typing import Any, Final, Generic, TypeVar
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
-from flinkcore.checkpoint import Checkpoint, OperatorSnapshot
+from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.checkpoint.snapshot_tables import StateTable
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.columnar.stages.emission_times import EmissionTimes
+from flinkcore.columnar.stages.restored_operator import RestoredOperator, StagePlace, SuspendedOperator
 from flinkcore.columnar.stages.stage_output import StageOutput
+from flinkcore.errors import InternalError
 from flinkcore.time_plane.job_time import ReplayTime
 from flinkcore.time_plane.timeline import Timeline
 
 FATES: Final = ("windowed", "late", "in_no_window", "processed", "repeated")
 """Counts of a stage that together are all its events."""
 
-
-@dataclass(frozen=True)
-class RestoredOperator:
-    """State of an operator in a checkpoint; picklable.
-
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-    uid : str
-        Identifier of the operator.
-    last_arrival_ms : int or None
-        Last arrival before the checkpoint; None if there was no event.
-    """
-
-    checkpoint: Checkpoint
-    uid: str
-    last_arrival_ms: int | None
-
-    @property
-    def origin(self) -> str:
-        """The name of the state in messages."""
-        return f"{self.checkpoint.storage.path}, operator {self.uid!r}"
-
-    def snapshots(self, key_groups: tuple[int, int], max_parallelism: int) -> list[OperatorSnapshot]:
-        """Return what the operator held of a range of key groups, the first and the last included."""
-        return self.checkpoint.restore(self.uid, key_groups, max_parallelism)
+LEVELS = ("pending_processing_time_timers",)
+"""Counts of what a stage holds at present; all others are of what it has done."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +48,12 @@ class StageContext:
         Number of the operator in the job, from 0 on.
     places_results : bool
         Whether another operator follows, which takes results in order.
-    restored : RestoredOperator or None
+    restored : RestoredOperator, SuspendedOperator or None
         State from which the stages are restored, or None if they begin with the logs.
+    key_groups : (int, int) or None
+        First and last key group, for a stage over a part of its partition.
+    memory_bytes : int or None
+        Memory for the open state of each partition, or None if it is not limited.
     """
 
     plan: StagePlan
@@ -80,7 +63,9 @@ class StageContext:
     inputs: ConnectedInputs | None = None
     number: int = 0
     places_results: bool = False
-    restored: RestoredOperator | None = None
+    restored: RestoredOperator | SuspendedOperator | None = None
+    key_groups: tuple[int, int] | None = None
+    memory_bytes: int | None = None
 
     @classmethod
     def of(
@@ -90,13 +75,22 @@ class StageContext:
         time: ReplayTime,
         partitions: int,
         restored: RestoredOperator | None = None,
+        memory_bytes: int | None = None,
     ) -> StageContext:
         """The context of one of the operators of a job, whose time this is."""
         plan = job.stages[number]
         inputs = plan.connected_inputs(time.second_from)
         places_results = number + 1 < len(job.stages)
         return cls(
-            plan, time.timeline, time.last_arrival_ms, partitions, inputs, number, places_results, restored
+            plan,
+            time.timeline,
+            time.last_arrival_ms,
+            partitions,
+            inputs,
+            number,
+            places_results,
+            restored,
+            memory_bytes=memory_bytes,
         )
 
     def emission_times(self) -> EmissionTimes | None:
@@ -104,7 +98,9 @@ class StageContext:
         return None if self.plan.emitted_at is None else EmissionTimes(self.timeline, self.last_arrival_ms)
 
     def key_group_range(self, partition: int) -> tuple[int, int]:
-        """Return the first and the last key group of a partition: those that Flink gives to a subtask."""
+        """Return the first and the last key group of a stage: those that Flink gives to a subtask, or fewer."""
+        if self.key_groups is not None:
+            return self.key_groups
         return compute_key_group_range_for_operator_index(
             self.plan.max_parallelism, self.partitions, partition
         )
@@ -191,6 +187,24 @@ class Stage(ABC, Generic[Taken]):
     @abstractmethod
     def snapshot(self) -> OperatorSnapshot:
         """Return what the operator holds once it has stopped."""
+
+    def memory_bytes(self) -> int:
+        """Return about how many bytes the open state takes, after events were taken in; 0 where it cannot spill."""
+        return 0
+
+    def suspend(self) -> Iterator[StageOutput]:
+        """Let everything happen that is due at the place of the last event, and give all results that wait."""
+        return iter(())
+
+    def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
+        """Return where the stage was suspended, and its state: a `SuspendedOperator` of any key groups of it.
+
+        Raises
+        ------
+        SchemaError
+            If a table cannot hold the state; the stage can go on as if it had not been suspended.
+        """
+        raise InternalError(f"{type(self).__name__} has no state that spills")
 
     def close(self) -> None:
         """Release what the operator holds; called once, also after a failure."""

@@ -31,7 +31,7 @@ class TwoStreams:
     max_parallelism : int
     output : ProcessOutput
     is_repeating : bool
-        Whether the second stream is broadcast, and this is not the first partition, of which its results are taken.
+        Whether the second stream is broadcast, and these are not the first key groups: its results come with those.
 
     Attributes
     ----------
@@ -56,7 +56,8 @@ class TwoStreams:
         assert inputs is not None
         first, second = plan.inputs
         keys = list(first.keys), list(second.keys)
-        return cls(inputs, keys, plan.max_parallelism, output, second.is_broadcast and partition > 0)
+        first_group, _ = context.key_group_range(partition)
+        return cls(inputs, keys, plan.max_parallelism, output, second.is_broadcast and first_group > 0)
 
     def key_at_hand(self, element: Any) -> Any:
         """Return the key of the current row."""

@@ -16,19 +16,26 @@ from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.checkpoint.snapshot_tables import StateTable
 from flinkcore.checkpoint.table_file import refused_as
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.stages.partial_results import MergedPartials, PartialAccumulators
 from flinkcore.columnar.stages.placed_events import order_of
+from flinkcore.columnar.stages.restored_operator import RestoredOperator, StagePlace, SuspendedOperator
 from flinkcore.columnar.stages.restored_windows import ExpectedWindows
-from flinkcore.columnar.stages.stage import PreparedBatches, RestoredOperator, Stage, StageContext
+from flinkcore.columnar.stages.stage import PreparedBatches, Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.columnar.stages.window_places import WindowPlaces
-from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table
+from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table, windows_to_tables
+from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.errors import DataError
 from flinkcore.time_plane.total_order import Events
 
 RESULT_BATCH_ROWS = 1 << 18
+
+GROWTH_SHARE = 8
+"""The memory of windows is counted again once as many rows have come as an eighth of the entries that there are."""
 
 _COUNTS = ("windowed", "late", "in_no_window", "on_time_firings", "late_firings", "retractions")
 
@@ -132,7 +139,11 @@ class WindowStage(Stage[EncodedEvents]):
         self._places = WindowPlaces(context, operator) if context.places_results else None
         kernel, self._accumulators = operator.native(schema)
         self._emissions = context.emission_times()
+        self._bytes = self._rows_since_bytes = 0
         restored = context.restored
+        place = None if restored is None else restored.place(timeline)
+        self._steps_done = 0 if place is None else place.steps
+        self._clock_ms = MIN_TIMESTAMP if place is None else place.clock_ms
         self._operator = WindowOperator(
             kernel,
             keys=KeyEncoder(schema, self._keys),
@@ -144,12 +155,15 @@ class WindowStage(Stage[EncodedEvents]):
             byte_limit=plan.batch_bytes,  # of keys, strings and lists: the rows bound columns of fixed width
             retracting=operator.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
-            steps_done=timeline.steps_done(None if restored is None else restored.last_arrival_ms),
+            steps_done=self._steps_done,
             emitted_at=plan.emitted_at,
             steps_dated=0 if self._emissions is None else self._emissions.steps_known,
         )
-        if restored is not None:
+        if isinstance(restored, RestoredOperator):
             self._restore(restored, operator, schema)
+        elif isinstance(restored, SuspendedOperator):
+            for _, _, table in restored.tables():
+                restore_windows(self._operator, self._accumulators, self._keys, table)
 
     @classmethod
     def batches(cls, context: StageContext, operator: WindowAggregation) -> EncodedBatches:
@@ -210,6 +224,11 @@ class WindowStage(Stage[EncodedEvents]):
         else:
             all_rows = np.arange(len(events.arrivals), dtype=np.uint32) if rows is None else rows
             yield from self._process_placed(self._places, prepared, all_rows)
+        n_rows = events.n_events if rows is None else len(rows)
+        if n_rows:
+            last = -1 if rows is None else int(rows[-1])
+            self._steps_done, self._clock_ms = int(events.steps[last]), int(events.arrivals[last])
+            self._rows_since_bytes += n_rows
         late_rows = self._operator.take_late()
         if self._late_tag is not None and len(late_rows):
             yield StageOutput(self._late_tag, [events.batch.take(pa.array(late_rows))])
@@ -292,6 +311,26 @@ class WindowStage(Stage[EncodedEvents]):
     def snapshot(self) -> OperatorSnapshot:
         """The windows that are open, or kept for late events."""
         return OperatorSnapshot(self._key_group_range, self.current_watermark, windows=[self._windows()])
+
+    def memory_bytes(self) -> int:
+        if self._bytes == 0 or self._rows_since_bytes * GROWTH_SHARE >= len(self._accumulators):
+            self._bytes = self._operator.memory_bytes() + self._accumulators.memory_bytes()
+            self._rows_since_bytes = 0
+        return self._bytes
+
+    def suspend(self) -> Iterator[StageOutput]:
+        # Kernels leave out steps that fire nothing.
+        results = self._results_up_to(self._steps_done)
+        if self._places is not None:
+            yield from self._places.fired_by_steps(results)
+        else:
+            for batch in results:
+                yield StageOutput(None, [batch])
+
+    def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
+        place = StagePlace(self._steps_done, self._clock_ms, self.current_watermark)
+        tables = windows_to_tables(self._operator, self._accumulators, self._keys, self._max_parallelism)
+        return place, (StateTable(TableKind.WINDOWS, "", table) for table in tables)
 
     def close(self) -> None:
         if self._places is not None:

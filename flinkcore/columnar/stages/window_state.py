@@ -7,6 +7,7 @@ Columns: `key_group`, the keys as `key.NAME`, `window_start` and `window_end` (m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,9 @@ _WINDOW: Final = {
 }
 _COUNTED: Final = ("count_windows", "sliced_count_windows")
 """Their keys may have no entry of their own, and the kernels themselves count what a key has."""
+
+TABLE_ROWS: Final = 1 << 16
+"""Rows of a table of state that spills."""
 
 _DECIMALS: Final = pa.binary(24)
 _NUMBERS: Final = {
@@ -57,7 +61,41 @@ def windows_to_table(
         Number of key groups.
     """
     windows, entries = operator.windows()
+    batch = _columns(pa.record_batch(windows), entries, accumulators, keys, max_parallelism)
+    ends = batch.column("window_end")
+    attributes = {
+        "kind": operator.kind,
+        "earliest_end_ms": pc.min(ends).as_py(),
+        "latest_end_ms": pc.max(ends).as_py(),
+    }
+    return CheckpointTable(batch, {}, attributes)
+
+
+def windows_to_tables(
+    operator: WindowOperator,
+    accumulators: Accumulators,
+    keys: list[str],
+    max_parallelism: int,
+    most_rows: int = TABLE_ROWS,
+) -> Iterator[CheckpointTable]:
+    """Yield the live windows of an operator, of which no results wait, in tables of so many rows at most.
+
+    The tables have no attributes, as those of a checkpoint have; parameters as of `windows_to_table`.
+    """
+    windows, entries = operator.windows()
     rows = pa.record_batch(windows)
+    for start in range(0, len(entries), most_rows):
+        part = rows.slice(start, most_rows), entries[start : start + most_rows]
+        yield CheckpointTable(_columns(*part, accumulators, keys, max_parallelism), {}, {})
+
+
+def _columns(
+    rows: pa.RecordBatch,
+    entries: npt.NDArray[np.uint32],
+    accumulators: Accumulators,
+    keys: list[str],
+    max_parallelism: int,
+) -> pa.RecordBatch:
     key_columns = rows.select(range(len(keys)))
     columns: dict[str, pa.Array] = {
         "key_group": pa.array(event_key_groups(key_columns, keys, max_parallelism), pa.int32()),
@@ -65,14 +103,7 @@ def windows_to_table(
         **{name: rows.column(len(keys) + place) for place, name in enumerate(_WINDOW)},
         **accumulator_columns(accumulators, entries),
     }
-    ends = columns["window_end"]
-    attributes = {
-        "kind": operator.kind,
-        "earliest_end_ms": pc.min(ends).as_py(),
-        "latest_end_ms": pc.max(ends).as_py(),
-    }
-    batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-    return CheckpointTable(batch, {}, attributes)
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
 def restore_windows(
@@ -100,8 +131,11 @@ def restore_windows(
     encoder = KeyEncoder(key_columns.schema, keys)
     encoder.encode_batch(key_columns)
     entries = operator.restore(encoder, *window_columns(table))
-    if operator.kind not in _COUNTED and len(np.unique(entries)) != len(entries):
-        raise SchemaError("the windows of a checkpoint have one twice")
+    if operator.kind not in _COUNTED and len(entries):
+        is_there = np.zeros(int(entries.max()) + 1, np.bool_)
+        is_there[entries] = True
+        if np.count_nonzero(is_there) != len(entries):
+            raise SchemaError("the windows of a checkpoint have one twice")
     restore_accumulators(accumulators, entries, table.numbers("touched", pa.uint8()), batch)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from flinkcore._internal.io.locations import absolute_location, is_local
 from flinkcore.common.config_options import ConfigOption
 from flinkcore.common.configuration import Configuration
+from flinkcore.common.memory_size import MemorySize
 from flinkcore.common.settings.setting_types import (
     BOOLEAN,
     DOUBLE,
@@ -95,6 +96,8 @@ CLOCK: Setting[str]
 PROGRESS: Setting[str]
 LATE_SHARE: Setting[float]
 ARRIVAL_RATE: Setting[float]
+MANAGED_MEMORY_SIZE: Setting[MemorySize | None]
+MANAGED_MEMORY_FRACTION: Setting[float]
 CHECKPOINTING_INTERVAL: Setting[Duration]
 CHECKPOINTING_MODE: Setting[str]
 CHECKPOINTING_TIMEOUT: Setting[Duration]

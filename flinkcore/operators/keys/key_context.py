@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from flinkcore._internal.python.object_sizes import size_of_all
 from flinkcore._native.keys import canonical_key
 from flinkcore._native.timers import MAX_KEY_GROUPS, CurrentKey
 from flinkcore.errors import ConfigurationError, DataError
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 NO_KEY = -1
+
+KEY_BYTES: Final = 120
+"""Memory of a key beyond its object, about: its place in the dictionary, its id and its key group."""
 
 KeyGroupsOf: TypeAlias = "Callable[[Sequence[Hashable]], npt.NDArray[np.int32]]"
 
@@ -95,6 +99,11 @@ class KeyContext(CurrentKey):
         self._keys = self._dense_ids.objects
         self._key_groups: list[int] = []
         super().__init__(self._ids, self._keys, self._key_groups, self.key_id_of)
+
+    def memory(self) -> tuple[int, int]:
+        """Return how many keys have an id, and about how many bytes they take."""
+        n_keys = len(self._keys)
+        return n_keys, size_of_all(self._keys) + n_keys * KEY_BYTES
 
     def key_id_of(self, key: Hashable) -> int:
         """Return the id of a key, current or not; it must be held before another key comes.

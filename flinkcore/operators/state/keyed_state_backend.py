@@ -233,6 +233,14 @@ class KeyedStateBackend:
 
     # ---- snapshots ----
 
+    def memory(self) -> tuple[int, int]:
+        """Return how many keys and entries there are, and about how many bytes they take."""
+        n_keys, n_bytes = self._key_context.memory()
+        for table in self._tables.values():
+            n_entries, of_table = table.memory()
+            n_keys, n_bytes = n_keys + n_entries, n_bytes + of_table
+        return n_keys, n_bytes
+
     def snapshot(self, key_group_range: tuple[int, int] | None = None) -> dict[str, KeyedStateSnapshot]:
         """Return the contents of all states in a range of key groups, by name.
 

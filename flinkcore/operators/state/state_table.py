@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from flinkcore._internal.python.object_sizes import size_of_all
 from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+SAMPLED_VALUES: Final = 64
+"""Values of windows whose sizes are measured for an estimate of all."""
+
+WINDOW_BYTES: Final = 200
+"""Memory of a namespace other than the void one, about."""
 
 VOID_NAMESPACE = None
 """The namespace of state that belongs to a key as such, and not to a window of it."""
@@ -143,6 +151,19 @@ class StateTable:
             values += held.values()
             namespaces += [namespace] * len(held)
         return namespaces, key_ids, values
+
+    def memory(self) -> tuple[int, int]:
+        """Return how many entries there are at most, and about how many bytes they take."""
+        n_entries, n_bytes = len(self._void), getsizeof(self._void) + size_of_all(self._void)
+        sampled: list[Any] = []
+        of_windows = 0
+        for values in self._by_namespace.values():
+            of_windows += len(values)
+            n_bytes += WINDOW_BYTES + getsizeof(values)
+            if values and len(sampled) < SAMPLED_VALUES:
+                sampled.append(next(iter(values.values())))
+        n_bytes += size_of_all(sampled) * of_windows // max(1, len(sampled))
+        return n_entries + of_windows, n_bytes
 
     @property
     def void_values(self) -> list[Any]:

@@ -71,8 +71,8 @@ class BlocksForNext:
                 for batch in output.batches:
                     yield from first.blocks.send_side_rows(output.tag_id, batch)
         reported: dict[str, Any] = {"replay": replay.counts()}
-        if replay.part is not None:
-            reported["part"] = replay.part.to_content()
+        if replay.parts:
+            reported["parts"] = [part.to_content() for part in replay.parts]
         yield from first.finish(reported)
         for sender in others:
             yield from sender.finish({})

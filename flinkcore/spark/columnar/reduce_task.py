@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.python.replay_threads import cores_here
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.replay.partition_run import PartitionRun
@@ -23,7 +24,8 @@ from flinkcore.columnar.stages.partial_results import (
     partial_schema,
 )
 from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
-from flinkcore.columnar.stages.stage import RestoredOperator, StageContext, events_taken
+from flinkcore.columnar.stages.restored_operator import RestoredOperator
+from flinkcore.columnar.stages.stage import StageContext, events_taken
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import OutputTag
 from flinkcore.spark.columnar.late_counts import PARTITION, Counts
@@ -81,15 +83,15 @@ class PartitionReplay:
 
     Attributes
     ----------
-    part
-        Part of the checkpoint that the partition has written, once it has run.
+    parts
+        Parts of the checkpoint that the partition has written, once it has run.
     """
 
     def __init__(
         self, task: ReduceTask, context: StageContext, partition: int, blocks: Iterator[Block]
     ) -> None:
         self.partition = partition
-        self.part: OperatorPart | None = None
+        self.parts: list[OperatorPart] = []
         self._task = task
         self._context = context
         self._batches = prepared_batches(context)
@@ -120,7 +122,7 @@ class PartitionReplay:
                 yield from self._process_blocks(run, ordered, self._events)
             yield from run.end()
             self._progress.advance(0, at_end=True)
-            self.part, self._counts = run.part, run.counts()
+            self.parts, self._counts = run.parts, run.counts()
         self._manifests.check(self.partition, events_taken(self._counts))
 
     def _process_blocks(
@@ -147,7 +149,7 @@ class PartitionReplay:
     ) -> Iterator[StageOutput]:
         for events, rows in ready:
             prepared = self._batches.prepare(events)
-            yield from run.process(prepared, rows)
+            yield from run.process(events, prepared, rows)
             self._batches.release(prepared)
             self._progress.advance(events.n_events, run.current_watermark)
 
@@ -239,8 +241,10 @@ class ReduceTask:
 
     def context(self) -> StageContext:
         """The operator as all its partitions see it."""
+        # Each process runs a partition at a time, and Spark as many of them as there are cores.
+        memory_bytes = self.plan.managed_memory.of_partitions(1, processes=cores_here())
         return StageContext.of(
-            self.plan, self.number, self.time.replay_time(), self.partitions, self.restored
+            self.plan, self.number, self.time.replay_time(), self.partitions, self.restored, memory_bytes
         )
 
 

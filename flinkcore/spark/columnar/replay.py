@@ -469,7 +469,7 @@ class SparkReplay:
     def parts_before(self, counts: Iterable[bytes], stopping: StoppingJob) -> list[OperatorPart]:
         """Return the parts of a checkpoint of all operators but the last, as reduce tasks reported them."""
         reported, passed = _flat([json.loads(count) for count in counts])
-        parts = [OperatorPart.of_content(each["part"]) for each in passed if "part" in each]
+        parts = [OperatorPart.of_content(part) for each in passed for part in each.get("parts", ())]
         of_logs: dict[int, list[OperatorPart]] = {}
         for read in (read for each in reported for read in each["read"] if "part" in read):
             of_logs.setdefault(read["log"], []).append(OperatorPart.of_content(read["part"]))

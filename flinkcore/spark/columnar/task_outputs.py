@@ -30,8 +30,8 @@ _task_row: Final = TASK_ROWS.row
 
 
 def _last_rows(replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
-    if replay.part is not None:
-        yield _task_row(CHECKPOINT, None, json.dumps(replay.part.to_content()).encode())
+    for part in replay.parts:
+        yield _task_row(CHECKPOINT, None, json.dumps(part.to_content()).encode())
     yield _task_row(COUNTS, None, json.dumps(replay.counts()).encode())
 
 

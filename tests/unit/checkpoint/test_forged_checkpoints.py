@@ -86,7 +86,7 @@ def nested(depth: int) -> Any:
         (lambda c: first_tables(c).reverse(), "is not its file number 0"),
         (
             lambda c: c["parts"][1].update(tables=[]) or c["parts"][1].update(tables=first_tables(c)),
-            "subtask 1 .* is not its file number 0: a table is left out, or is that of another subtask",
+            "subtask 1 .* has files of another part",
         ),
         (lambda c: c["parts"].append(dict(c["parts"][1], uid="other", subtask=0)), "operator 'other'"),
         (lambda c: c.update(max_parallelism=0), "max_parallelism of the checkpoint is 0"),
