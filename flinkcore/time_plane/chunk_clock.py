@@ -76,7 +76,9 @@ class ChunkClock:
     @property
     def least_ms(self) -> int:
         """Lower bound of the arrivals of further events: no split goes back; ms since the epoch."""
-        return MIN_TIMESTAMP if self._by_arrival else int(self._running_arrivals_ms.min(initial=MAX_TIMESTAMP))
+        return (
+            MIN_TIMESTAMP if self._by_arrival else int(self._running_arrivals_ms.min(initial=MAX_TIMESTAMP))
+        )
 
     def order(self, timed: TimedEvents) -> tuple[Int64s, Int32s, Int64s]:
         """Place the events of the next batch.

@@ -171,7 +171,8 @@ def combine(
             base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
             arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
             last_ms=np.array(
-                [chunk.times.times["last_arrival_ms"].max(initial=MIN_TIMESTAMP) for chunk in ordered], np.int64
+                [chunk.times.times["last_arrival_ms"].max(initial=MIN_TIMESTAMP) for chunk in ordered],
+                np.int64,
             ),
         ),
         floors=_floors(ordered),

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,11 +52,17 @@ class TimedRows:
     timestamps: Int64s
     arrivals: Int64s
 
+    @classmethod
+    @cache
+    def _columns(cls) -> tuple[str, ...]:
+        """Names of the columns beside the batch."""
+        return tuple(column.name for column in fields(cls)[1:])
+
     def _of_rows(
         self: RowsT, batch: pa.RecordBatch, rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
     ) -> RowsT:
         """Some of the rows, as a batch; the call selects them in a column."""
-        return type(self)(batch, *(rows(getattr(self, column.name)) for column in fields(self)[1:]))
+        return type(self)(batch, *(rows(getattr(self, name)) for name in self._columns()))
 
     def take(self: RowsT, rows: RowNumbers) -> RowsT:
         """The given rows, copied in the given order."""
@@ -108,9 +115,12 @@ class LogEvents(TimedRows):
         start, stop = 0, len(self.arrivals)
         columns: tuple[npt.NDArray[Any], ...] = (self.arrivals, self.splits, self.positions)
         for column, value in zip(columns, key, strict=True):
-            first = start + int(np.searchsorted(column[start:stop], value, side="left"))
-            stop = start + int(np.searchsorted(column[start:stop], value, side="right"))
+            column = column[start:stop]
+            first = start + int(column.searchsorted(value, side="left"))
+            stop = start + int(column.searchsorted(value, side="right"))
             start = first
+            if start == stop:
+                break
         return start
 
     def in_order(self) -> tuple[LogEvents, RowNumbers | None]:
@@ -134,10 +144,7 @@ class LogEvents(TimedRows):
         n_columns = len(schema)
         places = (column.to_numpy() for column in packed.columns[n_columns:])
         columns = packed.columns[:n_columns]
-        if n_columns:
-            batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-        else:
-            batch = packed.select([])
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema) if n_columns else packed.select([])
         return cls(batch, *places)
 
     def in_timeline(self, timeline: Timeline, rows: RowNumbers | None = None) -> TimelineEvents:

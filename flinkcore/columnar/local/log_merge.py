@@ -17,13 +17,16 @@ from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.columnar.replay.chunks_by_arrival import ChunksByArrival
 from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.columnar.stages.stage_output import StageOutput
-from flinkcore.common import MIN_TIMESTAMP
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.job_time import JobTime
 from flinkcore.time_plane.total_order import MERGED_ROWS, LogEvents, TimelineEvents, TotalOrderMerge
 
 _STEPS_IN_BATCH: Final = 8
 """Batches are joined to steps of at least this part of the rows of a full one: each step has its costs."""
+
+_STEPS_OF_REPLAY: Final = 64
+"""Steps have no more than this part of all rows only because batches are joined."""
 
 
 class _Reading(ChunksByArrival):
@@ -45,7 +48,7 @@ class _Release(NamedTuple):
     """Events that an operator can take, and the lower bound of the arrivals that come to it later."""
 
     ready: list[tuple[TimelineEvents, RowNumbers | None]]
-    until_ms: int | None
+    until_ms: int
 
 
 class LogMerge:
@@ -103,7 +106,8 @@ class LogMerge:
             for number, stage in enumerate(plan.stages)
             if stage.logs
         }
-        self._least_rows = plan.logs[0].batch_rows // _STEPS_IN_BATCH
+        all_rows = sum(log.rows_read for log in planes)
+        self._least_rows = min(plan.logs[0].batch_rows // _STEPS_IN_BATCH, all_rows // _STEPS_OF_REPLAY)
         self._until_ms = dict.fromkeys(self._merges, MIN_TIMESTAMP)
 
     def _reader(self, log: int) -> ChunkReader:
@@ -117,8 +121,10 @@ class LogMerge:
         """
         with ExitStack() as opened:
             parts = [opened.enter_context(part) for part in self._waiting.values()]
-            for each in (*self._readings, *self._merges.values()):
-                opened.callback(each.close)
+            for reading in self._readings:
+                opened.callback(reading.close)
+            for merge in self._merges.values():
+                opened.callback(merge.close)
             yield from self._steps()
             self._stopping.add(written for part in parts if (written := part.written()) is not None)
         for reading in self._readings:
@@ -146,17 +152,19 @@ class LogMerge:
             yield from self._released(until_ms, self._is_in_order, side_outputs, rows_read)
             side_outputs, rows_read = [], 0
             rows_held = sum(merge.rows_in_memory for merge in self._merges.values())
-        yield from self._released(None, True, side_outputs, rows_read)
+        yield from self._released(MAX_TIMESTAMP, True, side_outputs, rows_read)
+        yield {number: StageStep([], None) for number in self._merges}
 
     def _is_full(self) -> bool:
         return any(merge.is_full for merge in self._merges.values())
 
     def _released(
-        self, until_ms: int | None, all_rows: bool, outputs: Sequence[StageOutput], rows_read: int
+        self, until_ms: int, all_rows: bool, outputs: Sequence[StageOutput], rows_read: int
     ) -> Iterator[dict[int, StageStep[TimelineEvents]]]:
         """Yield steps with the events that arrive before a time, or all; the first one has the other outputs."""
         left = {
-            number: self._releases(number, until_ms, None if all_rows else until_ms) for number in self._merges
+            number: self._releases(number, until_ms, None if all_rows else until_ms)
+            for number in self._merges
         }
         first = min(left)
         while left:
@@ -173,7 +181,7 @@ class LogMerge:
                 yield steps
                 outputs, rows_read = (), 0
 
-    def _releases(self, number: int, until_ms: int | None, before_ms: int | None) -> Iterator[_Release]:
+    def _releases(self, number: int, until_ms: int, before_ms: int | None) -> Iterator[_Release]:
         """Yield what an operator can take, a bounded number of rows at once; the last one goes up to the time."""
         ready: list[tuple[TimelineEvents, RowNumbers | None]] = []
         n_rows = 0
@@ -187,7 +195,7 @@ class LogMerge:
                 ready, n_rows = [], 0
             ready.append((events, rows))
             n_rows += of_part
-        yield _Release(ready, None if until_ms is None else self._bound(number, until_ms))
+        yield _Release(ready, self._bound(number, until_ms))
 
     def _bound(self, number: int, until_ms: int) -> int:
         last_arrival_ms = self._time.last_arrival_ms
