@@ -235,8 +235,7 @@ class TotalOrderMerge:
         self._parked = ParkedEvents()
         self._loaded: list[LogEvents] = []
         self._schema = pa.schema([])
-        self.rows_in_memory = self.bytes_in_memory = 0
-        """Rows and bytes of the events held back that do not wait in the file."""
+        self._bytes = 0
 
     def add(self, events: LogEvents) -> None:
         """Add events, in any order.
@@ -251,12 +250,17 @@ class TotalOrderMerge:
         events, rows = events.in_order()
         events = events if rows is None else events.take(rows)
         self._held.append(events)
-        self._count(events)
+        self._bytes += events.nbytes
 
     @property
     def is_full(self) -> bool:
-        """Return whether events of `add` take more memory than may be held: `release` is due."""
-        return self.bytes_in_memory > self._held_bytes
+        """Return whether added events take more memory than may be held: `release` is due, which parks them."""
+        return self._bytes > self._held_bytes
+
+    @property
+    def rows_in_memory(self) -> int:
+        """Number of events that are held back and are not in the file."""
+        return sum(part.n_events for part in (*self._held, *self._loaded))
 
     def release(self, arrival: int | None) -> Iterator[tuple[TimelineEvents, RowNumbers | None]]:
         """Yield all events that arrive before a time, in total order.
@@ -287,8 +291,7 @@ class TotalOrderMerge:
 
     def close(self) -> None:
         """Release memory and file."""
-        self._held, self._loaded = [], []
-        self.rows_in_memory = self.bytes_in_memory = 0
+        self._held, self._loaded, self._bytes = [], [], 0
         self._parked.close()
 
     def _load(self, first: Place, until: Place | None) -> Place | None:
@@ -318,20 +321,13 @@ class TotalOrderMerge:
                 if cut < n_rows:
                     left.append(part.slice(cut, n_rows) if cut else part)
         self._held, self._loaded = held, loaded
-        self.rows_in_memory = self.bytes_in_memory = 0
-        for part in held:
-            self._count(part)
+        self._bytes = sum(part.nbytes for part in held)
         for events, rows in self._merged(ready):
             yield events.in_timeline(self._timeline, rows), rows
 
-    def _count(self, events: LogEvents) -> None:
-        self.rows_in_memory += events.n_events
-        self.bytes_in_memory += events.nbytes
-
     def _park(self) -> None:
         """Write what is held to the temporary file, in pieces so small that those that overlap have room in memory."""
-        held, self._held = self._held, []
-        self.rows_in_memory = self.bytes_in_memory = 0
+        held, self._held, self._bytes = self._held, [], 0
         self._schema = held[0].batch.schema
         room = self._held_bytes // _SHARE
         least = max(1, self._held_bytes // _SMALL_PIECES)

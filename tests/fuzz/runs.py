@@ -21,7 +21,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from equipment.memory_disk import MEMORY
 from equipment.merged_events import merging_lots_of
-from equipment.small_batches import read_in_batches_of
+from equipment.small_batches import read_in_batches_of, read_within
 from equipment.unordered_rows import UnorderedRows
 from fuzz.drawn_jobs import EMITTED_AT, Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
@@ -72,6 +72,8 @@ class Way:
         How event times and arrivals are written: "integers", "text" with offsets, or "instants".
     zone
         Time zone of a real session.
+    open_chunks, held_bytes
+        Chunks that one process reads at once, and bytes of events that wait in its memory, at most.
     """
 
     place: str = "embedded"
@@ -85,6 +87,8 @@ class Way:
     shuffled: int = 0
     times: str = "integers"
     zone: str = "UTC"
+    open_chunks: int = 16
+    held_bytes: int = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -306,6 +310,7 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
             env = environment_of(way.place, session)
             env.set_parallelism(parallelism)
             read_in_batches_of(way.read_rows, env)
+            read_within(way.open_chunks, way.held_bytes, env)
             try:
                 part = run(scenario, job or scenario.job, env, sources, checkpoints)
             except FlinkcoreError as error:
@@ -605,12 +610,16 @@ def write_json_lines(table: pa.Table, path: Path) -> bool:
 
 
 def perhaps_otherwise(ways: st.SearchStrategy[Way]) -> st.SearchStrategy[Way]:
-    """Ways of which some have logs whose rows lie in no order, or whose times are no integers."""
+    """Ways of which some have logs whose rows lie in no order, or whose times are no integers, or small limits."""
     return st.builds(
-        lambda way, seed, times: replace(way, shuffled=seed, times=times),
+        lambda way, seed, times, chunks, size: replace(
+            way, shuffled=seed, times=times, open_chunks=chunks, held_bytes=size
+        ),
         ways,
         st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4]),
         st.sampled_from(["integers"] * 4 + ["text", "instants"]),
+        st.sampled_from([16, 1, 2]),
+        st.sampled_from([1 << 20, 0, 300, 2_000]),
     )
 
 
