@@ -19,6 +19,12 @@ ProgressMode: TypeAlias = Literal["auto", "on", "off"]
 BATCH_ROWS: Final = 1 << 17
 """Rows of a batch that is read from a log, at most."""
 
+OPEN_CHUNKS: Final = 16
+"""Files of a log, or parts of files, that one process reads at the same time, at most."""
+
+HELD_BYTES: Final = 64 << 20
+"""Bytes of events that wait in memory for earlier ones of other files; more wait in a temporary file."""
+
 LatencyGranularity: TypeAlias = Literal["single", "operator", "subtask"]
 """Latency markers that are measured together: all of an operator, of a source, or of a source's subtask."""
 
@@ -57,6 +63,10 @@ class ExecutionConfig(WithFormerMethods):
         """Rows of a batch that is read from a log, at most; results do not depend on it."""
         self._batch_bytes = BATCH_BYTES
         """Bytes of any batch, at most, unless it has only one row; nor do they depend on this."""
+        self._open_chunks = OPEN_CHUNKS
+        """Files, or parts of files, of a log that one process reads at once; results do not depend on it."""
+        self._held_bytes = HELD_BYTES
+        """Bytes of events that wait in memory for earlier ones of other files; results do not depend on it."""
 
     def get_parallelism(self) -> int:
         """Return the number of parallel tasks; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""

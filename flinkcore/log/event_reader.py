@@ -644,6 +644,7 @@ def read_together(
     readers: Sequence[EventReader],
     chunk: Chunk,
     warnings: list[str] | None = None,
+    batch_rows: int | None = None,
 ) -> Iterator[tuple[TimedBatch, ...]]:
     """Stream a chunk once for several readers of its log: of each batch, what every one of them makes of it.
 
@@ -653,8 +654,10 @@ def read_together(
         Readers of one log, with the same arrival, split, rate and batch size; timestamps and operations may differ.
     chunk, warnings
         As of :meth:`EventReader.read`, which also says what is raised.
+    batch_rows : int, optional
+        Rows of a batch at most, or None for those of the readers.
     """
-    batch_rows, batch_bytes = readers[0]._batch_rows, readers[0]._batch_bytes
+    batch_rows, batch_bytes = batch_rows or readers[0]._batch_rows, readers[0]._batch_bytes
     if isinstance(chunk, WaitingRows):
         for waiting in chunk.batches(batch_rows, batch_bytes):
             yield tuple(reader._waiting(chunk, waiting) for reader in readers)

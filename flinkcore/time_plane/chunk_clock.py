@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import order_events, running_maxima
 from flinkcore.errors import SourceError
 from flinkcore.time_plane.chunk_times import (
@@ -72,6 +73,13 @@ class ChunkClock:
         self._columns = TimeColumns()
         self._numbers: Int32s = np.empty(0, np.int32)
         self.arrived_ms: Int64s = np.empty(0, np.int64)
+
+    @property
+    def least_ms(self) -> int:
+        """Lower bound of the arrivals of further events: no split goes back; ms since the epoch."""
+        return (
+            MIN_TIMESTAMP if self._by_arrival else int(self._running_arrivals_ms.min(initial=MAX_TIMESTAMP))
+        )
 
     def order(self, timed: TimedEvents) -> tuple[Int64s, Int32s, Int64s]:
         """Place the events of the next batch.

@@ -173,6 +173,10 @@ def combine(
             split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
             base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
             arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
+            last_ms=np.array(
+                [chunk.times.times["last_arrival_ms"].max(initial=MIN_TIMESTAMP) for chunk in ordered],
+                np.int64,
+            ),
         ),
         floors=_floors(ordered),
         paused=_paused_spans(replay_range, merge, stops),
@@ -485,13 +489,12 @@ def _by_split(spans: tuple[Int64s, ...]) -> tuple[Int64s, ...]:
 
 
 def _floors(chunks: list[_Chunk]) -> ArrivalFloors:
-    arrivals = np.concatenate(
-        [np.empty(0, np.int64), *(chunk.times.floors["arrival_ms"] for chunk in chunks)]
-    )
+    floors = [chunk.times.floors for chunk in chunks]
+    least = [np.minimum.accumulate(each["arrival_ms"][::-1])[::-1] for each in floors]
     return ArrivalFloors(
         chunk=np.repeat(
-            [chunk.times.index for chunk in chunks], [len(chunk.times.floors["rows"]) for chunk in chunks]
+            [chunk.times.index for chunk in chunks], [len(each["rows"]) for each in floors]
         ).astype(np.int64),
-        rows=np.concatenate([np.empty(0, np.int64), *(chunk.times.floors["rows"] for chunk in chunks)]),
-        arrival_ms=np.minimum.accumulate(arrivals[::-1])[::-1],
+        rows=np.concatenate([np.empty(0, np.int64), *(each["rows"] for each in floors)]),
+        arrival_ms=np.concatenate([np.empty(0, np.int64), *least]),
     )

@@ -388,6 +388,8 @@ class ChunkStarts:
         Number of the split.
     base, arrival_ms : numpy.ndarray of int64, shape (n_entries,)
         Rows of the split in the chunks before, and their maximum arrival (-2**63 before the first).
+    last_ms : numpy.ndarray of int64, shape (n_chunks,)
+        Latest arrival of each chunk as recorded; -2**63 without events.
     """
 
     chunks: Int64s
@@ -397,6 +399,7 @@ class ChunkStarts:
     split: Int32s
     base: Int64s
     arrival_ms: Int64s
+    last_ms: Int64s
 
     def entries(self, chunk_index: int) -> slice:
         """Return the entries of a chunk; a DataError if there is no such chunk."""
@@ -425,14 +428,15 @@ class ChunkStarts:
 
 @dataclass(frozen=True, eq=False)
 class ArrivalFloors:
-    """Least arrivals that can still come after each batch of the log, in log order.
+    """Least arrivals that can still come after each batch of a chunk, in log order.
 
     Parameters
     ----------
     chunk, rows : numpy.ndarray of int64, shape (n_batches,)
         The chunk of a batch, and the rows of that chunk read by its end.
     arrival_ms : numpy.ndarray of int64, shape (n_batches,)
-        No event of this batch, or of a later one, arrives earlier; where its split is paused, it is read later.
+        No event of this batch, or of a later one of the chunk, arrives earlier; where its split is paused, it is read
+        later.
     """
 
     chunk: Int64s
@@ -440,11 +444,11 @@ class ArrivalFloors:
     arrival_ms: Int64s
 
     def after(self, chunk: int, rows: int) -> int | None:
-        """Return the earliest arrival still to come once so many rows of a chunk are read; None if nothing comes."""
+        """Return the earliest arrival to come in a chunk once so many of its rows are read; None if nothing comes."""
         first = int(np.searchsorted(self.chunk, chunk, side="left"))
         last = int(np.searchsorted(self.chunk, chunk, side="right"))
         at = first + int(np.searchsorted(self.rows[first:last], rows, side="right"))
-        return int(self.arrival_ms[at]) if at < len(self.arrival_ms) else None
+        return int(self.arrival_ms[at]) if at < last else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -547,6 +551,32 @@ class TimePlane:
             splits=SplitTimes(values=SomeSplits(values, len(splits.values)), **figures),
             starts=starts,
         )
+    def arrivals_of(self, chunks: Int64s) -> tuple[Int64s, Int64s]:
+        """Return bounds of the arrivals of events of chunks.
+
+        Parameters
+        ----------
+        chunks : numpy.ndarray of int64, shape (n_chunks,)
+            Indices of chunks that were combined.
+
+        Returns
+        -------
+        tuple of numpy.ndarray of int64, both of shape (n_chunks,)
+            No event of a chunk arrives before the first; none is recorded after the last. 2**63 - 1 and -2**63 of a
+            chunk without events. Events of paused splits may be read later.
+        """
+        starts, floors = self.starts, self.floors
+        at = np.searchsorted(floors.chunk, chunks)
+        first_ms = np.append(floors.arrival_ms, MAX_TIMESTAMP)[at]
+        first_ms[np.append(floors.chunk, MIN_TIMESTAMP)[at] != chunks] = MAX_TIMESTAMP
+        places = np.searchsorted(starts.chunks, chunks)
+        if not self.by_arrival and len(starts.arrival_ms):
+            # No split goes back behind the chunks before.
+            has_splits = np.diff(starts.offsets) > 0
+            least_ms = np.full(len(has_splits), MIN_TIMESTAMP)
+            least_ms[has_splits] = np.minimum.reduceat(starts.arrival_ms, starts.offsets[:-1][has_splits])
+            first_ms = np.maximum(first_ms, least_ms[places])
+        return first_ms, starts.last_ms[places]
 
     def has_no_rows(self, chunk_index: int) -> bool:
         """Return whether the first pass has taken no row of a chunk."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,9 +17,21 @@ from flinkcore._internal.arrow.arrays import Int32s, Int64s, RowNumbers
 from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES, pieces_of
 from flinkcore._internal.arrow.joined_batches import joined, taken
 from flinkcore._native.exchange import total_order
+from flinkcore.common.execution_config import HELD_BYTES
+from flinkcore.time_plane.parked_events import ParkedEvents, Place
 from flinkcore.time_plane.timeline import Timeline
 
 MERGED_ROWS = 1 << 18
+
+_FEW_ROWS = 1 << 14
+"""Runs with fewer rows together are joined even if they do not overlap."""
+
+_SHARE = 4
+"""The overlapping pieces of parked events take about this part of the bytes that may be held."""
+
+_MOST_PIECE_BYTES = 1 << 20
+_SMALL_PIECES = 1 << 12
+"""A piece of parked events is smaller than this part of the bytes that may be held if rows alone are so large."""
 
 RowsT = TypeVar("RowsT", bound="TimedRows")
 
@@ -38,11 +52,17 @@ class TimedRows:
     timestamps: Int64s
     arrivals: Int64s
 
+    @classmethod
+    @cache
+    def _columns(cls) -> tuple[str, ...]:
+        """Names of the columns beside the batch."""
+        return tuple(column.name for column in fields(cls)[1:])
+
     def _of_rows(
         self: RowsT, batch: pa.RecordBatch, rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
     ) -> RowsT:
         """Some of the rows, as a batch; the call selects them in a column."""
-        return type(self)(batch, *(rows(getattr(self, column.name)) for column in fields(self)[1:]))
+        return type(self)(batch, *(rows(getattr(self, name)) for name in self._columns()))
 
     def take(self: RowsT, rows: RowNumbers) -> RowsT:
         """The given rows, copied in the given order."""
@@ -93,18 +113,21 @@ class LogEvents(TimedRows):
     splits: Int32s
     positions: Int64s
 
-    def key(self, row: int) -> tuple[int, int, int]:
+    def key(self, row: int) -> Place:
         """Place of a row in the total order."""
         return int(self.arrivals[row]), int(self.splits[row]), int(self.positions[row])
 
-    def rows_before(self, key: tuple[int, int, int]) -> int:
+    def rows_before(self, key: Place) -> int:
         """Number of rows, which lie in total order, whose place comes before another."""
         start, stop = 0, len(self.arrivals)
         columns: tuple[npt.NDArray[Any], ...] = (self.arrivals, self.splits, self.positions)
         for column, value in zip(columns, key, strict=True):
-            first = start + int(np.searchsorted(column[start:stop], value, side="left"))
-            stop = start + int(np.searchsorted(column[start:stop], value, side="right"))
+            column = column[start:stop]
+            first = start + int(column.searchsorted(value, side="left"))
+            stop = start + int(column.searchsorted(value, side="right"))
             start = first
+            if start == stop:
+                break
         return start
 
     def in_order(self) -> tuple[LogEvents, RowNumbers | None]:
@@ -115,6 +138,21 @@ class LogEvents(TimedRows):
     def nbytes(self) -> int:
         """Bytes of memory that the rows take, about."""
         return int(self.batch.nbytes) + 28 * len(self.timestamps)
+
+    def packed(self) -> pa.RecordBatch:
+        """Return all columns as a batch, those of times and places after the user's."""
+        places = self.timestamps, self.arrivals, self.splits, self.positions
+        columns = [*self.batch.columns, *map(pa.array, places)]
+        return pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
+
+    @classmethod
+    def unpacked(cls, packed: pa.RecordBatch, schema: pa.Schema) -> LogEvents:
+        """Return rows that were packed, with the schema of the user's columns."""
+        n_columns = len(schema)
+        places = (column.to_numpy() for column in packed.columns[n_columns:])
+        columns = packed.columns[:n_columns]
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema) if n_columns else packed.select([])
+        return cls(batch, *places)
 
     def in_timeline(self, timeline: Timeline, rows: RowNumbers | None = None) -> TimelineEvents:
         """The events with the steps of a timeline before each.
@@ -176,7 +214,7 @@ class TotalOrderMerge:
     """Merges runs of events; gives those that nothing still to come can precede.
 
     Rows pass through without a copy as long as the runs do not overlap. What is held back is bounded by how far the
-    runs overlap in arrival, not by the length of the log.
+    runs overlap in arrival; beyond a limit it waits in a temporary file. Memory does not follow the length of the log.
 
     Parameters
     ----------
@@ -185,23 +223,52 @@ class TotalOrderMerge:
     most_rows, most_bytes
         Overlapping runs are joined, copied, and handed on in pieces of so many rows and bytes at most; no piece has
         more bytes, unless it has only one row.
+    held_bytes
+        Events that are held back go to the temporary file if they take more memory.
     """
 
     def __init__(
-        self, timeline: Timeline, most_rows: int = MERGED_ROWS, most_bytes: int = BATCH_BYTES
+        self,
+        timeline: Timeline,
+        most_rows: int = MERGED_ROWS,
+        most_bytes: int = BATCH_BYTES,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
         self._timeline = timeline
         self._most_rows = most_rows
+        self._few_rows = min(most_rows, _FEW_ROWS)
         self._most_bytes = most_bytes
+        self._held_bytes = held_bytes
         self._held: list[LogEvents] = []
+        self._parked = ParkedEvents()
+        self._loaded: list[LogEvents] = []
+        self._schema = pa.schema([])
+        self._bytes = 0
 
     def add(self, events: LogEvents) -> None:
-        """Add events, in any order."""
+        """Add events, in any order.
+
+        Raises
+        ------
+        SourceError
+            If the temporary file cannot be written.
+        """
         if events.batch.num_rows == 0:
             return
         for each in events.cut(self._most_bytes):
             part, rows = each.in_order()
             self._held.append(part if rows is None else part.take(rows))
+            self._bytes += part.nbytes
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether added events take more memory than may be held: `release` is due, which parks them."""
+        return self._bytes > self._held_bytes
+
+    @property
+    def rows_in_memory(self) -> int:
+        """Number of events that are held back and are not in the file."""
+        return sum(part.n_events for part in (*self._held, *self._loaded))
 
     def release(self, arrival: int | None) -> Iterator[tuple[TimelineEvents, RowNumbers | None]]:
         """Yield all events that arrive before a time, in total order.
@@ -215,38 +282,96 @@ class TotalOrderMerge:
         ------
         tuple of (TimelineEvents, numpy.ndarray of uint32 or None)
             Events and their rows in order; None where they lie in order.
+
+        Raises
+        ------
+        SourceError
+            If the temporary file cannot be written or read.
         """
-        ready, held = [], []
-        for part in self._held:
-            n_rows = len(part.arrivals)
-            cut = n_rows if arrival is None else int(np.searchsorted(part.arrivals, arrival, side="left"))
-            if cut:
-                ready.append(part.slice(0, cut) if cut < n_rows else part)
-            if cut < n_rows:
-                held.append(part.slice(cut, n_rows) if cut else part)
-        self._held = held
+        until = None if arrival is None else (arrival, -1, 0)
+        while (first := self._parked.first) is not None and (until is None or first < until):
+            following = self._load(first, until)
+            bound = following if until is None or (following is not None and following < until) else until
+            yield from self._take_before(bound)
+        yield from self._take_before(until)
+        if self.is_full:
+            self._park()
+
+    def close(self) -> None:
+        """Release memory and file."""
+        self._held, self._loaded, self._bytes = [], [], 0
+        self._parked.close()
+
+    def _load(self, first: Place, until: Place | None) -> Place | None:
+        """Read parked pieces, and return the first place that is still parked: some rows come before it."""
+        left = self._held_bytes // 2
+        following: Place | None = first
+        while following is not None and (following == first or left > 0):
+            if until is not None and following >= until:
+                break
+            packed, n_bytes = self._parked.take()
+            self._loaded.append(LogEvents.unpacked(packed, self._schema))
+            left -= n_bytes
+            following = self._parked.first
+        return following
+
+    def _take_before(self, place: Place | None) -> Iterator[tuple[TimelineEvents, RowNumbers | None]]:
+        """Yield the rows in memory that come before a place, or all, in total order."""
+        ready: list[LogEvents] = []
+        held: list[LogEvents] = []
+        loaded: list[LogEvents] = []
+        for parts, left in ((self._held, held), (self._loaded, loaded)):
+            for part in parts:
+                n_rows = len(part.arrivals)
+                cut = n_rows if place is None else part.rows_before(place)
+                if cut:
+                    ready.append(part.slice(0, cut) if cut < n_rows else part)
+                if cut < n_rows:
+                    left.append(part.slice(cut, n_rows) if cut else part)
+        self._held, self._loaded = held, loaded
+        self._bytes = sum(part.nbytes for part in held)
         for events, rows in self._merged(ready):
             yield events.in_timeline(self._timeline, rows), rows
 
+    def _park(self) -> None:
+        """Write what is held to the temporary file, in pieces so small that those that overlap have room in memory."""
+        held, self._held, self._bytes = self._held, [], 0
+        self._schema = held[0].batch.schema
+        room = self._held_bytes // _SHARE
+        least = max(1, self._held_bytes // _SMALL_PIECES)
+        overlapping = self._parked.most_overlapping()
+        runs: Iterable[LogEvents] = held
+        n_runs = len(held)
+        if (overlapping + n_runs) * least > room:  # too many to read a piece of each: one run of all
+            n_runs = 1
+            runs = (part if rows is None else part.take(rows) for part, rows in self._merged(held))
+        piece_bytes = min(_MOST_PIECE_BYTES, max(least, room // (overlapping + n_runs)))
+        for run in runs:
+            rows = max(1, run.n_events * piece_bytes // max(1, run.nbytes))
+            for piece in run.pieces(None, rows):
+                self._parked.add(piece.packed(), piece.key(0), int(piece.arrivals[-1]))
+
     def _merged(self, runs: list[LogEvents]) -> Iterator[tuple[LogEvents, RowNumbers | None]]:
-        runs = sorted(runs, key=lambda run: run.key(0))
-        while runs:
-            overlapping = [runs.pop(0)]
-            last = overlapping[0].key(-1)
-            if runs and runs[0].key(0) <= last:
+        left = deque(sorted(runs, key=lambda run: run.key(0)))
+        while left:
+            together = [left.popleft()]
+            last = together[0].key(-1)
+            if left and left[0].key(0) <= last:
                 # Most of a long run may lie before the next one begins: that much passes without a copy.
-                yield from self._pass_before(overlapping, runs[0].arrivals[0])
-            while runs and runs[0].key(0) <= last:
-                overlapping.append(runs.pop(0))
-                last = max(last, overlapping[-1].key(-1))
-            if len(overlapping) == 1:
-                yield overlapping[0], None
-            elif self._are_few(overlapping):
-                yield concatenate(overlapping).in_order()
+                yield from self._pass_before(together, left[0].arrivals[0])
+            n_rows = together[0].n_events
+            while left and (left[0].key(0) <= last or n_rows + left[0].n_events <= self._few_rows):
+                together.append(left.popleft())
+                last = max(last, together[-1].key(-1))
+                n_rows += together[-1].n_events
+            if len(together) == 1:
+                yield together[0], None
+            elif self._are_few(together):
+                yield concatenate(together).in_order()
             else:
-                halves = _halves(overlapping)
+                halves = _halves(together)
                 if halves is None:  # in any order: they are alike
-                    yield from ((run, None) for run in overlapping)
+                    yield from ((run, None) for run in together)
                 else:
                     for half in halves:
                         yield from self._merged(half)

@@ -1,4 +1,4 @@
-"""Logs that are read in small batches, where a job joins short ones otherwise."""
+"""Logs that are read in small batches and within small limits, where a job joins short ones otherwise."""
 
 from flinkcore.datastream import StreamExecutionEnvironment
 
@@ -6,3 +6,9 @@ from flinkcore.datastream import StreamExecutionEnvironment
 def read_in_batches_of(rows: int, env: StreamExecutionEnvironment) -> None:
     """Let jobs of an environment read batches of so many rows of a log at most."""
     env.get_config()._batch_rows = rows
+
+
+def read_within(open_chunks: int, held_bytes: int, env: StreamExecutionEnvironment) -> None:
+    """Let jobs of an environment read so many chunks at once, and hold so many bytes of events in memory, at most."""
+    env.get_config()._open_chunks = open_chunks
+    env.get_config()._held_bytes = held_bytes

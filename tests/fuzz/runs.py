@@ -21,7 +21,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from equipment.memory_disk import MEMORY
 from equipment.merged_events import merging_lots_of
-from equipment.small_batches import read_in_batches_of
+from equipment.small_batches import read_in_batches_of, read_within
 from equipment.unordered_rows import UnorderedRows
 from fuzz.drawn_jobs import EMITTED_AT, Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
@@ -76,6 +76,8 @@ class Way:
         Time zone of a real session.
     memory
         Bytes for the open state in a process, beyond which it spills; None: far more than there is.
+    open_chunks, held_bytes
+        Chunks that one process reads at once, and bytes of events that wait in its memory, at most.
     """
 
     place: str = "embedded"
@@ -90,6 +92,8 @@ class Way:
     times: str = "integers"
     zone: str = "UTC"
     memory: int | None = None
+    open_chunks: int = 16
+    held_bytes: int = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -313,6 +317,7 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
             if way.memory is not None:
                 env.configure(Configuration().set_string(MEMORY_SETTING, f"{way.memory} b"))
             read_in_batches_of(way.read_rows, env)
+            read_within(way.open_chunks, way.held_bytes, env)
             try:
                 part = run(scenario, job or scenario.job, env, sources, checkpoints)
             except FlinkcoreError as error:
@@ -612,13 +617,17 @@ def write_json_lines(table: pa.Table, path: Path) -> bool:
 
 
 def perhaps_otherwise(ways: st.SearchStrategy[Way]) -> st.SearchStrategy[Way]:
-    """Ways of which some have rows in no order, times that are no integers, or little memory for state."""
+    """Ways of which some have rows in no order, times that are no integers, or small limits of memory."""
     return st.builds(
-        lambda way, memory, seed, times: replace(way, memory=memory, shuffled=seed, times=times),
+        lambda way, memory, seed, times, chunks, size: replace(
+            way, memory=memory, shuffled=seed, times=times, open_chunks=chunks, held_bytes=size
+        ),
         ways,
         st.sampled_from([None, None, 0, 3_000, 60_000, 200_000]),
         st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4]),
         st.sampled_from(["integers"] * 4 + ["text", "instants"]),
+        st.sampled_from([16, 1, 2]),
+        st.sampled_from([1 << 20, 0, 300, 2_000]),
     )
 
 

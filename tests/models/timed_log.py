@@ -148,15 +148,18 @@ def placed(plane: TimePlane, log: Log) -> list[tuple[int, int, int]]:
 
 
 def check_floors(log: Log, plane: TimePlane, arrivals: Sequence[int]) -> None:
-    """After each batch, no event comes that arrives before the floor."""
+    """After each batch, no event of its chunk comes that arrives before the floor; nor before that of the chunk."""
     seen = 0
     for index, batches in enumerate(log.chunks()):
         rows = 0
+        stop = seen + sum(len(batch.timestamp_ms) for batch in batches)
+        (first_ms,), _ = plane.arrivals_of(np.array([index]))
+        assert all(first_ms <= arrival for arrival in arrivals[seen:stop])
         for batch in batches:
             rows += batch.rows_read
             seen += len(batch.timestamp_ms)
             floor = plane.floors.after(index, rows)
-            assert all(floor is not None and floor <= arrival for arrival in arrivals[seen:])
+            assert all(floor is not None and floor <= arrival for arrival in arrivals[seen:stop])
 
 
 def watermarks_of(plane: TimePlane, arrivals: Sequence[int]) -> list[int]:

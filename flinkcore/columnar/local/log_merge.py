@@ -6,47 +6,49 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from operator import attrgetter
+from typing import Final, NamedTuple
 
+from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob
 from flinkcore.columnar.local.stage_run import StageStep
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.plans.job_plan import JobPlan
-from flinkcore.columnar.replay.chunk_reader import ChunkReader, ReadEvents, read_on_all_ways
+from flinkcore.columnar.replay.chunk_reader import ChunkReader
+from flinkcore.columnar.replay.chunks_by_arrival import ChunksByArrival
 from flinkcore.columnar.results.report import ReplayReport
+from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.job_time import JobTime
-from flinkcore.time_plane.timeline import ArrivalFloors
-from flinkcore.time_plane.total_order import LogEvents, TimelineEvents, TotalOrderMerge
+from flinkcore.time_plane.total_order import MERGED_ROWS, LogEvents, TimelineEvents, TotalOrderMerge
+
+_STEPS_IN_BATCH: Final = 8
+"""Batches are joined to steps of at least this part of the rows of a full one: each step has its costs."""
+
+_STEPS_OF_REPLAY: Final = 64
+"""Steps have no more than this part of all rows only because batches are joined."""
 
 
-class _Reading:
-    """Progress of reading a log, for all of its uses; without floors, arrivals still to come are unknown."""
+class _Reading(ChunksByArrival):
+    """Progress of reading a log, for all of its uses."""
 
     def __init__(
         self,
         logs: Sequence[int],
         readers: Sequence[ChunkReader],
         chunks: Sequence[Chunk],
-        floors: Sequence[ArrivalFloors],
+        in_log_order: bool,
     ) -> None:
+        super().__init__(readers, chunks, in_log_order)
         self.logs = logs
         self.readers = readers
-        self.floor_ms = MIN_TIMESTAMP
-        if floors:
-            self.floor_ms = _least_floor(floors, chunks[0], 0) if chunks else MAX_TIMESTAMP
-        self.batches = self._read(chunks, floors)
 
-    def _read(
-        self, chunks: Sequence[Chunk], floors: Sequence[ArrivalFloors]
-    ) -> Iterator[tuple[ReadEvents, ...]]:
-        for chunk in chunks:
-            rows_read = 0
-            for read in read_on_all_ways(self.readers, chunk):
-                rows_read += read[0].rows_read
-                if floors:
-                    self.floor_ms = _least_floor(floors, chunk, rows_read)
-                yield read
+
+class _Release(NamedTuple):
+    """Events that an operator can take, and the lower bound of the arrivals that come to it later."""
+
+    ready: list[tuple[TimelineEvents, RowNumbers | None]]
+    until_ms: int
 
 
 class LogMerge:
@@ -86,22 +88,29 @@ class LogMerge:
         self._inputs = inputs
         self._report = report
         logs = range(len(plan.logs))
+        planes = time.time_planes
         # Events of one split never go back: none that is still to come precedes those read.
-        self._is_in_order = time.first_splits[-1] == 1 and not any(log.by_arrival for log in time.time_planes)
-        asks = not self._is_in_order or len(plan.logs) > 1 or len(plan.stages) > 1
+        self._is_in_order = time.first_splits[-1] == 1 and not any(log.by_arrival for log in planes)
+        # Events that wait for the next log are written in the order of their splits.
+        in_log_order = self._is_in_order or any(log.paused.outlast_log for log in planes)
         writers = ((log, stopping.waiting_rows(log)) for log in logs)
         self._waiting = {log: writer.part(0) for log, writer in writers if writer is not None}
         # Waiting events come before the rest of their log.
         before = [((log,), of_log) for log in logs if (of_log := checkpoints.waiting_of(log))]
         self._readings = [
-            _Reading(
-                together,
-                [self._reader(log) for log in together],
-                of_logs,
-                [time.time_planes[log].floors for log in together] if asks else (),
-            )
+            _Reading(together, [self._reader(log) for log in together], of_logs, in_log_order)
             for together, of_logs in [*before, *((each, chunks[each[0]]) for each in plan.ways)]
         ]
+        self._merges = {
+            number: TotalOrderMerge(
+                time.timelines[number], most_bytes=stage.batch_bytes, held_bytes=plan.logs[0].held_bytes
+            )
+            for number, stage in enumerate(plan.stages)
+            if stage.logs
+        }
+        all_rows = sum(log.rows_read for log in planes)
+        self._least_rows = min(plan.logs[0].batch_rows // _STEPS_IN_BATCH, all_rows // _STEPS_OF_REPLAY)
+        self._until_ms = dict.fromkeys(self._merges, MIN_TIMESTAMP)
 
     def _reader(self, log: int) -> ChunkReader:
         time, waiting = self._time, self._waiting.get(log)
@@ -112,8 +121,12 @@ class LogMerge:
 
         Events come in total order; what is still to come bounds what is held back.
         """
-        with ExitStack() as open_parts:
-            parts = [open_parts.enter_context(part) for part in self._waiting.values()]
+        with ExitStack() as opened:
+            parts = [opened.enter_context(part) for part in self._waiting.values()]
+            for reading in self._readings:
+                opened.callback(reading.close)
+            for merge in self._merges.values():
+                opened.callback(merge.close)
             yield from self._steps()
             self._stopping.add(written for part in parts if (written := part.written()) is not None)
         for reading in self._readings:
@@ -121,13 +134,9 @@ class LogMerge:
                 self._report.add_log(reader.counts, self._plan.stage_of_log(log))
 
     def _steps(self) -> Iterator[dict[int, StageStep[TimelineEvents]]]:
-        merges = {
-            number: TotalOrderMerge(self._time.timelines[number], most_bytes=stage.batch_bytes)
-            for number, stage in enumerate(self._plan.stages)
-            if stage.logs
-        }
-        last_arrival_ms = self._time.last_arrival_ms
         reading = list(self._readings)
+        side_outputs: list[StageOutput] = []
+        rows_read = rows_held = 0
         while reading:
             behind = min(reading, key=attrgetter("floor_ms"))
             read = next(behind.batches, None)
@@ -135,29 +144,71 @@ class LogMerge:
                 reading.remove(behind)
                 continue
             for log, of_way in zip(behind.logs, read, strict=True):
-                self._add(log, of_way.events, merges)
-            until = min(each.floor_ms for each in reading)
-            until_ms = None if self._is_in_order else until
-            if last_arrival_ms is not None:
-                until = min(until, last_arrival_ms)  # the end has its own order
-            steps = {
-                number: StageStep(list(merge.release(until_ms)), until) for number, merge in merges.items()
-            }
-            side_outputs = [output for of_way in read for output in of_way.side_outputs]
-            rows_read = sum(of_way.rows_read for of_way in read)
-            first = min(steps)
-            yield steps | {first: replace(steps[first], outputs=side_outputs, events_read=rows_read)}
-        yield {number: StageStep(list(merge.release(None)), None) for number, merge in merges.items()}
+                self._add(log, of_way.events)
+            side_outputs += [output for of_way in read for output in of_way.side_outputs]
+            rows_read += sum(of_way.rows_read for of_way in read)
+            # What overlaps is merged in large pieces: each costs a look at all that is held.
+            if rows_read < max(rows_held, self._least_rows) and not self._is_full():
+                continue
+            until_ms = min(each.floor_ms for each in reading)
+            yield from self._released(until_ms, self._is_in_order, side_outputs, rows_read)
+            side_outputs, rows_read = [], 0
+            rows_held = sum(merge.rows_in_memory for merge in self._merges.values())
+        yield from self._released(MAX_TIMESTAMP, True, side_outputs, rows_read)
+        yield {number: StageStep([], None) for number in self._merges}
 
-    def _add(self, log: int, events: LogEvents, merges: dict[int, TotalOrderMerge]) -> None:
+    def _is_full(self) -> bool:
+        return any(merge.is_full for merge in self._merges.values())
+
+    def _released(
+        self, until_ms: int, all_rows: bool, outputs: Sequence[StageOutput], rows_read: int
+    ) -> Iterator[dict[int, StageStep[TimelineEvents]]]:
+        """Yield steps with the events that arrive before a time, or all; the first one has the other outputs."""
+        left = {
+            number: self._releases(number, until_ms, None if all_rows else until_ms)
+            for number in self._merges
+        }
+        first = min(left)
+        while left:
+            released = {number: next(releases, None) for number, releases in left.items()}
+            left = {number: left[number] for number, release in released.items() if release is not None}
+            if left:
+                steps = {
+                    number: StageStep([], self._until_ms[number])
+                    if (release := released.get(number)) is None
+                    else StageStep(release.ready, release.until_ms)
+                    for number in self._merges
+                }
+                steps[first] = replace(steps[first], outputs=outputs, events_read=rows_read)
+                yield steps
+                outputs, rows_read = (), 0
+
+    def _releases(self, number: int, until_ms: int, before_ms: int | None) -> Iterator[_Release]:
+        """Yield what an operator can take, a bounded number of rows at once; the last one goes up to the time."""
+        ready: list[tuple[TimelineEvents, RowNumbers | None]] = []
+        n_rows = 0
+        for events, rows in self._merges[number].release(before_ms):
+            of_part = events.n_events if rows is None else len(rows)
+            if ready and n_rows + of_part > MERGED_ROWS:
+                # Others may arrive together with the last one.
+                last_events, last_rows = ready[-1]
+                last = -1 if last_rows is None else int(last_rows[-1])
+                yield _Release(ready, self._bound(number, int(last_events.arrivals[last])))
+                ready, n_rows = [], 0
+            ready.append((events, rows))
+            n_rows += of_part
+        yield _Release(ready, self._bound(number, until_ms))
+
+    def _bound(self, number: int, until_ms: int) -> int:
+        last_arrival_ms = self._time.last_arrival_ms
+        if last_arrival_ms is not None:
+            until_ms = min(until_ms, last_arrival_ms)  # the end has its own order
+        self._until_ms[number] = max(self._until_ms[number], until_ms)
+        return self._until_ms[number]
+
+    def _add(self, log: int, events: LogEvents) -> None:
         taken_by = self._plan.stage_of_log(log)
         inputs = self._inputs[taken_by]
         if inputs is not None:
             events = inputs.widened(self._plan.stages[taken_by].input_of_log(log), events)
-        merges[taken_by].add(events)
-
-
-def _least_floor(floors: Sequence[ArrivalFloors], chunk: Chunk, rows_read: int) -> int:
-    """Return the lower bound of the arrivals still to come, over all uses of a log."""
-    found = [of_way.after(chunk.index, rows_read) for of_way in floors]
-    return min([floor_ms for floor_ms in found if floor_ms is not None], default=MAX_TIMESTAMP)
+        self._merges[taken_by].add(events)

@@ -29,7 +29,7 @@ from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
 from flinkcore.columnar.plans.keys import check_keys
 from flinkcore.columnar.plans.nested_columns import NestedColumns
 from flinkcore.columnar.plans.uids import step_with_uid, watermarks_uids
-from flinkcore.common.execution_config import ExecutionConfig
+from flinkcore.common.execution_config import HELD_BYTES, OPEN_CHUNKS, ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
 from flinkcore.datastream.graph.transformations import (
@@ -76,6 +76,9 @@ class LogPlan(TimedLog):
         Whether events that arrive together in a split are put in order where they have no positions.
     lacks_strategy : bool
         Whether nobody has given a watermark strategy, so that the only watermark is the one at the end of the log.
+    open_chunks, held_bytes : int
+        Number of chunks that one process reads at once, and bytes of events that wait in its memory for earlier ones,
+        at most; results do not depend on them.
     """
 
     after: tuple[ColumnOp, ...]
@@ -85,6 +88,8 @@ class LogPlan(TimedLog):
     watermarks_uid: str
     orders_ties: bool = True
     lacks_strategy: bool = False
+    open_chunks: int = OPEN_CHUNKS
+    held_bytes: int = HELD_BYTES
 
     @property
     def rejected_tag(self) -> OutputTag | None:
@@ -225,6 +230,8 @@ def plan_of_log(
         max_parallelism=configuration.get_max_parallelism(),
         watermarks_uid=watermarks_uids([step_with_uid(source, before_key)])[0],
         lacks_strategy=lacks_strategy,
+        open_chunks=configuration._open_chunks,
+        held_bytes=configuration._held_bytes,
     )
     _check_columns(plan, operator)
     return plan.narrowed()

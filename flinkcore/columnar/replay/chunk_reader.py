@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,6 +38,8 @@ class ReadEvents:
         may take some out, and some are read later.
     rows_read
         Number of rows of the batch.
+    least_ms
+        Lower bound of the arrivals of later events of the chunk: no split goes back.
     side_outputs
         Rejected rows, where the log has a side output for them.
     """
@@ -46,6 +48,7 @@ class ReadEvents:
     arrivals: Int64s
     splits: Int32s
     rows_read: int
+    least_ms: int
     side_outputs: list[StageOutput] = field(default_factory=list)
 
 
@@ -65,6 +68,8 @@ class ChunkReader:
 
     Attributes
     ----------
+    plan
+        As given.
     counts
         Counts of all rows read so far, by what became of them.
     """
@@ -77,7 +82,7 @@ class ChunkReader:
         waiting: WaitingRowsPart | None = None,
     ) -> None:
         self.counts = ReadCounts()
-        self._plan = plan
+        self.plan = plan
         self._waiting = waiting
         self._time_plane = time_plane
         self._first_split = first_split
@@ -97,15 +102,23 @@ class ChunkReader:
         """
         return (read for (read,) in read_on_all_ways([self], chunk))
 
+    def arrivals_of(self, chunks: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the first and last arrivals of chunks of these numbers; see `TimePlane.arrivals_of`."""
+        return self._time_plane.arrivals_of(chunks)
+
+    def floor_after(self, chunk: Chunk, rows_read: int) -> int | None:
+        """Return the least arrival to come once so many rows of a chunk are read, or None if no more events come."""
+        return self._time_plane.floors.after(chunk.index, rows_read)
+
     def _read(self, chunk: Chunk, timed: TimedBatch, clock: ChunkClock) -> ReadEvents:
         events = LogEvents(timed.batch, timed.timestamp_ms, *clock.order(timed))
         self.counts.add(ReadCounts(timed.rows_read, timed.filtered, Counter(timed.rejected.counts)))
-        read = ReadEvents(events, clock.arrived_ms, events.splits, timed.rows_read)
+        read = ReadEvents(events, clock.arrived_ms, events.splits, timed.rows_read, clock.least_ms)
         if self._some_wait:
             self._leave_waiting(read)
         if timed.rejected.rows is not None:
             self._add_rejected(read, timed.rejected.rows)
-        for operation in self._plan.after:
+        for operation in self.plan.after:
             batch, kept = operation.apply(read.events.batch)
             if kept is None:
                 read.events = replace(read.events, batch=batch)
@@ -129,7 +142,7 @@ class ChunkReader:
             self._waiting.add(left)
 
     def _add_rejected(self, read: ReadEvents, rows: pa.RecordBatch) -> None:
-        read.side_outputs.append(StageOutput(self._plan.rejected_tag, [self._refused(rows)]))
+        read.side_outputs.append(StageOutput(self.plan.rejected_tag, [self._refused(rows)]))
 
     def _refused(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rejected rows as their side output shows them; null where a row was refused before a column was made."""
@@ -146,15 +159,15 @@ class ChunkReader:
 
     def _reject_null_keys(self, chunk: Chunk, read: ReadEvents) -> None:
         # Flink's keyBy refuses a null key; a part of a composite key may be null.
-        if len(self._plan.keys) != 1:
+        if len(self.plan.keys) != 1:
             return
-        (name,) = self._plan.keys
+        (name,) = self.plan.keys
         column = read.events.batch.column(name)
         if column.null_count == 0:
             return
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         null_rows = np.flatnonzero(~valid).astype(np.uint32)
-        policy = self._plan.log.on_bad_row
+        policy = self.plan.log.on_bad_row
         if policy == "fail":
             row = int(null_rows[0])
             split = self._time_plane.split_values[read.events.splits[row]]
@@ -189,7 +202,9 @@ class ChunkReader:
         read.events = read.events.take(np.flatnonzero(valid).astype(np.uint32))
 
 
-def read_on_all_ways(readers: Sequence[ChunkReader], chunk: Chunk) -> Iterator[tuple[ReadEvents, ...]]:
+def read_on_all_ways(
+    readers: Sequence[ChunkReader], chunk: Chunk, batch_rows: int | None = None
+) -> Generator[tuple[ReadEvents, ...], None, None]:
     """Read a chunk of a log once for all ways on which a job uses the log.
 
     Parameters
@@ -198,17 +213,19 @@ def read_on_all_ways(readers: Sequence[ChunkReader], chunk: Chunk) -> Iterator[t
         One for each way.
     chunk
         A chunk of the log.
+    batch_rows
+        Rows of a batch at most, or None for those of the plan.
 
     Yields
     ------
     tuple of ReadEvents
         Events of a batch on each way; errors as of `ChunkReader.read`.
     """
-    if readers[0]._plan.log.cut is not None and readers[0]._time_plane.has_no_rows(chunk.index):
+    if readers[0].plan.log.cut is not None and readers[0]._time_plane.has_no_rows(chunk.index):
         return  # all of it is outside the cut
     clocks = [reader._time_plane.enter(chunk.index) for reader in readers]
     rows_read = 0
-    for batches in read_together([reader._reader for reader in readers], chunk):
+    for batches in read_together([reader._reader for reader in readers], chunk, batch_rows=batch_rows):
         rows_read += batches[0].rows_read
         yield tuple(
             reader._read(chunk, timed, clock)

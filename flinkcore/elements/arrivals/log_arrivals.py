@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Final
@@ -16,6 +17,7 @@ from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log
 from flinkcore.columnar.plans.nested_columns import with_nested_columns
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
+from flinkcore.columnar.replay.chunks_by_arrival import ChunksByArrival
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -168,10 +170,12 @@ class LogReading:
 
     def events(self, output: TaskOutput) -> Iterator[Event]:
         """Yield the events in total order; rejected rows go to their side output as they are found."""
-        reader, merge = ChunkReader(self.plan, self.time_plane), TotalOrderMerge(self.time_plane.timeline)
-        for chunk in self.plan.log.chunks(1):
-            rows_read = 0
-            for read in reader.read(chunk):
+        reader = ChunkReader(self.plan, self.time_plane)
+        reading = ChunksByArrival([reader], self.plan.log.chunks(1))
+        merge = TotalOrderMerge(self.time_plane.timeline, held_bytes=self.plan.held_bytes)
+        with closing(reading), closing(merge):
+            rows_read = rows_held = 0
+            for (read,) in reading.batches:
                 rows_read += read.rows_read
                 merge.add(read.events)
                 for rejected in read.side_outputs:
@@ -179,9 +183,11 @@ class LogReading:
                     for rows in rejected.batches:
                         for row in element_rows(rows):
                             output.collect_side(rejected.tag, StreamRecord(row))
-                floor = self.time_plane.floors.after(chunk.index, rows_read)
-                yield from self._ordered(merge, floor)
-        yield from self._ordered(merge, None)
+                # What overlaps is merged in large pieces: each costs a look at all that is held.
+                if rows_read >= rows_held or merge.is_full:
+                    yield from self._ordered(merge, reading.floor_ms)
+                    rows_read, rows_held = 0, merge.rows_in_memory
+            yield from self._ordered(merge, None)
 
     def _ordered(self, merge: TotalOrderMerge, floor: int | None) -> Iterator[Event]:
         for events, rows in merge.release(floor):

@@ -260,6 +260,16 @@ def test_an_arrival_that_goes_back_is_no_floor() -> None:
     assert [floors.after(0, rows_read) for rows_read in range(6)] == [100, 200, 300, 300, 400, None]
 
 
+def test_each_chunk_has_floors_and_ends_of_its_own() -> None:
+    rows = [Event(None, arrival, 1) for arrival in (100, 300, 50, 400, 500)]
+    plane = Log(rows, chunk_cuts={2, 4}, batch_cuts={1, 3}).time_plane(GeneratorSpec(0), 200)
+    assert [plane.floors.after(0, rows_read) for rows_read in range(3)] == [100, 300, None]
+    assert [plane.floors.after(1, rows_read) for rows_read in range(3)] == [50, 400, None]
+    first_ms, last_ms = plane.arrivals_of(np.array([2, 0, 1]))
+    # No event of the second chunk is read before the last one of the first.
+    assert (first_ms.tolist(), last_ms.tolist()) == ([500, 100, 300], [500, 300, 400])
+
+
 def test_a_time_plane_travels_as_pickle() -> None:
     plane = plane_of(("a", 1, 1), ("b", 950, 2), idleness=100)
     copy = pickle.loads(pickle.dumps(plane))

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +93,55 @@ def test_a_piece_may_be_as_small_as_a_row() -> None:
     assert [len(part.arrivals) for part, _ in merge.release(None)] == [1] * 10
 
 
+@pytest.mark.parametrize("held_bytes", [0, 100, 1_000, 5_000])
+def test_events_that_wait_take_no_more_memory_than_they_may(held_bytes: int) -> None:
+    merge = TotalOrderMerge(TIMELINE, held_bytes=held_bytes)
+    row_bytes = events([(100, 0, 100)]).nbytes
+    rows = [(at // 3, at % 7, at) for at in range(600)]
+    found, most = [], 0
+    for first in range(20):  # each part overlaps all others
+        merge.add(events(rows[first::20]))
+        found += labels(list(merge.release(0)))
+        most = max(most, merge.rows_in_memory)
+    assert found == []
+    assert most * row_bytes <= held_bytes
+    for until in (10, 60, 61, 150, None):
+        found += labels(list(merge.release(until)))
+        # A piece of each part may be in memory, of a row at least.
+        assert merge.rows_in_memory <= 20 + held_bytes // row_bytes
+    assert found == [f"{a}/{s}/{p}" for a, s, p in sorted(rows)]
+    merge.close()
+
+
+def test_rows_of_one_place_may_be_more_than_memory_holds() -> None:
+    merge = TotalOrderMerge(TIMELINE, held_bytes=200)
+    for _ in range(10):
+        merge.add(events([(1, 0, 7)] * 10))
+        assert labels(list(merge.release(1))) == []
+    merge.add(events([(1, 0, 6), (2, 0, 0)]))
+    assert labels(list(merge.release(None))) == ["1/0/6", *["1/0/7"] * 100, "2/0/0"]
+    merge.close()
+
+
+def test_rows_without_columns_wait_in_a_file() -> None:
+    merge = TotalOrderMerge(TIMELINE, held_bytes=0)
+    waiting = events([(1, 0, 0), (2, 0, 1)])
+    merge.add(replace(waiting, batch=waiting.batch.select([])))
+    assert list(merge.release(1)) == []
+    assert merge.rows_in_memory == 0
+    found = [(part.arrivals.tolist(), len(part.batch)) for part, _ in merge.release(None)]
+    assert found == [([1], 1), ([2], 1)]
+
+
+def test_a_closed_merge_has_no_events() -> None:
+    merge = TotalOrderMerge(TIMELINE, held_bytes=0)
+    merge.add(events([(5, 0, 0)]))
+    list(merge.release(1))
+    merge.add(events([(5, 0, 1)]))
+    merge.close()
+    assert list(merge.release(None)) == []
+
+
 many_alike = st.lists(
     st.lists(st.tuples(st.integers(0, 1), st.just(0), st.integers(0, 2)), min_size=1, max_size=9), max_size=6
 )
@@ -121,9 +171,11 @@ runs = st.lists(st.lists(st.integers(0, 12), max_size=8), max_size=6)
 
 
 @settings(deadline=None)
-@given(runs, st.data())
-def test_any_runs_come_out_in_the_total_order(arrivals: list[list[int]], data: st.DataObject) -> None:
-    merge = TotalOrderMerge(TIMELINE)
+@given(runs, st.sampled_from([0, 60, 200, 1 << 20]), st.data())
+def test_any_runs_come_out_in_the_total_order(
+    arrivals: list[list[int]], held_bytes: int, data: st.DataObject
+) -> None:
+    merge = TotalOrderMerge(TIMELINE, held_bytes=held_bytes)
     rows = [
         [(arrival, split, position) for position, arrival in enumerate(run)]
         for split, run in enumerate(arrivals)
@@ -137,3 +189,4 @@ def test_any_runs_come_out_in_the_total_order(arrivals: list[list[int]], data: s
     released += merge.release(None)
     assert labels(released) == [f"{a}/{s}/{p}" for a, s, p in sorted(row for run in rows for row in run)]
     assert list(merge.release(None)) == []
+    merge.close()

@@ -1,0 +1,96 @@
+"""Events that wait for earlier ones in a temporary file, in pieces that are read again one by one."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from flinkcore._internal.io.spill_file import SpillFile
+
+Place: TypeAlias = tuple[int, int, int]
+"""Place in the total order of a replay: arrival, split, position."""
+
+
+class _Piece(NamedTuple):
+    """Piece of the file; pieces with the same first place come in the order in which they were written."""
+
+    first: Place
+    number: int
+    last_ms: int
+    offset: int
+    n_bytes: int
+
+
+class ParkedEvents:
+    """Pieces of events in a temporary file, which come back in the order of their first places.
+
+    Each piece lies in total order. Different pieces may overlap.
+    """
+
+    def __init__(self) -> None:
+        self._file: SpillFile | None = None
+        self._pieces: list[_Piece] = []
+        self._written = 0
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @property
+    def first(self) -> Place | None:
+        """Place of the first event, or None if there is no event."""
+        return self._pieces[0].first if self._pieces else None
+
+    def most_overlapping(self) -> int:
+        """Return how many pieces overlap in arrival at most: so many must be in memory at one time."""
+        first_ms = np.sort(np.array([piece.first[0] for piece in self._pieces], np.int64))
+        last_ms = np.sort(np.array([piece.last_ms for piece in self._pieces], np.int64))
+        ended = np.searchsorted(last_ms, first_ms, side="left")
+        return int((np.arange(1, len(first_ms) + 1) - ended).max(initial=0))
+
+    def add(self, piece: pa.RecordBatch, first: Place, last_ms: int) -> None:
+        """Write a piece.
+
+        Parameters
+        ----------
+        piece
+            Columns of the events.
+        first
+            Place of its first event.
+        last_ms
+            Arrival of its last event, ms since the epoch.
+
+        Raises
+        ------
+        SourceError
+            If the temporary file cannot be written.
+        """
+        if self._file is None:
+            self._file = SpillFile("events that wait for earlier ones of other files")
+        sink = pa.BufferOutputStream()
+        with ipc.new_stream(sink, piece.schema) as stream:
+            stream.write_batch(piece)
+        data = sink.getvalue()
+        place = _Piece(first, self._written, last_ms, self._file.append(data), data.size)
+        self._written += 1
+        heappush(self._pieces, place)
+
+    def take(self) -> tuple[pa.RecordBatch, int]:
+        """Return the piece with the first place of all, and its bytes; SourceError if it cannot be read."""
+        piece = heappop(self._pieces)
+        data = pa.allocate_buffer(piece.n_bytes)
+        assert self._file is not None
+        self._file.read(piece.offset, data)
+        if not self._pieces:
+            self.close()
+        return ipc.open_stream(data).read_next_batch(), piece.n_bytes
+
+    def close(self) -> None:
+        """Release the file; events may be added again."""
+        self._pieces = []
+        if self._file is not None:
+            self._file.close()
+            self._file = None
