@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import numpy as np
 import pytest
 from models.timed_log import Log, chunk_times, steps, watermarks_of
 from models.watermarks import Event
