@@ -1,10 +1,9 @@
 """The summaries of all chunks of a log, combined into its time plane."""
 
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,9 @@ from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkTimes
 from flinkcore.time_plane.cut_counts import LogCutCounts
 from flinkcore.time_plane.generator_spec import GeneratorSpec
+from flinkcore.time_plane.log_records import RecordRanges
 from flinkcore.time_plane.paused_spans import NOT_READ, PausedSpans, summary_interval_ms
-from flinkcore.time_plane.record_store import RecordStore
+from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordBlock, RecordLimits
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.timeline import (
     ArrivalFloors,
@@ -29,47 +29,14 @@ from flinkcore.time_plane.timeline import (
     Timeline,
     TimePlane,
 )
-from flinkcore.time_plane.unordered_times import Cells, cells_of, records_in_order
+from flinkcore.time_plane.unordered_times import Cells, records_in_order
 
 
-@dataclass(frozen=True)
-class MergeLimits:
-    """Limits of a merge's memory besides its results, which do not depend on them.
-
-    Parameters
-    ----------
-    record_bytes : int
-        Records of the chunks' summaries; more than that go to a temporary file.
-    buffer_bytes : int
-        Stretches of that file, one of each split.
-    window_emissions : int
-        Watermarks and statuses between the operators and the valve.
-    """
-
-    record_bytes: int = 256 << 20
-    buffer_bytes: int = 64 << 20
-    window_emissions: int = 1 << 18
-
-
-DEFAULT_LIMITS = MergeLimits()
 _MOST_WARNINGS = 20
 
 
-def combine(
-    chunks: Iterable[ChunkTimes],
-    generator: GeneratorSpec,
-    interval_ms: int,
-    *,
-    rate: ArrivalRate | None = None,
-    by_arrival: bool = False,
-    alignment: WatermarkAlignmentParams | None = None,
-    replay_range: tuple[int, int] | None = None,
-    limits: MergeLimits = DEFAULT_LIMITS,
-    cut: TimeCut | None = None,
-    taken: ArrivalCut | None = None,
-    stops: bool = False,
-) -> TimePlane:
-    """Return the time plane of a log.
+class LogTimes:
+    """Times of all chunks of a log without their records, from which its time plane is made in a second step.
 
     Every split has a generator and an operator of its own, on its channel of one valve. All operators are
     opened one interval before the first tick that sees an event of the log, so that a split without events
@@ -83,8 +50,7 @@ def combine(
     ----------
     chunks : iterable of ChunkTimes
         Times of all chunks of the log, in any order, built with the same generator and rate, and with the interval that
-        `summary_interval_ms` gives; those with indices below 0 are of what waits in the checkpoint. Memory is bounded
-        by the timeline, the idle and paused spans, and the splits of all chunks, if they are made one by one.
+        `summary_interval_ms` gives; those with indices below 0 are of what waits in the checkpoint.
     generator : GeneratorSpec
     interval_ms : int
         The auto-watermark interval, from 0 to 2**60.
@@ -94,15 +60,18 @@ def combine(
         Whether the rows have no positions: see `EventLog`.
     alignment : WatermarkAlignmentParams or None
         Alignment of the splits with each other; see `flinkcore.time_plane.paused_spans`.
-    replay_range : (int, int) or None
-        First and last arrival of a replay with several logs, or None for those of this log.
-    limits : MergeLimits
+    limits : RecordLimits
     cut : TimeCut or None
         Cut at which the log resumes from a checkpoint, whose splits are splits of this log, or None for its start.
     taken : ArrivalCut or None
         The arrivals that the chunks were read for, or None if all.
     stops : bool
         True: what the end of the log would emit is left to a log that is resumed from the time plane's own cut.
+
+    Attributes
+    ----------
+    replay_range : (int, int) or None
+        First and last arrival of the log; None if there was none, here or before.
 
     Raises
     ------
@@ -111,22 +80,41 @@ def combine(
         before the cut.
     SchemaError
         If the values of the splits cannot be ordered, or are of another type than those of the cut.
-    SourceError
-        If the temporary file cannot be written.
     """
-    before = TimeCut.before_all() if cut is None else cut
-    with closing(RecordStore(limits.record_bytes)) as store:
+
+    def __init__(
+        self,
+        chunks: Iterable[ChunkTimes],
+        generator: GeneratorSpec,
+        interval_ms: int,
+        *,
+        rate: ArrivalRate | None = None,
+        by_arrival: bool = False,
+        alignment: WatermarkAlignmentParams | None = None,
+        limits: RecordLimits = DEFAULT_LIMITS,
+        cut: TimeCut | None = None,
+        taken: ArrivalCut | None = None,
+        stops: bool = False,
+    ) -> None:
+        self._generator = generator
+        self._interval_ms = interval_ms
+        self._rate = rate
+        self._by_arrival = by_arrival
+        self._alignment = alignment
+        self._limits = limits
+        self._stops = stops
+        self._before = before = TimeCut.before_all() if cut is None else cut
         known = before.split_values if before.has_splits else []
         numbers: dict[Any, int] = {value: number for number, value in enumerate(known)}
-        ordered = _in_log_order([_taken_in(chunk, numbers, store) for chunk in chunks])
+        self._chunks = ordered = _in_log_order(_taken_in(chunk, numbers) for chunk in chunks)
         _refuse_other_type(known, (value for chunk in ordered for value in chunk.times.split_values))
         if not numbers and before.split_values:
             numbers[None] = 0
         values = _in_split_order(numbers)
         places = np.empty(len(values), np.int32)
         places[[numbers[value] for value in values]] = np.arange(len(values))
-        log = _LogTimes(values, before, by_arrival, taken)
-        starts = [
+        self._log = log = _SplitColumns(values, before, by_arrival, taken)
+        self._starts = [
             log.add_waiting(chunk.times, places[chunk.splits])
             if chunk.times.index < 0
             else log.add(chunk.times, places[chunk.splits], check_bases=rate is not None)
@@ -134,55 +122,147 @@ def combine(
         ]
         log.cut_counts.check_taken_before(before.column("rows", values), before.column("taken_ms", values))
         before.check_goes_on(values, log.least_arrival_ms, log.events)
-        merge = None
-        if replay_range is None and (log.events.any() or before.last_arrival_ms is not None):
-            replay_range = log.ends()
-        if replay_range is not None:
-            numbered = [(chunk, splits) for chunk, (splits, _, _) in zip(ordered, starts, strict=True)]
-            if by_arrival:
-                summary_ms = summary_interval_ms(interval_ms, alignment)
-                times = [_times_in_order(numbered, store, log, generator, summary_ms)]
+        self.replay_range: tuple[int, int] | None = None
+        if log.events.any() or before.last_arrival_ms is not None:
+            self.replay_range = log.ends()
+
+    def time_plane(self, records: RecordRanges, replay_range: tuple[int, int] | None = None) -> TimePlane:
+        """Return the time plane. Memory is bounded by it, by the splits of all chunks, and by the records of a range.
+
+        Parameters
+        ----------
+        records : RecordRanges
+            Records of all chunks.
+        replay_range : (int, int) or None
+            First and last arrival of a replay with several logs, or None for those of this log.
+
+        Raises
+        ------
+        SourceError
+            If a temporary file of records cannot be read.
+        """
+        before, log, ordered, starts = self._before, self._log, self._chunks, self._starts
+        replay_range = replay_range or self.replay_range
+        merge = None if replay_range is None else self._merged(records, replay_range)
+        none = np.empty(0, np.int64)
+        steps = merge.steps() if merge is not None else (none, none)
+        return TimePlane(
+            timeline=Timeline.between_cuts(*steps, first_step=before.step, stops=self._stops),
+            splits=_split_times(log, merge),
+            starts=ChunkStarts(
+                chunks=np.array([chunk.times.index for chunk in ordered], np.int64),
+                rows_read=np.array([chunk.times.rows_read for chunk in ordered], np.int64),
+                checksums=np.array([chunk.times.checksum for chunk in ordered], np.uint64).ravel(),
+                offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
+                split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
+                base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
+                arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
+            ),
+            floors=_floors(ordered),
+            paused=_paused_spans(replay_range, merge, self._stops),
+            rate=self._rate,
+            by_arrival=self._by_arrival,
+            restored_arrival_ms=before.last_arrival_ms,
+            cut=log.cut(merge, replay_range) if self._stops else None,
+            statuses=Statuses.none()
+            if merge is None
+            else _statuses(merge, steps_before=before.step is not None),
+            replay_range=replay_range,
+            warnings=_first(text for chunk in ordered for text in chunk.times.warnings),
+            holders=Holders.unknown() if merge is None else Holders(*merge.holders()),
+            rows_before_cut=int(log.cut_counts.columns["before"].sum()),
+            rows_after_cut=int(log.cut_counts.columns["after"].sum()),
+        )
+
+    def _merged(self, records: RecordRanges, replay_range: tuple[int, int]) -> SplitMerge:
+        alignment, before = self._alignment, self._before
+        summary_ms = summary_interval_ms(self._interval_ms, alignment)
+        # A log without splits holds its replay back as one split without events does.
+        of_range = SplitRecords(splits=max(1, len(self._log.events)), interval_ms=summary_ms)
+        first_arrival_ms, last_arrival_ms = replay_range
+        merge = SplitMerge(
+            of_range,
+            interval_ms=self._interval_ms,
+            out_of_orderness_ms=self._generator.out_of_orderness_ms,
+            idleness_ms=self._generator.idleness_ms,
+            first_arrival_ms=first_arrival_ms,
+            last_arrival_ms=last_arrival_ms,
+            max_drift_ms=alignment.max_allowed_watermark_drift_ms if alignment else None,
+            update_interval_ms=alignment.update_interval_ms if alignment else None,
+            window_emissions=self._limits.window_emissions,
+        )
+        if before.last_arrival_ms is not None:
+            restore_split_merge(merge, before.operators(self._log.values), before.last_arrival_ms)
+        splits = {
+            chunk.times.index: splits for chunk, (splits, _, _) in zip(self._chunks, self._starts, strict=True)
+        }
+        for until_ms, blocks in records.ranges(self._tick_floors(summary_ms)):
+            if self._by_arrival:
+                _add_parts(of_range, *self._in_order(blocks, splits, summary_ms))
             else:
-                times = [_times_by_split(chunk, splits, store) for chunk, splits in numbered]
-            merge = _merge(
-                times,
-                store,
-                log,
-                generator,
-                interval_ms,
-                alignment,
-                replay_range,
-                limits,
-            )
-            if before.last_arrival_ms is not None:
-                restore_split_merge(merge, before.operators(values), before.last_arrival_ms)
-            merge.run(stops=stops)
-    none = np.empty(0, np.int64)
-    steps = merge.steps() if merge is not None else (none, none)
-    return TimePlane(
-        timeline=Timeline.between_cuts(*steps, first_step=before.step, stops=stops),
-        splits=_split_times(values, log, merge),
-        starts=ChunkStarts(
-            chunks=np.array([chunk.times.index for chunk in ordered], np.int64),
-            rows_read=np.array([chunk.times.rows_read for chunk in ordered], np.int64),
-            checksums=np.array([chunk.times.checksum for chunk in ordered], np.uint64).ravel(),
-            offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
-            split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
-            base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
-            arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
-        ),
-        floors=_floors(ordered),
-        paused=_paused_spans(replay_range, merge, stops),
-        rate=rate,
-        by_arrival=by_arrival,
-        restored_arrival_ms=before.last_arrival_ms,
-        cut=log.cut(merge, replay_range) if stops else None,
-        statuses=Statuses.none() if merge is None else _statuses(merge, steps_before=before.step is not None),
-        replay_range=replay_range,
-        warnings=_first(text for chunk in ordered for text in chunk.times.warnings),
-        holders=Holders.unknown() if merge is None else Holders(*merge.holders()),
-        rows_before_cut=int(log.cut_counts.columns["before"].sum()),
-        rows_after_cut=int(log.cut_counts.columns["after"].sum()),
+                for chunk, block in blocks:
+                    _add_parts(of_range, block, splits[chunk])
+            if until_ms is None:
+                merge.run(stops=self._stops)
+            else:
+                merge.run_before(until_ms)
+        return merge
+
+    def _tick_floors(self, interval_ms: int) -> dict[int, Int64s]:
+        """Return the floors of chunks that need them, as of `RecordRanges.ranges`."""
+        floors = {}
+        for chunk, (_, _, arrivals_before) in zip(self._chunks, self._starts, strict=True):
+            times = chunk.times.times
+            goes_back = (times["events"] > 0) & (times["first_arrival_ms"] < arrivals_before)
+            if interval_ms and not self._by_arrival and goes_back.any():
+                behind = -arrivals_before[goes_back] // interval_ms * -interval_ms
+                floors[chunk.times.index] = np.full(len(goes_back), MIN_TIMESTAMP)
+                floors[chunk.times.index][goes_back] = behind
+        return floors
+
+    def _in_order(
+        self, blocks: Iterable[tuple[int, RecordBlock]], splits: dict[int, Int32s], interval_ms: int
+    ) -> tuple[RecordBlock, Int32s]:
+        """Return the records of a range of a log whose rows have no positions, as of one chunk in order of arrival."""
+        log = self._log
+        numbers = np.arange(len(log.events), dtype=np.int32)
+        if interval_ms == 0:
+            live = numbers[log.events > 0]
+            ticks = np.full(len(live), MAX_TIMESTAMP)
+            none = np.empty(0, np.int64)
+            return RecordBlock(
+                live, ticks, ticks, log.max_timestamp_ms[live], np.zeros_like(ticks), none, none
+            ), numbers
+        cells = Cells()
+        for chunk, block in blocks:
+            of_records = np.repeat(splits[chunk][block.split], block.n_records)
+            cells.add(of_records, block.tick_ms, block.timestamp_ms)
+        generator = self._generator
+        return records_in_order(
+            cells, len(numbers), interval_ms, generator.idleness_ms, generator.makes_steps
+        ), numbers
+
+
+def combine(
+    chunks: Iterable[ChunkTimes],
+    records: RecordRanges,
+    generator: GeneratorSpec,
+    interval_ms: int,
+    **settings: Any,
+) -> TimePlane:
+    """Return the time plane of a log that is replayed by itself; see `LogTimes`."""
+    return LogTimes(chunks, generator, interval_ms, **settings).time_plane(records)
+
+
+def _add_parts(records: SplitRecords, block: RecordBlock, numbers: Int32s) -> None:
+    records.add_parts(
+        numbers[block.split],
+        block.first_tick_ms,
+        block.last_tick_ms,
+        block.max_timestamp_ms,
+        block.n_records,
+        block.tick_ms,
+        block.timestamp_ms,
     )
 
 
@@ -198,26 +278,15 @@ def _first(warnings: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Chunk:
-    """A chunk whose records are elsewhere.
-
-    Attributes
-    ----------
-    times : ChunkTimes
-        Without records.
-    splits : int32 array (n_splits,)
-        Numbers of its splits.
-    records : int
-        By which the store gives the place of its records.
-    """
+    """A chunk, and the numbers of its splits: int32 array (n_splits,)."""
 
     times: ChunkTimes
     splits: Int32s
-    records: int
 
 
-def _taken_in(times: ChunkTimes, numbers: dict[Any, int], store: RecordStore) -> _Chunk:
+def _taken_in(times: ChunkTimes, numbers: dict[Any, int]) -> _Chunk:
     splits = np.array([numbers.setdefault(value, len(numbers)) for value in times.split_values], np.int32)
-    return _Chunk(times.without_records(), splits, store.add(times.records))
+    return _Chunk(times, splits)
 
 
 def _in_log_order(chunks: Iterable[_Chunk]) -> list[_Chunk]:
@@ -250,7 +319,7 @@ def _in_split_order(values: Iterable[Any]) -> list[Any]:
         raise SchemaError(f"the split column has values of different types: {error}") from error
 
 
-class _LogTimes:
+class _SplitColumns:
     """The columns of SplitTimes, as they are after the chunks so far; and the cut from which the log is resumed."""
 
     def __init__(
@@ -258,7 +327,7 @@ class _LogTimes:
     ) -> None:
         splits = len(values)
         self._by_arrival = by_arrival
-        self._values = values
+        self.values = values
         self._before = before
         self.cut_counts = LogCutCounts(taken, values)
         self._rows_before = before.column("rows", values)
@@ -334,7 +403,7 @@ class _LogTimes:
 
     def cut(self, merge: SplitMerge | None, replay_range: tuple[int, int] | None) -> TimeCut:
         """Return the cut from which another log can be resumed; without a merge there was never an event."""
-        before, values = self._before, self._values
+        before, values = self._before, self.values
         columns = {
             "rows": self._rows_before + self.rows,
             "last_arrival_ms": np.maximum(self._arrival_before_ms, self.last_arrival_ms),
@@ -353,92 +422,7 @@ class _LogTimes:
         return TimeCut(replay_range[1], opened_ms, watermark_ms, values, state | columns, until_ms=until_ms)
 
 
-class _TimesBySplit(NamedTuple):
-    """Columns of a chunk for `SplitRecords.add_chunk`; records as the store returns them."""
-
-    splits: Int32s
-    events: Int64s
-    first_arrival_ms: Int64s
-    last_arrival_ms: Int64s
-    max_timestamp_ms: Int64s
-    n_records: Int64s
-    records: Int64s | int
-
-
-# ---- merging splits ----------------------------------------------------------------------------------------
-
-
-def _times_by_split(chunk: _Chunk, splits: Int32s, store: RecordStore) -> _TimesBySplit:
-    times = chunk.times.times
-    return _TimesBySplit(
-        splits,
-        times["events"],
-        times["first_arrival_ms"],
-        times["last_arrival_ms"],
-        times["max_timestamp_ms"],
-        times["n_records"],
-        store.place(chunk.records),
-    )
-
-
-def _times_in_order(
-    chunks: Iterable[tuple[_Chunk, Int32s]],
-    store: RecordStore,
-    log: _LogTimes,
-    generator: GeneratorSpec,
-    interval_ms: int,
-) -> _TimesBySplit:
-    """Return the times of all chunks of a log whose rows have no positions, as of one chunk in order of arrival."""
-    cells = Cells()
-    for chunk, splits in chunks:
-        n_records = chunk.times.times["n_records"]
-        cells.add(*cells_of(splits, n_records, store.values(chunk.records, 0, 2 * int(n_records.sum()))))
-    n_splits = len(log.events)
-    n_records, records = records_in_order(
-        cells, n_splits, interval_ms, generator.idleness_ms, generator.makes_steps
-    )
-    return _TimesBySplit(
-        np.arange(n_splits, dtype=np.int32),
-        log.events,
-        log.first_arrival_ms,
-        log.last_arrival_ms,
-        log.max_timestamp_ms,
-        n_records,
-        records,
-    )
-
-
-def _merge(
-    times: list[_TimesBySplit],
-    store: RecordStore,
-    log: _LogTimes,
-    generator: GeneratorSpec,
-    interval_ms: int,
-    alignment: WatermarkAlignmentParams | None,
-    replay_range: tuple[int, int],
-    limits: MergeLimits,
-) -> SplitMerge:
-    # A log without splits holds its replay back as one split without events does.
-    records = SplitRecords(
-        splits=max(1, len(log.events)),
-        interval_ms=summary_interval_ms(interval_ms, alignment),
-        file=store.file,
-        buffer_bytes=limits.buffer_bytes,
-    )
-    for each in times:
-        records.add_chunk(*each)
-    first_arrival_ms, last_arrival_ms = replay_range
-    return SplitMerge(
-        records,
-        interval_ms=interval_ms,
-        out_of_orderness_ms=generator.out_of_orderness_ms,
-        idleness_ms=generator.idleness_ms,
-        first_arrival_ms=first_arrival_ms,
-        last_arrival_ms=last_arrival_ms,
-        max_drift_ms=alignment.max_allowed_watermark_drift_ms if alignment else None,
-        update_interval_ms=alignment.update_interval_ms if alignment else None,
-        window_emissions=limits.window_emissions,
-    )
+# ---- results of the merge ----------------------------------------------------------------------------------
 
 
 def _statuses(merge: SplitMerge, steps_before: int) -> Statuses:
@@ -446,7 +430,8 @@ def _statuses(merge: SplitMerge, steps_before: int) -> Statuses:
     return Statuses.at_ticks(clock_ms, steps + steps_before, idle)
 
 
-def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) -> SplitTimes:
+def _split_times(log: _SplitColumns, merge: SplitMerge | None) -> SplitTimes:
+    values = log.values
     final_watermarks = np.full(len(values), MIN_TIMESTAMP)
     spans: tuple[Int64s, ...] = (np.empty(0, np.int64),) * 3
     if merge is not None:
