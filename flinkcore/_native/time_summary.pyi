@@ -12,6 +12,7 @@ MAX_INTERVAL_MS: Final[int]
 DEFAULT_WINDOW_TICKS: Final[int]
 
 def window_length(interval_ms: int, window_ticks: int) -> int: ...
+
 @final
 class TimeSummary:
     def __new__(

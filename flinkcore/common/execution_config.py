@@ -16,6 +16,7 @@ ProgressMode: TypeAlias = Literal["auto", "on", "off"]
 """Display of progress: on, off, or only on terminals and in notebooks (auto)."""
 
 BATCH_ROWS: Final = 1 << 17
+RECORD_BYTES: Final = 128 << 20
 """Rows of a batch that is read from a log, at most."""
 
 LatencyGranularity: TypeAlias = Literal["single", "operator", "subtask"]
@@ -54,6 +55,8 @@ class ExecutionConfig(WithFormerMethods):
         self._configuration = Configuration() if configuration is None else configuration
         self._batch_rows = BATCH_ROWS
         """Rows of a batch that is read from a log, at most; results do not depend on it."""
+        self._record_bytes = RECORD_BYTES
+        """Bytes of watermark steps of splits that a process keeps in memory; results do not depend on it."""
 
     def get_parallelism(self) -> int:
         """Return the number of parallel tasks; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
@@ -215,6 +218,7 @@ class ExecutionConfig(WithFormerMethods):
         mode = "BATCH" if is_bounded else "STREAMING"
         config = ExecutionConfig(Configuration(self._configuration).set(settings.RUNTIME_MODE, mode))
         config._batch_rows = self._batch_rows
+        config._record_bytes = self._record_bytes
         return config
 
     def allows_unaligned_source_splits(self) -> bool:

@@ -259,7 +259,7 @@ class TimesChecksum:
 
 @dataclass(frozen=True, eq=False)
 class ChunkTimes:
-    """Summary of one chunk for the timeline without its records, of a size that does not depend on the number of events.
+    """Summary of one chunk for the timeline, without its records; its size does not depend on the number of events.
 
     Parameters
     ----------

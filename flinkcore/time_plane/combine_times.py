@@ -1,24 +1,22 @@
 """The summaries of all chunks of a log, combined into its time plane."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
+from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
-from flinkcore.errors import DataError, SchemaError
 from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkTimes
-from flinkcore.time_plane.cut_counts import LogCutCounts
 from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.log_records import RecordRanges
 from flinkcore.time_plane.paused_spans import NOT_READ, PausedSpans, summary_interval_ms
 from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordBlock, RecordLimits
+from flinkcore.time_plane.split_columns import SplitColumns
+from flinkcore.time_plane.taken_chunks import TakenChunk, in_log_order, in_split_order, tick_floors
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.timeline import (
     ArrivalFloors,
@@ -30,7 +28,6 @@ from flinkcore.time_plane.timeline import (
     TimePlane,
 )
 from flinkcore.time_plane.unordered_times import Cells, records_in_order
-
 
 _MOST_WARNINGS = 20
 
@@ -106,20 +103,27 @@ class LogTimes:
         self._before = before = TimeCut.before_all() if cut is None else cut
         known = before.split_values if before.has_splits else []
         numbers: dict[Any, int] = {value: number for number, value in enumerate(known)}
-        self._chunks = ordered = _in_log_order(_taken_in(chunk, numbers) for chunk in chunks)
-        _refuse_other_type(known, (value for chunk in ordered for value in chunk.times.split_values))
+        of_cut = next((value for value in known if value is not None), None)
+        self._chunks = ordered = in_log_order(TakenChunk.of(chunk, numbers, of_cut) for chunk in chunks)
         if not numbers and before.split_values:
             numbers[None] = 0
-        values = _in_split_order(numbers)
+        values = in_split_order(numbers)
         places = np.empty(len(values), np.int32)
         places[[numbers[value] for value in values]] = np.arange(len(values))
-        self._log = log = _SplitColumns(values, before, by_arrival, taken)
-        self._starts = [
-            log.add_waiting(chunk.times, places[chunk.splits])
-            if chunk.times.index < 0
-            else log.add(chunk.times, places[chunk.splits], check_bases=rate is not None)
-            for chunk in ordered
-        ]
+        self._log = log = SplitColumns(values, before, by_arrival, taken)
+        self._starts: list[tuple[Int32s, Int64s, Int64s]] = []
+        self._floors: dict[int, Int64s] = {}
+        summary_ms = summary_interval_ms(interval_ms, alignment)
+        for chunk in ordered:
+            times, splits = chunk.times(), places[chunk.splits]
+            self._starts.append(
+                log.add_waiting(times, splits)
+                if times.index < 0
+                else log.add(times, splits, check_bases=rate is not None)
+            )
+            if not by_arrival:
+                floors = tick_floors(times.times, self._starts[-1][2], summary_ms)
+                self._floors |= {} if floors is None else {times.index: floors}
         log.cut_counts.check_taken_before(before.column("rows", values), before.column("taken_ms", values))
         before.check_goes_on(values, log.least_arrival_ms, log.events)
         self.replay_range: tuple[int, int] | None = None
@@ -150,9 +154,9 @@ class LogTimes:
             timeline=Timeline.between_cuts(*steps, first_step=before.step, stops=self._stops),
             splits=_split_times(log, merge),
             starts=ChunkStarts(
-                chunks=np.array([chunk.times.index for chunk in ordered], np.int64),
-                rows_read=np.array([chunk.times.rows_read for chunk in ordered], np.int64),
-                checksums=np.array([chunk.times.checksum for chunk in ordered], np.uint64).ravel(),
+                chunks=np.array([chunk.index for chunk in ordered], np.int64),
+                rows_read=np.array([chunk.rows_read for chunk in ordered], np.int64),
+                checksums=np.array([chunk.checksum for chunk in ordered], np.uint64).ravel(),
                 offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
                 split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
                 base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
@@ -168,7 +172,7 @@ class LogTimes:
             if merge is None
             else _statuses(merge, steps_before=before.step is not None),
             replay_range=replay_range,
-            warnings=_first(text for chunk in ordered for text in chunk.times.warnings),
+            warnings=_first(text for chunk in ordered for text in chunk.warnings),
             holders=Holders.unknown() if merge is None else Holders(*merge.holders()),
             rows_before_cut=int(log.cut_counts.columns["before"].sum()),
             rows_after_cut=int(log.cut_counts.columns["after"].sum()),
@@ -194,9 +198,9 @@ class LogTimes:
         if before.last_arrival_ms is not None:
             restore_split_merge(merge, before.operators(self._log.values), before.last_arrival_ms)
         splits = {
-            chunk.times.index: splits for chunk, (splits, _, _) in zip(self._chunks, self._starts, strict=True)
+            chunk.index: splits for chunk, (splits, _, _) in zip(self._chunks, self._starts, strict=True)
         }
-        for until_ms, blocks in records.ranges(self._tick_floors(summary_ms)):
+        for until_ms, blocks in records.ranges(self._floors):
             if self._by_arrival:
                 _add_parts(of_range, *self._in_order(blocks, splits, summary_ms))
             else:
@@ -207,18 +211,6 @@ class LogTimes:
             else:
                 merge.run_before(until_ms)
         return merge
-
-    def _tick_floors(self, interval_ms: int) -> dict[int, Int64s]:
-        """Return the floors of chunks that need them, as of `RecordRanges.ranges`."""
-        floors = {}
-        for chunk, (_, _, arrivals_before) in zip(self._chunks, self._starts, strict=True):
-            times = chunk.times.times
-            goes_back = (times["events"] > 0) & (times["first_arrival_ms"] < arrivals_before)
-            if interval_ms and not self._by_arrival and goes_back.any():
-                behind = -arrivals_before[goes_back] // interval_ms * -interval_ms
-                floors[chunk.times.index] = np.full(len(goes_back), MIN_TIMESTAMP)
-                floors[chunk.times.index][goes_back] = behind
-        return floors
 
     def _in_order(
         self, blocks: Iterable[tuple[int, RecordBlock]], splits: dict[int, Int32s], interval_ms: int
@@ -273,155 +265,6 @@ def _first(warnings: Iterable[str]) -> tuple[str, ...]:
     return (*found[:_MOST_WARNINGS], *([f"{left:,} more files are as suspicious"] if left > 0 else []))
 
 
-# ---- taking chunks in --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Chunk:
-    """A chunk, and the numbers of its splits: int32 array (n_splits,)."""
-
-    times: ChunkTimes
-    splits: Int32s
-
-
-def _taken_in(times: ChunkTimes, numbers: dict[Any, int]) -> _Chunk:
-    splits = np.array([numbers.setdefault(value, len(numbers)) for value in times.split_values], np.int32)
-    return _Chunk(times, splits)
-
-
-def _in_log_order(chunks: Iterable[_Chunk]) -> list[_Chunk]:
-    ordered = sorted(chunks, key=lambda chunk: chunk.times.index)
-    for before, chunk in pairwise(ordered):
-        if before.times.index == chunk.times.index:
-            raise DataError(f"chunk {chunk.times.index} comes twice; combine the times of each chunk once")
-    return ordered
-
-
-def _refuse_other_type(known: Iterable[Any], values: Iterable[Any]) -> None:
-    """Refuse splits of another type than the known ones, of which some might be equal: True is 1."""
-    of_cut = next((value for value in known if value is not None), None)
-    if of_cut is None:
-        return
-    for value in values:
-        if value is not None and type(value) is not type(of_cut):
-            raise SchemaError(
-                f"the splits of the log have values of type {type(value).__name__}, such as {value!r}, and those of "
-                f"the checkpoint of type {type(of_cut).__name__}, such as {of_cut!r}: resume the job with a split= as "
-                "it had"
-            )
-
-
-def _in_split_order(values: Iterable[Any]) -> list[Any]:
-    # Python orders strings as their UTF-8 bytes.
-    try:
-        return sorted(values, key=lambda value: (value is not None, value))
-    except TypeError as error:
-        raise SchemaError(f"the split column has values of different types: {error}") from error
-
-
-class _SplitColumns:
-    """The columns of SplitTimes, as they are after the chunks so far; and the cut from which the log is resumed."""
-
-    def __init__(
-        self, values: list[Any], before: TimeCut, by_arrival: bool, taken: ArrivalCut | None
-    ) -> None:
-        splits = len(values)
-        self._by_arrival = by_arrival
-        self.values = values
-        self._before = before
-        self.cut_counts = LogCutCounts(taken, values)
-        self._rows_before = before.column("rows", values)
-        self._arrival_before_ms = before.column("last_arrival_ms", values)
-        self.recorded_arrival_ms = before.column("recorded_arrival_ms", values)
-        self.rows, self.events, self.regressions, self.raised = np.zeros((4, splits), np.int64)
-        self.first_arrival_ms = np.full(splits, MAX_TIMESTAMP)
-        self.least_arrival_ms = np.full(splits, MAX_TIMESTAMP)
-        self.last_arrival_ms = np.full(splits, MIN_TIMESTAMP)
-        self.min_timestamp_ms = np.full(splits, MAX_TIMESTAMP)
-        self.max_timestamp_ms = np.full(splits, MIN_TIMESTAMP)
-
-    def add(self, chunk: ChunkTimes, splits: Int32s, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
-        """Add a chunk with these splits; they, and their rows and last arrivals before it."""
-        bases = self._rows_before[splits]
-        arrivals_before = self._arrival_before_ms[splits]
-        if not self._by_arrival:
-            bases = bases + self.rows[splits]
-            arrivals_before = np.maximum(arrivals_before, self.last_arrival_ms[splits])
-        if check_bases and not np.array_equal(bases, chunk.bases):
-            raise DataError(
-                f"the arrivals of chunk {chunk.index} were not counted on from the chunks before; build its "
-                "times with the bases that position_bases gives"
-            )
-        self.rows[splits] += chunk.rows
-        self.cut_counts.add(chunk.cut, splits)
-        live = chunk.times["events"] > 0
-        of_chunk = {name: column[live] for name, column in chunk.times.items()}
-        at = splits[live]
-        if self._by_arrival:
-            first_ms = np.minimum(self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
-            recorded_ms = np.maximum(self.recorded_arrival_ms[at], of_chunk["recorded_arrival_ms"])
-        else:
-            again = self.events[at] > 0
-            had_events = again | (self._arrival_before_ms[at] > MIN_TIMESTAMP)
-            went_back = had_events & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
-            self.regressions[at] += of_chunk["regressions"] + went_back
-            lies_before = of_chunk["last_arrival_ms"] < arrivals_before[live]
-            self.raised[at] += np.where(
-                lies_before, of_chunk["events"], np.maximum(of_chunk["raised"], went_back)
-            )
-            first_ms = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
-            recorded_ms = of_chunk["recorded_arrival_ms"]
-        self.first_arrival_ms[at] = first_ms
-        self.recorded_arrival_ms[at] = recorded_ms
-        self.least_arrival_ms[at] = np.minimum(self.least_arrival_ms[at], of_chunk["least_arrival_ms"])
-        self.last_arrival_ms[at] = np.maximum(self.last_arrival_ms[at], of_chunk["last_arrival_ms"])
-        self.min_timestamp_ms[at] = np.minimum(self.min_timestamp_ms[at], of_chunk["min_timestamp_ms"])
-        self.max_timestamp_ms[at] = np.maximum(self.max_timestamp_ms[at], of_chunk["max_timestamp_ms"])
-        self.events[at] += of_chunk["events"]
-        return splits, bases, arrivals_before
-
-    def add_waiting(self, chunk: ChunkTimes, splits: Int32s) -> tuple[Int32s, Int64s, Int64s]:
-        """Add events that wait in the checkpoint, as `add`: their rows and arrivals have been counted before."""
-        live = chunk.times["events"] > 0
-        of_chunk = {name: column[live] for name, column in chunk.times.items()}
-        at = splits[live]
-        for name in ("first_arrival_ms", "min_timestamp_ms"):
-            column = getattr(self, name)
-            column[at] = np.minimum(column[at], of_chunk[name])
-        for name in ("last_arrival_ms", "max_timestamp_ms"):
-            column = getattr(self, name)
-            column[at] = np.maximum(column[at], of_chunk[name])
-        self.events[at] += of_chunk["events"]
-        return splits, np.zeros(len(splits), np.int64), np.full(len(splits), MIN_TIMESTAMP)
-
-    def ends(self) -> tuple[int, int]:
-        """Return the first and the last arrival; there is an event, here or before."""
-        live, stopped = self.events > 0, self._before.last_arrival_ms
-        firsts, lasts = self.first_arrival_ms[live].tolist(), self.last_arrival_ms[live].tolist()
-        before = [] if stopped is None else [stopped]
-        return min(firsts + before), max(lasts + before)
-
-    def cut(self, merge: SplitMerge | None, replay_range: tuple[int, int] | None) -> TimeCut:
-        """Return the cut from which another log can be resumed; without a merge there was never an event."""
-        before, values = self._before, self.values
-        columns = {
-            "rows": self._rows_before + self.rows,
-            "last_arrival_ms": np.maximum(self._arrival_before_ms, self.last_arrival_ms),
-            "recorded_arrival_ms": self.recorded_arrival_ms,
-        }
-        until_ms = self.cut_counts.until_ms
-        taken_ms = np.maximum(before.column("taken_ms", values), self.cut_counts.columns["taken_ms"])
-        columns["taken_ms"] = np.maximum(taken_ms, self.recorded_arrival_ms)
-        if merge is None or replay_range is None:
-            all_columns = before.columns_of(values) | columns
-            return TimeCut(None, None, MIN_TIMESTAMP, values, all_columns, until_ms=until_ms)
-        if not values:
-            values, columns = [None], {name: TimeCut.of_no_split()[name] for name in columns}
-        state = split_merge_state(merge)
-        opened_ms, watermark_ms = state.pop("opened_ms"), state.pop("output_ms")
-        return TimeCut(replay_range[1], opened_ms, watermark_ms, values, state | columns, until_ms=until_ms)
-
-
 # ---- results of the merge ----------------------------------------------------------------------------------
 
 
@@ -430,7 +273,7 @@ def _statuses(merge: SplitMerge, steps_before: int) -> Statuses:
     return Statuses.at_ticks(clock_ms, steps + steps_before, idle)
 
 
-def _split_times(log: _SplitColumns, merge: SplitMerge | None) -> SplitTimes:
+def _split_times(log: SplitColumns, merge: SplitMerge | None) -> SplitTimes:
     values = log.values
     final_watermarks = np.full(len(values), MIN_TIMESTAMP)
     spans: tuple[Int64s, ...] = (np.empty(0, np.int64),) * 3
@@ -469,14 +312,12 @@ def _by_split(spans: tuple[Int64s, ...]) -> tuple[Int64s, ...]:
     return tuple(column[order] for column in spans)
 
 
-def _floors(chunks: list[_Chunk]) -> ArrivalFloors:
-    arrivals = np.concatenate(
-        [np.empty(0, np.int64), *(chunk.times.floors["arrival_ms"] for chunk in chunks)]
-    )
+def _floors(chunks: list[TakenChunk]) -> ArrivalFloors:
+    arrivals = np.concatenate([np.empty(0, np.int64), *(chunk.floors["arrival_ms"] for chunk in chunks)])
     return ArrivalFloors(
         chunk=np.repeat(
-            [chunk.times.index for chunk in chunks], [len(chunk.times.floors["rows"]) for chunk in chunks]
+            [chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]
         ).astype(np.int64),
-        rows=np.concatenate([np.empty(0, np.int64), *(chunk.times.floors["rows"] for chunk in chunks)]),
+        rows=np.concatenate([np.empty(0, np.int64), *(chunk.floors["rows"] for chunk in chunks)]),
         arrival_ms=np.minimum.accumulate(arrivals[::-1])[::-1],
     )

@@ -43,6 +43,9 @@ class RecordRange(NamedTuple):
 class RecordRanges(Protocol):
     """Records of a log."""
 
+    def add(self, chunk: int, block: RecordBlock) -> None:
+        """Take in the next block of a chunk."""
+
     def ranges(self, floors: Mapping[int, Int64s]) -> Iterator[RecordRange]:
         """Yield all ranges in the order of time.
 
@@ -81,10 +84,31 @@ class LogRecords:
             If the temporary file cannot be written.
         """
         for piece in block.pieces(self._window_ms, self._limits.block_bytes):
-            packed = piece.packed(self._interval_ms)
-            with self._lock:
-                number = self._store.add(packed)  # which orders the blocks of a chunk, too
-                self._blocks.append((chunk, number, len(packed), *piece.span_ms, piece.nbytes))
+            self.add_packed(chunk, None, piece.packed(self._interval_ms), piece.span_ms)
+
+    def add_packed(self, chunk: int, number: int | None, packed: Int64s, span_ms: tuple[int, int]) -> None:
+        """Take in a packed block of a chunk.
+
+        Parameters
+        ----------
+        chunk : int
+        number : int or None
+            Orders the blocks of the chunk, or None for the next one.
+        packed : numpy.ndarray of int64
+        span_ms : (int, int)
+            The first and the last tick of the block.
+
+        Raises
+        ------
+        SourceError
+            If the temporary file cannot be written.
+        """
+        with self._lock:
+            place = self._store.add(packed)
+            order = place if number is None else number
+            self._blocks.append(
+                (chunk, order, place, len(packed), *span_ms, RecordBlock.bytes_of_packed(packed))
+            )
 
     def ranges(self, floors: Mapping[int, Int64s]) -> Iterator[RecordRange]:
         """Yield all ranges, as of `RecordRanges`; may be called again.
@@ -94,8 +118,9 @@ class LogRecords:
         SourceError
             If the temporary file cannot be read.
         """
-        index = np.array(self._blocks, np.int64).reshape(-1, 6)
-        chunks, numbers, sizes, firsts, lasts, nbytes = index[np.argsort(index[:, 3], kind="stable")].T
+        index = np.array(self._blocks, np.int64).reshape(-1, 7)
+        index = index[np.argsort(index[:, 4], kind="stable")]
+        chunks, orders, places, sizes, firsts, lasts, nbytes = index.T
         if floors:
             latest = {chunk: int(ticks.max()) for chunk, ticks in floors.items()}
             lasts = np.maximum(lasts, [latest.get(chunk, MIN_TIMESTAMP) for chunk in chunks.tolist()])
@@ -105,9 +130,9 @@ class LogRecords:
             if until_ms is not None:
                 found = found[firsts[found] < until_ms]
             blocks = []
-            for at in found[np.lexsort((numbers[found], chunks[found]))].tolist():
+            for at in found[np.lexsort((orders[found], chunks[found]))].tolist():
                 chunk = int(chunks[at])
-                block = RecordBlock.unpacked(self._store.values(int(numbers[at]), 0, int(sizes[at])))
+                block = RecordBlock.unpacked(self._store.values(int(places[at]), 0, int(sizes[at])))
                 blocks.append((chunk, read_within(block, floors.get(chunk), since_ms, until_ms)))
             yield RecordRange(until_ms, blocks)
             since_ms = MIN_TIMESTAMP if until_ms is None else until_ms

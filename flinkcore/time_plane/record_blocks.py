@@ -17,6 +17,7 @@ import numpy.typing as npt
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._native.event_log import packed_integers, unpacked_integers
 from flinkcore._native.time_summary import DEFAULT_WINDOW_TICKS, differences_to_steps, steps_to_differences
+from flinkcore.common.execution_config import RECORD_BYTES
 from flinkcore.errors import DataError
 
 _PACKED_COLUMNS = 8
@@ -40,6 +41,10 @@ class RecordLimits:
         Packed records that a process keeps in memory; more than that go to a temporary file.
     range_bytes : int
         Unpacked records that are merged at once, unless a single window has more.
+    collected_bytes : int
+        Packed records that come to Spark's driver as they are; if there are more, executors cut them by ranges of time.
+    packed_range_bytes : int
+        Packed records of such a range.
     window_emissions : int
         Watermarks and statuses between the operators and the valve.
     """
@@ -47,9 +52,26 @@ class RecordLimits:
     window_ticks: int = DEFAULT_WINDOW_TICKS
     piece_bytes: int = 8 << 20
     block_bytes: int = 64 << 10
-    record_bytes: int = 128 << 20
+    record_bytes: int = RECORD_BYTES
     range_bytes: int = 64 << 20
+    collected_bytes: int = 96 << 20
+    packed_range_bytes: int = 16 << 20
     window_emissions: int = 1 << 18
+
+    @classmethod
+    def of(cls, record_bytes: int) -> RecordLimits:
+        """Return the limits of a process that keeps so many packed bytes in memory; the others are in proportion."""
+        share = record_bytes / cls.record_bytes
+        return cls(
+            window_ticks=max(1, min(cls.window_ticks, int(share * (1 << 16)))),
+            piece_bytes=int(share * cls.piece_bytes),
+            block_bytes=int(share * cls.block_bytes),
+            record_bytes=record_bytes,
+            range_bytes=int(share * cls.range_bytes),
+            collected_bytes=int(share * cls.collected_bytes),
+            packed_range_bytes=int(share * cls.packed_range_bytes),
+            window_emissions=max(1, int(share * cls.window_emissions)),
+        )
 
 
 DEFAULT_LIMITS = RecordLimits()
@@ -167,6 +189,12 @@ class RecordBlock:
         start = int(first[0]) if len(first) else 0
         header = [len(self), len(ticks), interval_ms, start, *map(len, parts)]
         return np.concatenate([np.array(header, np.int64), *parts])
+
+    @staticmethod
+    def bytes_of_packed(packed: Int64s) -> int:
+        """Return the bytes of memory that a packed block will take."""
+        n_parts, n_records = packed[:2].tolist()
+        return int(_PART_BYTES * n_parts + _RECORD_BYTES * n_records)
 
     @classmethod
     def unpacked(cls, packed: Int64s) -> RecordBlock:

@@ -25,7 +25,7 @@ from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.kept_times import KeptTimes
 from flinkcore.time_plane.log_records import LogRecords, RecordRanges
 from flinkcore.time_plane.paused_spans import summary_interval_ms
-from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordBlock, RecordLimits
+from flinkcore.time_plane.record_blocks import RecordBlock, RecordLimits
 from flinkcore.time_plane.tick_clock import TickClock
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.time_warnings import (
@@ -52,14 +52,11 @@ class TimePass:
         Cut at which the log resumes from a checkpoint, or None for its start.
     stops
         Whether the job stops with a checkpoint.
-    limits
-        Limits of the memory of records.
     """
 
     timed: TimedLog
     cut: TimeCut | None = None
     stops: bool = False
-    limits: RecordLimits = DEFAULT_LIMITS
 
     @property
     def generator(self) -> GeneratorSpec:
@@ -127,6 +124,11 @@ class TimePass:
             by_arrival=self.timed.log.by_arrival,
             limits=self.limits,
         )
+
+    @property
+    def limits(self) -> RecordLimits:
+        """Limits of the memory of records."""
+        return self.timed.record_limits
 
     @property
     def summary_interval_ms(self) -> int:
@@ -276,7 +278,6 @@ def time_planes_of(
     waiting: Sequence[Sequence[Chunk]] = (),
     stops: bool = False,
     kept: KeptTimes | None = None,
-    limits: RecordLimits = DEFAULT_LIMITS,
 ) -> list[TimePlane]:
     """Run the first pass of a replay in this process.
 
@@ -298,22 +299,20 @@ def time_planes_of(
         Whether the job stops with a checkpoint.
     kept
         Keeps the times of all events of the only log, as far as they have room.
-    limits
-        Limits of the memory of records.
     """
-    passes = time_passes(logs, cuts, stops, limits)
+    passes = time_passes(logs, cuts, stops)
     summaries: dict[int, LogSummaries] = {}
     with ExitStack() as open_records:
         for together in ways or [(number,) for number in range(len(passes))]:
             of_ways = [passes[number] for number in together]
             records = [
-                open_records.enter_context(closing(LogRecords(each.summary_interval_ms, limits)))
+                open_records.enter_context(closing(LogRecords(each.summary_interval_ms, each.limits)))
                 for each in of_ways
             ]
             times = _times(of_ways, chunks[together[0]], threads, kept, records)
             for number, own, own_times in zip(together, records, by_way(times, len(together)), strict=True):
                 of_log = waiting[number] if waiting else ()
-                before = chain.from_iterable(_times([passes[number]], of_log, 1, None, [own]))
+                before = chain.from_iterable(_times([passes[number]], of_log, 1, None, [own], waited=True))
                 summaries[number] = LogSummaries(chain(before, own_times), own)
         time_planes = combine_logs(passes, [summaries[number] for number in range(len(passes))])
     return [
@@ -324,13 +323,9 @@ def time_planes_of(
     ]
 
 
-def time_passes(
-    logs: Sequence[TimedLog], cuts: Sequence[TimeCut], stops: bool, limits: RecordLimits = DEFAULT_LIMITS
-) -> list[TimePass]:
+def time_passes(logs: Sequence[TimedLog], cuts: Sequence[TimeCut], stops: bool) -> list[TimePass]:
     """Return what reads the time columns of each log; parameters as of `time_planes_of`."""
-    return [
-        TimePass(timed, cuts[number] if cuts else None, stops, limits) for number, timed in enumerate(logs)
-    ]
+    return [TimePass(timed, cuts[number] if cuts else None, stops) for number, timed in enumerate(logs)]
 
 
 def combine_logs(passes: Sequence[TimePass], summaries: Sequence[LogSummaries]) -> list[TimePlane]:
@@ -343,9 +338,7 @@ def combine_logs(passes: Sequence[TimePass], summaries: Sequence[LogSummaries]) 
     summaries
         Summaries of all chunks of each log.
     """
-    times = [
-        time_pass.log_times(of_log.times) for time_pass, of_log in zip(passes, summaries, strict=True)
-    ]
+    times = [time_pass.log_times(of_log.times) for time_pass, of_log in zip(passes, summaries, strict=True)]
     ranges = [of_log.replay_range for of_log in times if of_log.replay_range is not None]
     whole = (min(first for first, _ in ranges), max(last for _, last in ranges)) if ranges else None
     time_planes = [
@@ -386,8 +379,13 @@ def _times(
     threads: int,
     kept: KeptTimes | None,
     records: Sequence[LogRecords],
+    *,
+    waited: bool = False,
 ) -> Iterator[list[ChunkTimes]]:
-    """Times of each chunk, for all ways of a log, whose records are added to `records`."""
+    """Times of each chunk, for all ways of a log, whose records are added to `records`.
+
+    The arrivals of events that have waited in a checkpoint are known.
+    """
 
     def on_all(task: Callable[[Chunk], Summary]) -> Iterator[Summary]:
         if threads == 1 or len(chunks) == 1:
@@ -398,7 +396,7 @@ def _times(
 
     bases: list[dict[int, dict[Any, int]] | None] = [None for _ in passes]
     first = passes[0]
-    if first.counts_rows and not any(chunk.index < 0 for chunk in chunks):
+    if first.counts_rows and not waited:
         counts = list(on_all(lambda chunk: first.known_counts(chunk) or first.count(chunk)))
         bases = [time_pass.position_bases(counts) for time_pass in passes]
 

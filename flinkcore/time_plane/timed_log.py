@@ -14,6 +14,7 @@ from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.event_reader import EventReader
+from flinkcore.time_plane.record_blocks import RecordLimits
 from flinkcore.time_plane.time_cut import TimeCut
 
 T = TypeVar("T", bound="TimedLog")
@@ -37,6 +38,8 @@ class TimedLog:
         Lowest and highest timestamp, in ms, that the job has windows for.
     batch_rows : int
         Rows of a batch that is read, at most; results do not depend on it.
+    record_limits : RecordLimits
+        Limits of the memory that the first pass takes.
     """
 
     log: EventLog
@@ -45,6 +48,7 @@ class TimedLog:
     auto_watermark_interval_ms: int
     timestamp_range: tuple[int, int]
     batch_rows: int
+    record_limits: RecordLimits
 
     @property
     def is_by_element(self) -> bool:

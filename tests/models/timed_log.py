@@ -27,12 +27,11 @@ from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordLimits
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.timeline import TimePlane
 
-
 TINY_LIMITS = [
     DEFAULT_LIMITS,
-    RecordLimits(1, 0, 0, 0, 0, 1),
-    RecordLimits(2, 100, 100, 0, 200, 20),
-    RecordLimits(5, 1_000, 0, 200, 100, 7),
+    RecordLimits(1, 0, 0, 0, 0, window_emissions=1),
+    RecordLimits(2, 100, 100, 0, 200, window_emissions=20),
+    RecordLimits(5, 1_000, 0, 200, 100, window_emissions=7),
     RecordLimits(3, 0, 300, 1_000, 1_000),
 ]
 """In one window or many, from memory or by way of a file, in one range of time or many."""
@@ -44,12 +43,13 @@ def chunk_times(
     interval_ms: int,
     *,
     index: int,
-    records: LogRecords,
+    records: LogRecords | None = None,
     **settings: Any,
 ) -> ChunkTimes:
-    """The times of a chunk, summarised batch by batch, whose records are added to those of the log."""
+    """The times of a chunk, summarised batch by batch, whose records are added to those of the log if they matter."""
+    log = LogRecords(interval_ms, DEFAULT_LIMITS) if records is None else records
     builder = ChunkTimesBuilder(
-        generator, interval_ms, index=index, records=lambda block: records.add(index, block), **settings
+        generator, interval_ms, index=index, records=lambda block: log.add(index, block), **settings
     )
     for batch in batches:
         builder.add(batch)

@@ -15,8 +15,8 @@ from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.log.waiting_rows import WaitingBatch
 from flinkcore.time_plane.chunk_times import ArrivalRate
 from flinkcore.time_plane.generator_spec import GeneratorSpec
-from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordLimits
 from flinkcore.time_plane.paused_spans import NOT_READ
+from flinkcore.time_plane.record_blocks import RecordLimits
 from flinkcore.time_plane.timeline import TimePlane
 
 STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, 90, 250, 700])

@@ -14,7 +14,7 @@ from models.watermarks import Event, Operator, ReplayModel, generator_of
 
 from flinkcore.time_plane.chunk_times import ArrivalRate
 from flinkcore.time_plane.generator_spec import GeneratorSpec
-from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordLimits
+from flinkcore.time_plane.record_blocks import RecordLimits
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
