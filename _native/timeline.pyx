@@ -5,25 +5,22 @@
                                    └──────┘ alignment
 """
 
-import os
-
 import numpy as np
 
 import cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.errno cimport EINTR, errno
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from flinkcore.errors import ConfigurationError, DataError, SourceError
+from flinkcore.errors import ConfigurationError, DataError
 
 from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.entry_heap cimport entry_slot, entry_time
 from flinkcore._native.event_log cimport MAX_ARRIVAL, check_codes
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_reserve
 from flinkcore._native.packed_steps cimport AFTER_ALL, StepPacker, packing_add
-from flinkcore._native.time_summary cimport PackedRecord, checked_interval, tick_of
+from flinkcore._native.time_summary cimport checked_interval, tick_of
 from flinkcore._native.valve cimport ElementKind, StatusWatermarkValve, Valve, ValveOutput, valve_input
 from flinkcore._native.watermark_generator cimport (
     GeneratorOutput,
@@ -34,86 +31,21 @@ from flinkcore._native.watermark_generator cimport (
 
 
 # ---- the records of a split --------------------------------------------------------------------------------------
-# Moves of each split over the ticks, from the summaries of its chunks in log order.
+# Moves of each split over the ticks, from the parts of the summaries of its chunks in log order.
 #
-# Records are in memory or in a file. Each split holds a small part of those in a file, read with `pread`: mapped pages would
-# count as memory of the process, and a resource manager might end it for that.
+# Only the parts of a range of time need be in memory: `SplitMerge.run_before` reads all of them, and those of the next range
+# follow.
 
 
 cdef struct SplitPart:
-    # The records of one split in one chunk.
+    # The records of one split in one window of a chunk.
     int64_t first_tick
     int64_t last_tick
     int64_t max_timestamp
     int64_t n_records
-    const PackedRecord* records  # NULL if they are in the file
-    int64_t file_offset
-    int64_t following            # the split's part in its next chunk, or -1
-
-
-cdef extern from "<unistd.h>" nogil:
-    ssize_t pread(int file, void* buffer, size_t size, int64_t offset)
-
-cdef enum:
-    _MOST_BUFFER_RECORDS = 1 << 16
-
-
-cdef int _read(int file, char* buffer, int64_t size, int64_t offset) except -1 nogil:
-    cdef ssize_t n
-    cdef int error
-    while size:
-        n = pread(file, buffer, size, offset)
-        error = errno
-        if n < 0 and error == EINTR:
-            continue
-        if n <= 0:
-            with gil:
-                reason = os.strerror(error) if n < 0 else "it has been cut short"
-                raise SourceError(f"the temporary file of watermark steps cannot be read: {reason}")
-        buffer += n
-        size -= n
-        offset += n
-    return 0
-
-
-cdef int _fill(SplitRecords records, int32_t split) except -1 nogil:
-    # Reads the next records of the part from the file into the split's buffer.
-    cdef RecordCursor* cursor = &records.cursors[split]
-    cdef PackedRecord* buffer = records.buffers + split * records.buffer_records
-    cursor.n_records = min(cursor.n_unread, records.buffer_records)
-    _read(records.file, <char*> buffer, cursor.n_records * sizeof(PackedRecord), cursor.file_offset)
-    cursor.records = buffer
-    cursor.n_unread -= cursor.n_records
-    cursor.file_offset += cursor.n_records * sizeof(PackedRecord)
-    return 0
-
-
-cdef inline void _enter(RecordCursor* cursor, const SplitPart* part) noexcept nogil:
-    cursor.entered = True
-    if part.records != NULL:
-        cursor.records = part.records
-        cursor.n_records = part.n_records
-    else:
-        cursor.n_unread = part.n_records
-        cursor.file_offset = part.file_offset
-
-
-cdef inline void _move_by_record(RecordCursor* cursor, Move* move) noexcept nogil:
-    # A gap is two moves: to its first tick, then over it.
-    cdef int64_t first = cursor.records.place >> 1
-    move.over_gap = cursor.in_gap
-    move.tick = first
-    move.timestamp = INT64_MIN
-    if not cursor.records.place & 1:
-        move.timestamp = cursor.records.value
-    elif not cursor.in_gap:
-        cursor.in_gap = True
-        return
-    else:
-        cursor.in_gap = False
-        move.tick = cursor.records.value
-    cursor.records += 1
-    cursor.n_records -= 1
+    const int64_t* ticks
+    const int64_t* timestamps
+    int64_t following            # the split's next part, or -1
 
 
 cdef int _append_part(SplitRecords records, int32_t split, const SplitPart* part) except -1:
@@ -128,32 +60,45 @@ cdef int _append_part(SplitRecords records, int32_t split, const SplitPart* part
     return 0
 
 
-cdef int _next_move(SplitRecords records, int32_t split, Move* move) except -1 nogil:
-    # Writes the next move of a split to *move. Returns 1, or 0 after the last move.
+cdef bint _next_move(SplitRecords records, int32_t split, Move* move) noexcept nogil:
+    # Writes the next move of a split to *move. Returns False after the last move.
     cdef RecordCursor* cursor = &records.cursors[split]
-    cdef SplitPart* part
+    cdef const SplitPart* part
+    move.over_gap = False
     if cursor.n_records:
-        _move_by_record(cursor, move)
-        return 1
-    if cursor.n_unread:
-        _fill(records, split)
-        _move_by_record(cursor, move)
-        return 1
+        move.tick = cursor.ticks[0]
+        move.timestamp = cursor.timestamps[0]
+        cursor.ticks += 1
+        cursor.timestamps += 1
+        cursor.n_records -= 1
+        return True
     if cursor.part < 0:
-        return 0
-    part = <SplitPart*> records.parts.data + cursor.part
+        return False
+    part = <const SplitPart*> records.parts.data + cursor.part
     if not cursor.entered:
-        _enter(cursor, part)
+        cursor.entered = True
+        cursor.ticks = part.ticks
+        cursor.timestamps = part.timestamps
+        cursor.n_records = part.n_records
         move.tick = part.first_tick
         move.timestamp = INT64_MIN
         move.over_gap = True
-        return 1
+        return True
     cursor.entered = False
     cursor.part = part.following
     move.tick = part.last_tick
     move.timestamp = part.max_timestamp
-    move.over_gap = False
-    return 1
+    return True
+
+
+cdef int _clear(SplitRecords records) except -1:
+    cdef int32_t split
+    memset(records.cursors, 0, records.n_splits * sizeof(RecordCursor))
+    for split in range(records.n_splits):
+        records.cursors[split].part = records.cursors[split].last_part = -1
+    records.parts.size = 0
+    records.owners.clear()
+    return 0
 
 
 @cython.final
@@ -166,10 +111,6 @@ cdef class SplitRecords:
         Number of splits.
     interval_ms : int
         As for TimeSummary.
-    file : int or None
-        Descriptor of the file with the records that are not in memory.
-    buffer_bytes : int
-        Approximate number of bytes of the file that are in memory at once.
 
     Raises
     ------
@@ -177,51 +118,39 @@ cdef class SplitRecords:
         If the interval is out of its range.
     """
 
-    def __cinit__(self, *, int32_t splits, object interval_ms, object file=None, int64_t buffer_bytes=64 << 20):
-        cdef int32_t split
+    def __cinit__(self, *, int32_t splits, object interval_ms):
         self.interval = checked_interval(interval_ms)
         self.n_splits = splits
         self.owners = []
-        self.file = -1 if file is None else file
         self.cursors = <RecordCursor*> calloc(splits + 1, sizeof(RecordCursor))
         if self.cursors == NULL:
             raise MemoryError(f"{splits} splits")
-        for split in range(splits):
-            self.cursors[split].part = self.cursors[split].last_part = -1
-        if file is not None:
-            self.buffer_records = buffer_bytes // <int64_t> (sizeof(PackedRecord) * (splits + 1))
-            self.buffer_records = min(max(self.buffer_records, 1), _MOST_BUFFER_RECORDS)
-            self.buffers = <PackedRecord*> malloc(self.buffer_records * (splits + 1) * sizeof(PackedRecord))
-            if self.buffers == NULL:
-                raise MemoryError(f"{self.buffer_records} records of {splits} splits")
+        _clear(self)
 
     def __dealloc__(self):
         free(self.cursors)
-        free(self.buffers)
         buffer_free(&self.parts)
 
-    def add_chunk(
+    def add_parts(
         self,
         const int32_t[::1] splits not None,
-        const int64_t[::1] events not None,
-        const int64_t[::1] first_arrivals_ms not None,
-        const int64_t[::1] last_arrivals_ms not None,
+        const int64_t[::1] first_ticks_ms not None,
+        const int64_t[::1] last_ticks_ms not None,
         const int64_t[::1] max_timestamps_ms not None,
         const int64_t[::1] n_records not None,
-        object records not None,
+        const int64_t[::1] ticks_ms not None,
+        const int64_t[::1] timestamps_ms not None,
     ):
-        """Take in the summary of the next chunk.
+        """Take in parts of the summary of a chunk, after those of the chunks before it.
 
         Parameters
         ----------
-        splits : numpy.ndarray of int32, shape (n_splits,)
-            Number among all splits of each split of the chunk.
-        events, first_arrivals_ms, last_arrivals_ms, max_timestamps_ms : numpy.ndarray of int64, shape (n_splits,)
-            As for TimeSummary.
-        n_records : numpy.ndarray of int64, shape (n_splits,)
-            As for TimeSummary.
-        records : numpy.ndarray of int64, shape (2 * n_records,), or int
-            Records as in TimeSummary, kept and not copied; or the offset in bytes at which they begin in the file.
+        splits : numpy.ndarray of int32, shape (n_parts,)
+            Number among all splits of each part's split.
+        first_ticks_ms, last_ticks_ms, max_timestamps_ms, n_records : numpy.ndarray of int64, shape (n_parts,)
+            As of `TimeSummary.take`.
+        ticks_ms, timestamps_ms : numpy.ndarray of int64, shape (n_records,)
+            As of `TimeSummary.take`; kept and not copied.
 
         Raises
         ------
@@ -230,42 +159,33 @@ cdef class SplitRecords:
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, n = splits.shape[0], total = 0
-        cdef const int64_t[::1] in_memory
         cdef SplitPart part
         if not (
-            n == events.shape[0] == first_arrivals_ms.shape[0] == last_arrivals_ms.shape[0]
-            and n == max_timestamps_ms.shape[0] == n_records.shape[0]
+            n == first_ticks_ms.shape[0] == last_ticks_ms.shape[0] == max_timestamps_ms.shape[0] == n_records.shape[0]
         ):
             raise DataError("the columns of a chunk's summary differ in length")
         check_codes(splits, self.n_splits)
         for i in range(n):
-            if n_records[i] < 0 or (n_records[i] and not events[i]):
-                raise DataError(f"{n_records[i]} records of {events[i]} events in a chunk's summary")
+            if not 0 <= n_records[i] <= ticks_ms.shape[0] - total:
+                raise DataError(f"{n_records[i]} records in a part of a chunk's summary, of {ticks_ms.shape[0]} in all")
             total += n_records[i]
-        part.records = NULL
-        part.file_offset = 0
-        part.following = -1
-        if isinstance(records, int):
-            part.file_offset = records
-            if self.file < 0:
-                raise DataError("records in a file, but there is no file")
+        if ticks_ms.shape[0] != total or timestamps_ms.shape[0] != total:
+            raise DataError(f"{ticks_ms.shape[0]} ticks and {timestamps_ms.shape[0]} timestamps for {total} records")
+        if total:
+            part.ticks, part.timestamps = &ticks_ms[0], &timestamps_ms[0]
+            self.owners.append((ticks_ms, timestamps_ms))
         else:
-            in_memory = records
-            if in_memory.shape[0] != 2 * total:
-                raise DataError(f"{in_memory.shape[0]} numbers for {total} records: not two each")
-            if total:
-                part.records = <const PackedRecord*> &in_memory[0]
-                self.owners.append(records)
+            part.ticks = part.timestamps = NULL
+        part.following = -1
         for i in range(n):
-            if events[i]:
-                part.first_tick = tick_of(first_arrivals_ms[i], self.interval)
-                part.last_tick = tick_of(last_arrivals_ms[i], self.interval)
-                part.max_timestamp = max_timestamps_ms[i]
-                part.n_records = n_records[i]
-                _append_part(self, splits[i], &part)
-                part.file_offset += n_records[i] * <int64_t> sizeof(PackedRecord)
-                if part.records != NULL:
-                    part.records += n_records[i]
+            part.first_tick = first_ticks_ms[i]
+            part.last_tick = last_ticks_ms[i]
+            part.max_timestamp = max_timestamps_ms[i]
+            part.n_records = n_records[i]
+            _append_part(self, splits[i], &part)
+            if part.n_records:
+                part.ticks += part.n_records
+                part.timestamps += part.n_records
 
 
 # ---- the operators of the splits ---------------------------------------------------------------------------------
@@ -324,15 +244,44 @@ cdef int _periodic_emit(SplitOperators operators, int32_t split, int64_t clock) 
     return 0
 
 
-cdef inline int _look_ahead(SplitOperators operators, int32_t split) except -1 nogil:
-    cdef SplitOperator* state = &operators.splits[split]
-    state.ends = not _next_move(operators.records, split, &state.ahead)
-    if not state.ends and state.ahead.tick > operators.last_tick:
+cdef inline bint _take_move(SplitOperators operators, int32_t split, Move* move) except -1 nogil:
+    if not _next_move(operators.records, split, move):
+        return False
+    if move.tick > operators.last_tick:
         with gil:
             raise DataError(
-                f"split number {split} has an event at the tick of {state.ahead.tick} ms, after the last arrival of the "
+                f"split number {split} has an event at the tick of {move.tick} ms, after the last arrival of the "
                 f"log, {operators.last_arrival} ms: the summaries of its chunks do not fit together"
             )
+    return True
+
+
+cdef inline int _look_ahead(SplitOperators operators, int32_t split) except -1 nogil:
+    cdef SplitOperator* state = &operators.splits[split]
+    if state.folds:
+        state.ahead = state.folded
+        state.folds = state.ends = False
+    else:
+        state.ends = not _take_move(operators, split, &state.ahead)
+    return 0
+
+
+cdef int _operators_fold(SplitOperators operators) except -1 nogil:
+    # After all calls up to a clock, splits that are paused, or whose first call is yet to come, have moves up to that clock
+    # which have not been read. These are read together at the split's next call or pause, so they become one move, behind that
+    # ahead.
+    cdef SplitOperator* state
+    cdef Move move
+    cdef int32_t split
+    for split in range(operators.n):
+        state = &operators.splits[split]
+        while not state.ends and _take_move(operators, split, &move):
+            if state.folds:
+                move.tick = max(move.tick, state.folded.tick)
+                move.timestamp = max(move.timestamp, state.folded.timestamp)
+            move.over_gap = False
+            state.folded = move
+            state.folds = True
     return 0
 
 
@@ -395,11 +344,12 @@ cdef inline int _call(SplitOperators operators, int32_t split, int64_t tick) exc
 
 
 cdef int _operators_start(SplitOperators operators, int64_t last_tick) except -1 nogil:
-    # Reads the first move of each split. Calls up to `last_tick` have been made.
+    # Reads the first move of each split in records that have been added. Calls up to `last_tick` have been made.
     cdef int32_t split
     for split in range(operators.n):
-        _look_ahead(operators, split)
-        _schedule(operators, split, last_tick)
+        if operators.splits[split].ends:
+            _look_ahead(operators, split)
+            _schedule(operators, split, last_tick)
     _operators_find_next(operators)
     return 0
 
@@ -506,6 +456,7 @@ cdef class SplitOperators:
         for split in range(self.n):
             generator_set_up(&self.splits[split].generator, out_of_orderness_ms, idleness_ms)
             self.splits[split].current_watermark = INT64_MIN
+            self.splits[split].ends = True
 
     def __dealloc__(self):
         free(self.splits)
@@ -781,7 +732,8 @@ cdef class SplitMerge:
     Parameters
     ----------
     records : SplitRecords
-        Records of all chunks; `run` reads them. At least one split has an event.
+        Records of all chunks, or of the first stretch of time; `run_before` and `run` read them. At least one split has an
+        event.
     packer : StepPacker
         Takes the steps of the timeline: the watermarks that the valve emits, and when. It may have earlier steps.
     interval_ms : int
@@ -849,23 +801,15 @@ cdef class SplitMerge:
 
         Raises
         ------
-        SourceError
-            If the file of the records cannot be read.
         DataError
             If a record lies after the last arrival.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_records = begin_call(&self.operators.records.guard, self.operators.records)
         cdef Call of_packer = begin_call(&self.packer.guard, self.packer)
-        cdef int64_t last_arrival = self.operators.last_arrival, last_tick = self.operators.opened
-        if self.restored and self.operators.interval:
-            last_tick = _operators_last_tick(self.operators, self.stopped - 1)
-        with nogil:
-            _operators_start(self.operators, last_tick)
-        while self.alignment.next_update < last_arrival:
-            self._run_up_to(self.alignment.next_update)
-            with nogil:
-                _alignment_update(&self.alignment, self.operators)
+        cdef int64_t last_arrival = self.operators.last_arrival
+        self._start()
+        self._run_updates_up_to(last_arrival - 1)
         if self.alignment.samples != NULL and not stops:
             self._run_up_to(last_arrival - 1)
             with nogil:
@@ -873,6 +817,55 @@ cdef class SplitMerge:
         self._run_up_to(last_arrival - 1 if stops else last_arrival)
         with nogil:
             _end_log(self, stops)
+        _clear(self.operators.records)
+
+    def run_before(self, int64_t clock_ms):
+        """Run up to a clock, not including it. The records so far are released, and those of the next stretch can be added.
+
+        Parameters
+        ----------
+        clock_ms : int
+            All records of events that are read before it have been added, and no others.
+
+        Raises
+        ------
+        DataError
+            If a record lies after the last arrival.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_records = begin_call(&self.operators.records.guard, self.operators.records)
+        cdef Call of_packer = begin_call(&self.packer.guard, self.packer)
+        cdef int64_t limit = min(clock_ms, self.operators.last_arrival) - 1
+        self._start()
+        self._run_updates_up_to(limit)
+        self._run_up_to(limit)
+        with nogil:
+            _operators_fold(self.operators)
+        _clear(self.operators.records)
+        if self.operators.interval:
+            self.last_tick = max(self.last_tick, _operators_last_tick(self.operators, limit))
+
+    cdef int _start(self) except -1:
+        # With the records of a stretch, in which calls may be due earlier than without.
+        if not self.started:
+            self.started = True
+            self.last_tick = self.operators.opened
+            if self.restored and self.operators.interval:
+                self.last_tick = _operators_last_tick(self.operators, self.stopped - 1)
+        with nogil:
+            _operators_start(self.operators, self.last_tick)
+        if self.alignment.samples != NULL and self.operators.next_clock != INT64_MAX:
+            self.alignment.next_update = min(
+                self.alignment.next_update, tick_of(self.operators.next_clock, self.alignment.update_interval)
+            )
+        return 0
+
+    cdef int _run_updates_up_to(self, int64_t limit) except -1:
+        while self.alignment.next_update <= limit:
+            self._run_up_to(self.alignment.next_update)
+            with nogil:
+                _alignment_update(&self.alignment, self.operators)
+        return 0
 
     cdef int _run_up_to(self, int64_t limit) except -1:
         cdef bint runs = True

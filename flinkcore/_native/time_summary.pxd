@@ -24,7 +24,7 @@ cdef int64_t checked_interval(object interval_ms) except? -1
 
 cdef struct SplitTimes:
     # One split within a chunk. `arrival` is the running maximum, `recorded_arrival` that of the last event as recorded.
-    int64_t tick           # the first one that sees the last event; -2**63 before the first event
+    int64_t tick           # the first one that sees the last event; -2**63 before the first event of a part
     int64_t recorded_arrival
     int64_t arrival
     int64_t min_timestamp
@@ -33,19 +33,9 @@ cdef struct SplitTimes:
     int64_t regressions
     int64_t raised         # events recorded to arrive before `arrival`
     int64_t first_arrival
-    int64_t step           # maximum timestamp of the last record, where `stepped`
-    bint stepped
-
-
-cdef enum RecordKind:
-    STEP = 0  # first: tick; second: maximum timestamp of the split at this tick
-    GAP = 1   # first, second: consecutive ticks with activity, far enough apart for the split to turn idle between
-
-
-cdef struct PackedRecord:
-    # A record as it leaves the chunk, ordered by split. Ticks lie within 2**62, which leaves a bit for the kind.
-    int64_t place  # twice `first`, and the kind
-    int64_t value  # `second`
+    int64_t step           # maximum timestamp that has been recorded
+    int64_t part           # number of the open part; -1: none
+    int64_t window_end     # no tick of the part is after it
 
 
 cdef class TimeSummary:
@@ -56,4 +46,6 @@ cdef class TimeSummary:
     cdef int32_t n_splits
     cdef int32_t capacity
     cdef SplitTimes* splits
+    cdef int64_t window    # length in ms; 0: all time is one window
+    cdef Buffer parts
     cdef Buffer records

@@ -4,7 +4,6 @@ from libc.stdint cimport int32_t, int64_t
 from flinkcore._native.call_guard cimport CallGuard
 from flinkcore._native.memory cimport Buffer
 from flinkcore._native.packed_steps cimport StepPacker
-from flinkcore._native.time_summary cimport PackedRecord
 from flinkcore._native.valve cimport StatusWatermarkValve
 from flinkcore._native.watermark_generator cimport Generator
 
@@ -19,11 +18,9 @@ cdef struct RecordCursor:
     int64_t part                 # -1 after the last part
     int64_t last_part
     bint entered                 # the part's first move is done
-    bint in_gap                  # and so is the first move of a gap
-    const PackedRecord* records  # the next ones, in memory
+    const int64_t* ticks         # of the next records
+    const int64_t* timestamps
     int64_t n_records
-    int64_t n_unread             # those after them, in the file
-    int64_t file_offset
 
 
 cdef class SplitRecords:
@@ -32,9 +29,6 @@ cdef class SplitRecords:
     cdef int32_t n_splits
     cdef RecordCursor* cursors
     cdef Buffer parts
-    cdef int file
-    cdef int64_t buffer_records   # room for each split
-    cdef PackedRecord* buffers
     cdef list owners
 
 
@@ -42,6 +36,8 @@ cdef struct SplitOperator:
     Generator generator
     Move ahead                 # what the generator sees next
     bint ends                  # nothing
+    Move folded                # moves behind it that are read together, if there are some
+    bint folds
     bint unseen                # the generator has seen events since its last periodic call
     bint idle                  # of the operator's emitter
     bint paused                # by alignment
@@ -80,6 +76,8 @@ cdef class SplitMerge:
     cdef StatusWatermarkValve valve
     cdef SplitAlignment alignment
     cdef bint restored
+    cdef bint started
+    cdef int64_t last_tick     # calls up to it have been made, if started
     cdef int64_t stopped       # last arrival of the log before, if restored
     cdef int64_t window_ticks
     cdef int64_t* places       # (window_ticks,)
@@ -92,3 +90,5 @@ cdef class SplitMerge:
     cdef double led            # since the last change of the holder, lead times length of time
 
     cdef int _run_up_to(self, int64_t limit) except -1
+    cdef int _start(self) except -1
+    cdef int _run_updates_up_to(self, int64_t limit) except -1

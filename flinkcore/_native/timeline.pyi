@@ -11,18 +11,16 @@ _Int64s = npt.NDArray[np.int64]
 
 @final
 class SplitRecords:
-    def __new__(
-        cls, *, splits: int, interval_ms: int, file: int | None = None, buffer_bytes: int = ...
-    ) -> Self: ...
-    def add_chunk(
+    def __new__(cls, *, splits: int, interval_ms: int) -> Self: ...
+    def add_parts(
         self,
         splits: _Int32s,
-        events: _Int64s,
-        first_arrivals_ms: _Int64s,
-        last_arrivals_ms: _Int64s,
+        first_ticks_ms: _Int64s,
+        last_ticks_ms: _Int64s,
         max_timestamps_ms: _Int64s,
         n_records: _Int64s,
-        records: _Int64s | int,
+        ticks_ms: _Int64s,
+        timestamps_ms: _Int64s,
     ) -> None: ...
 
 @final
@@ -53,6 +51,7 @@ class SplitMerge:
         update_interval_ms: int | None = ...,
         window_emissions: int = ...,
     ) -> Self: ...
+    def run_before(self, clock_ms: int) -> None: ...
     def run(self, *, stops: bool = ...) -> None: ...
     def statuses(self) -> tuple[_Int64s, _Int64s, _Int64s]: ...
     def holders(self) -> tuple[_Int64s, _Int64s, _Int64s]: ...

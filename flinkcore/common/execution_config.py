@@ -17,6 +17,7 @@ ProgressMode: TypeAlias = Literal["auto", "on", "off"]
 """Display of progress: on, off, or only on terminals and in notebooks (auto)."""
 
 BATCH_ROWS: Final = 1 << 17
+RECORD_BYTES: Final = 128 << 20
 """Rows of a batch that is read from a log, at most."""
 
 OPEN_CHUNKS: Final = 16
@@ -67,6 +68,8 @@ class ExecutionConfig(WithFormerMethods):
         """Files, or parts of files, of a log that one process reads at once; results do not depend on it."""
         self._held_bytes = HELD_BYTES
         """Bytes of events that wait in memory for earlier ones of other files; results do not depend on it."""
+        self._record_bytes = RECORD_BYTES
+        """Bytes of watermark steps of splits that a process keeps in memory; results do not depend on it."""
 
     def get_parallelism(self) -> int:
         """Return the number of parallel tasks; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
@@ -237,6 +240,7 @@ class ExecutionConfig(WithFormerMethods):
         config = ExecutionConfig(Configuration(self._configuration).set(settings.RUNTIME_MODE, mode))
         config._batch_rows = self._batch_rows
         config._batch_bytes = self._batch_bytes
+        config._record_bytes = self._record_bytes
         return config
 
     def allows_unaligned_source_splits(self) -> bool:

@@ -1,7 +1,7 @@
 """The times of one chunk of the log, summarised by the task that reads it."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.log.arrival_cut import CutRows, SideOfCut
 from flinkcore.time_plane.cut_counts import CutCounts
 from flinkcore.time_plane.generator_spec import GeneratorSpec
+from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordBlock, RecordLimits
 from flinkcore.time_plane.unordered_times import UnorderedSummary
 
 
@@ -258,7 +259,7 @@ class TimesChecksum:
 
 @dataclass(frozen=True, eq=False)
 class ChunkTimes:
-    """Summary of one chunk for the timeline, of a size that does not depend on the number of events.
+    """Summary of one chunk for the timeline, without its records; its size does not depend on the number of events.
 
     Parameters
     ----------
@@ -271,8 +272,6 @@ class ChunkTimes:
     times : dict of str to numpy.ndarray of int64, shape (n_splits,)
         As of `TimeSummary.finish`; and `least_arrival_ms`, the first arrival, or one recorded later if that lies
         before it and not after the last arrival before the log.
-    records : numpy.ndarray of int64, shape (2 * n_records,)
-        As of `TimeSummary.finish`.
     rows_read : int
         All rows of the chunk that are taken, rejected and filtered ones too.
     floors : dict of str to numpy.ndarray of int64, shape (n_batches,)
@@ -291,19 +290,11 @@ class ChunkTimes:
     rows: Int64s
     bases: Int64s
     times: dict[str, Int64s]
-    records: Int64s
     floors: dict[str, Int64s]
     rows_read: int
     warnings: list[str] = field(default_factory=list)
     cut: dict[str, Int64s] = field(default_factory=dict)
     checksum: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, np.uint64))
-
-    def without_records(self) -> "ChunkTimes":
-        """Return a copy without records, which keeps no memory that holds them."""
-        own = {name: getattr(self, name).copy() for name in ("rows", "bases", "checksum")}
-        for part in ("times", "floors", "cut"):
-            own[part] = {name: column.copy() for name, column in getattr(self, part).items()}
-        return replace(self, records=np.empty(0, np.int64), **own)
 
     def to_ipc(self) -> bytes:
         """Return the summary as an Arrow IPC stream."""
@@ -311,7 +302,6 @@ class ChunkTimes:
             "split_values": self.split_values,
             "rows": self.rows,
             "bases": self.bases,
-            "records": self.records,
             "warnings": self.warnings,
             "checksum": self.checksum,
         }
@@ -324,9 +314,7 @@ class ChunkTimes:
         """Return the summary that `to_ipc` wrote; a DataError if these bytes are something else."""
         header, columns = read_columns("ChunkTimes", data)
         values, warnings = (columns.pop(name).to_pylist() for name in ("split_values", "warnings"))
-        rows, bases, records, checksum = (
-            columns.pop(name).to_numpy() for name in ("rows", "bases", "records", "checksum")
-        )
+        rows, bases, checksum = (columns.pop(name).to_numpy() for name in ("rows", "bases", "checksum"))
         parts: dict[str, dict[str, Int64s]] = {"times": {}, "floors": {}, "cut": {}}
         for name, column in columns.items():
             part, _, member = name.partition(".")
@@ -336,7 +324,6 @@ class ChunkTimes:
             values,
             rows,
             bases,
-            records=records,
             rows_read=header["rows_read"],
             warnings=warnings,
             checksum=checksum,
@@ -355,6 +342,8 @@ class ChunkTimesBuilder:
         alignment what `flinkcore.time_plane.paused_spans.summary_interval_ms` makes of it.
     index : int
         Place of the chunk in the log.
+    records : callable
+        Takes the chunk's records, block by block.
     rate : ArrivalRate or None
         For batches without recorded arrivals.
     bases : mapping of split value to int, or None
@@ -368,6 +357,7 @@ class ChunkTimesBuilder:
         Whether the data plane must find the same times: see `Chunk.is_checked`.
     by_arrival : bool
         Whether rows have no positions: see `EventLog`. The records are then `Cells`.
+    limits : RecordLimits
 
     Raises
     ------
@@ -383,22 +373,29 @@ class ChunkTimesBuilder:
         interval_ms: int,
         *,
         index: int,
+        records: Callable[[RecordBlock], object],
         rate: ArrivalRate | None = None,
         bases: Mapping[Any, int] | None = None,
         restored_arrival_ms: int | None = None,
         warnings: list[str] | None = None,
         is_checked: bool = False,
         by_arrival: bool = False,
+        limits: RecordLimits = DEFAULT_LIMITS,
     ) -> None:
         self._index = index
+        self._records = records
+        self._piece_bytes = limits.piece_bytes
         self._rate = rate
         self._bases = bases or {}
         self._warnings = [] if warnings is None else warnings
         self._summary: TimeSummary | UnorderedSummary = (
-            UnorderedSummary(interval_ms)
+            UnorderedSummary(interval_ms, limits.window_ticks, limits.piece_bytes // 8)
             if by_arrival
             else TimeSummary(
-                interval_ms=interval_ms, idleness_ms=generator.idleness_ms, steps=generator.makes_steps
+                interval_ms=interval_ms,
+                idleness_ms=generator.idleness_ms,
+                steps=generator.makes_steps,
+                window_ticks=limits.window_ticks,
             )
         )
         self._numbers: dict[Any, int] = {}
@@ -429,7 +426,14 @@ class ChunkTimesBuilder:
             self._floors.append((self._rows_read, earliest))
         self._done.look_for(batch, self._splits)
         self._checksum.add(batch, arrivals, self._splits)
+        if self._summary.nbytes > self._piece_bytes:
+            self._pass_records_on()
         return times
+
+    def _pass_records_on(self) -> None:
+        block = RecordBlock(*self._summary.take())
+        if len(block):
+            self._records(block)
 
     def leave_unread(self, rows: SideOfCut) -> None:
         """Take in that all rows of the chunk lie outside the cut of the log."""
@@ -440,14 +444,14 @@ class ChunkTimesBuilder:
         _numbers([*self._rows, *self._cut.split_values], self._numbers)
         self._summary.reserve(len(self._numbers))
         floor_rows, floor_arrivals = np.array(self._floors, np.int64).reshape(-1, 2).T
-        times, records = self._summary.finish()
+        self._pass_records_on()
+        times = self._summary.finish()
         return ChunkTimes(
             self._index,
             list(self._numbers),
             _aligned(self._numbers, self._rows),
             _aligned(self._numbers, self._bases),
             times | {"least_arrival_ms": self._done.least_arrivals(times["first_arrival_ms"])},
-            records,
             {"rows": floor_rows, "arrival_ms": floor_arrivals},
             self._rows_read,
             self._warnings,

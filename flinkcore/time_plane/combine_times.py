@@ -1,25 +1,23 @@
 """The summaries of all chunks of a log, combined into its time plane."""
 
 from collections.abc import Iterable
-from contextlib import closing
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore._native.packed_steps import BLOCK_STEPS, StepPacker
-from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
+from flinkcore._native.packed_steps import StepPacker
+from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
-from flinkcore.errors import DataError, SchemaError
 from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkTimes
-from flinkcore.time_plane.cut_counts import LogCutCounts
 from flinkcore.time_plane.generator_spec import GeneratorSpec
+from flinkcore.time_plane.log_records import RecordRanges
 from flinkcore.time_plane.paused_spans import NOT_READ, PausedSpans, summary_interval_ms
-from flinkcore.time_plane.record_store import RecordStore
+from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordBlock, RecordLimits
+from flinkcore.time_plane.split_columns import SplitColumns
+from flinkcore.time_plane.taken_chunks import TakenChunk, in_log_order, in_split_order, tick_floors
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.timeline import (
     ArrivalFloors,
@@ -30,50 +28,13 @@ from flinkcore.time_plane.timeline import (
     Timeline,
     TimePlane,
 )
-from flinkcore.time_plane.unordered_times import Cells, cells_of, records_in_order
+from flinkcore.time_plane.unordered_times import Cells, records_in_order
 
-
-@dataclass(frozen=True)
-class MergeLimits:
-    """Limits of a merge's memory besides its results, which do not depend on them.
-
-    Parameters
-    ----------
-    record_bytes : int
-        Records of the chunks' summaries; more than that go to a temporary file.
-    buffer_bytes : int
-        Stretches of that file, one of each split.
-    window_emissions : int
-        Watermarks and statuses between the operators and the valve.
-    block_steps : int
-        Steps of the timeline that wait to be packed together.
-    """
-
-    record_bytes: int = 256 << 20
-    buffer_bytes: int = 64 << 20
-    window_emissions: int = 1 << 18
-    block_steps: int = BLOCK_STEPS
-
-
-DEFAULT_LIMITS = MergeLimits()
 _MOST_WARNINGS = 20
 
 
-def combine(
-    chunks: Iterable[ChunkTimes],
-    generator: GeneratorSpec,
-    interval_ms: int,
-    *,
-    rate: ArrivalRate | None = None,
-    by_arrival: bool = False,
-    alignment: WatermarkAlignmentParams | None = None,
-    replay_range: tuple[int, int] | None = None,
-    limits: MergeLimits = DEFAULT_LIMITS,
-    cut: TimeCut | None = None,
-    taken: ArrivalCut | None = None,
-    stops: bool = False,
-) -> TimePlane:
-    """Return the time plane of a log.
+class LogTimes:
+    """Times of all chunks of a log without their records, from which its time plane is made in a second step.
 
     Every split has a generator and an operator of its own, on its channel of one valve. All operators are
     opened one interval before the first tick that sees an event of the log, so that a split without events
@@ -87,8 +48,7 @@ def combine(
     ----------
     chunks : iterable of ChunkTimes
         Times of all chunks of the log, in any order, built with the same generator and rate, and with the interval that
-        `summary_interval_ms` gives; those with indices below 0 are of what waits in the checkpoint. Memory is bounded
-        by the timeline, the idle and paused spans, and the splits of all chunks, if they are made one by one.
+        `summary_interval_ms` gives; those with indices below 0 are of what waits in the checkpoint.
     generator : GeneratorSpec
     interval_ms : int
         The auto-watermark interval, from 0 to 2**60.
@@ -98,15 +58,18 @@ def combine(
         Whether the rows have no positions: see `EventLog`.
     alignment : WatermarkAlignmentParams or None
         Alignment of the splits with each other; see `flinkcore.time_plane.paused_spans`.
-    replay_range : (int, int) or None
-        First and last arrival of a replay with several logs, or None for those of this log.
-    limits : MergeLimits
+    limits : RecordLimits
     cut : TimeCut or None
         Cut at which the log resumes from a checkpoint, whose splits are splits of this log, or None for its start.
     taken : ArrivalCut or None
         The arrivals that the chunks were read for, or None if all.
     stops : bool
         True: what the end of the log would emit is left to a log that is resumed from the time plane's own cut.
+
+    Attributes
+    ----------
+    replay_range : (int, int) or None
+        First and last arrival of the log; None if there was none, here or before.
 
     Raises
     ------
@@ -115,81 +78,185 @@ def combine(
         before the cut.
     SchemaError
         If the values of the splits cannot be ordered, or are of another type than those of the cut.
-    SourceError
-        If the temporary file cannot be written.
     """
-    before = TimeCut.before_all() if cut is None else cut
-    with closing(RecordStore(limits.record_bytes)) as store:
+
+    def __init__(
+        self,
+        chunks: Iterable[ChunkTimes],
+        generator: GeneratorSpec,
+        interval_ms: int,
+        *,
+        rate: ArrivalRate | None = None,
+        by_arrival: bool = False,
+        alignment: WatermarkAlignmentParams | None = None,
+        limits: RecordLimits = DEFAULT_LIMITS,
+        cut: TimeCut | None = None,
+        taken: ArrivalCut | None = None,
+        stops: bool = False,
+    ) -> None:
+        self._generator = generator
+        self._interval_ms = interval_ms
+        self._rate = rate
+        self._by_arrival = by_arrival
+        self._alignment = alignment
+        self._limits = limits
+        self._stops = stops
+        self._before = before = TimeCut.before_all() if cut is None else cut
         known = before.split_values if before.has_splits else []
         numbers: dict[Any, int] = {value: number for number, value in enumerate(known)}
-        ordered = _in_log_order([_taken_in(chunk, numbers, store) for chunk in chunks])
-        _refuse_other_type(known, (value for chunk in ordered for value in chunk.times.split_values))
+        of_cut = next((value for value in known if value is not None), None)
+        self._chunks = ordered = in_log_order(TakenChunk.of(chunk, numbers, of_cut) for chunk in chunks)
         if not numbers and before.split_values:
             numbers[None] = 0
-        values = _in_split_order(numbers)
+        values = in_split_order(numbers)
         places = np.empty(len(values), np.int32)
         places[[numbers[value] for value in values]] = np.arange(len(values))
-        log = _LogTimes(values, before, by_arrival, taken)
-        starts = [
-            log.add_waiting(chunk.times, places[chunk.splits])
-            if chunk.times.index < 0
-            else log.add(chunk.times, places[chunk.splits], check_bases=rate is not None)
-            for chunk in ordered
-        ]
+        self._log = log = SplitColumns(values, before, by_arrival, taken)
+        self._starts: list[tuple[Int32s, Int64s, Int64s]] = []
+        self._floors: dict[int, Int64s] = {}
+        self._last_ms: list[int] = []
+        summary_ms = summary_interval_ms(interval_ms, alignment)
+        for chunk in ordered:
+            times, splits = chunk.times(), places[chunk.splits]
+            self._last_ms.append(int(times.times["last_arrival_ms"].max(initial=MIN_TIMESTAMP)))
+            self._starts.append(
+                log.add_waiting(times, splits)
+                if times.index < 0
+                else log.add(times, splits, check_bases=rate is not None)
+            )
+            if not by_arrival:
+                floors = tick_floors(times.times, self._starts[-1][2], summary_ms)
+                self._floors |= {} if floors is None else {times.index: floors}
         log.cut_counts.check_taken_before(before.column("rows", values), before.column("taken_ms", values))
         before.check_goes_on(values, log.least_arrival_ms, log.events)
-        merge, packer = None, Timeline.packer(before.step, limits.block_steps)
-        if replay_range is None and (log.events.any() or before.last_arrival_ms is not None):
-            replay_range = log.ends()
-        if replay_range is not None:
-            numbered = [(chunk, splits) for chunk, (splits, _, _) in zip(ordered, starts, strict=True)]
-            if by_arrival:
-                summary_ms = summary_interval_ms(interval_ms, alignment)
-                times = [_times_in_order(numbered, store, log, generator, summary_ms)]
-            else:
-                times = [_times_by_split(chunk, splits, store) for chunk, splits in numbered]
-            merge = _merge(
-                times,
-                store,
-                log,
-                generator,
-                interval_ms,
-                alignment,
-                replay_range,
-                limits,
-                packer,
-            )
-            if before.last_arrival_ms is not None:
-                restore_split_merge(merge, before.operators(values), before.last_arrival_ms)
-            merge.run(stops=stops)
-    return TimePlane(
-        timeline=Timeline.ended(packer, stops=stops),
-        splits=_split_times(values, log, merge),
-        starts=ChunkStarts(
-            chunks=np.array([chunk.times.index for chunk in ordered], np.int64),
-            rows_read=np.array([chunk.times.rows_read for chunk in ordered], np.int64),
-            checksums=np.array([chunk.times.checksum for chunk in ordered], np.uint64).ravel(),
-            offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
-            split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
-            base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
-            arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
-            last_ms=np.array(
-                [chunk.times.times["last_arrival_ms"].max(initial=MIN_TIMESTAMP) for chunk in ordered],
-                np.int64,
+        self.replay_range: tuple[int, int] | None = None
+        if log.events.any() or before.last_arrival_ms is not None:
+            self.replay_range = log.ends()
+
+    def time_plane(self, records: RecordRanges, replay_range: tuple[int, int] | None = None) -> TimePlane:
+        """Return the time plane. Memory is bounded by it, by the splits of all chunks, and by the records of a range.
+
+        Parameters
+        ----------
+        records : RecordRanges
+            Records of all chunks.
+        replay_range : (int, int) or None
+            First and last arrival of a replay with several logs, or None for those of this log.
+
+        Raises
+        ------
+        SourceError
+            If a temporary file of records cannot be read.
+        """
+        before, log, ordered, starts = self._before, self._log, self._chunks, self._starts
+        replay_range = replay_range or self.replay_range
+        packer = Timeline.packer(before.step, self._limits.block_steps)
+        merge = None if replay_range is None else self._merged(records, replay_range, packer)
+        return TimePlane(
+            timeline=Timeline.ended(packer, stops=self._stops),
+            splits=_split_times(log, merge),
+            starts=ChunkStarts(
+                chunks=np.array([chunk.index for chunk in ordered], np.int64),
+                rows_read=np.array([chunk.rows_read for chunk in ordered], np.int64),
+                checksums=np.array([chunk.checksum for chunk in ordered], np.uint64).ravel(),
+                offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
+                split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
+                base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
+                arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
+                last_ms=np.array(self._last_ms, np.int64),
             ),
-        ),
-        floors=_floors(ordered),
-        paused=_paused_spans(replay_range, merge, stops),
-        rate=rate,
-        by_arrival=by_arrival,
-        restored_arrival_ms=before.last_arrival_ms,
-        cut=log.cut(merge, replay_range) if stops else None,
-        statuses=Statuses.none() if merge is None else Statuses.at_ticks(*merge.statuses()),
-        replay_range=replay_range,
-        warnings=_first(text for chunk in ordered for text in chunk.times.warnings),
-        holders=Holders.unknown() if merge is None else Holders(*merge.holders()),
-        rows_before_cut=int(log.cut_counts.columns["before"].sum()),
-        rows_after_cut=int(log.cut_counts.columns["after"].sum()),
+            floors=_floors(ordered),
+            paused=_paused_spans(replay_range, merge, self._stops),
+            rate=self._rate,
+            by_arrival=self._by_arrival,
+            restored_arrival_ms=before.last_arrival_ms,
+            cut=log.cut(merge, replay_range) if self._stops else None,
+            statuses=Statuses.none() if merge is None else Statuses.at_ticks(*merge.statuses()),
+            replay_range=replay_range,
+            warnings=_first(text for chunk in ordered for text in chunk.warnings),
+            holders=Holders.unknown() if merge is None else Holders(*merge.holders()),
+            rows_before_cut=int(log.cut_counts.columns["before"].sum()),
+            rows_after_cut=int(log.cut_counts.columns["after"].sum()),
+        )
+
+    def _merged(self, records: RecordRanges, replay_range: tuple[int, int], packer: StepPacker) -> SplitMerge:
+        alignment, before = self._alignment, self._before
+        summary_ms = summary_interval_ms(self._interval_ms, alignment)
+        # A log without splits holds its replay back as one split without events does.
+        of_range = SplitRecords(splits=max(1, len(self._log.events)), interval_ms=summary_ms)
+        first_arrival_ms, last_arrival_ms = replay_range
+        merge = SplitMerge(
+            of_range,
+            packer,
+            interval_ms=self._interval_ms,
+            out_of_orderness_ms=self._generator.out_of_orderness_ms,
+            idleness_ms=self._generator.idleness_ms,
+            first_arrival_ms=first_arrival_ms,
+            last_arrival_ms=last_arrival_ms,
+            max_drift_ms=alignment.max_allowed_watermark_drift_ms if alignment else None,
+            update_interval_ms=alignment.update_interval_ms if alignment else None,
+            window_emissions=self._limits.window_emissions,
+        )
+        if before.last_arrival_ms is not None:
+            restore_split_merge(merge, before.operators(self._log.values), before.last_arrival_ms)
+        splits = {
+            chunk.index: splits for chunk, (splits, _, _) in zip(self._chunks, self._starts, strict=True)
+        }
+        for until_ms, blocks in records.ranges(self._floors):
+            if self._by_arrival:
+                _add_parts(of_range, *self._in_order(blocks, splits, summary_ms))
+            else:
+                for chunk, block in blocks:
+                    _add_parts(of_range, block, splits[chunk])
+            if until_ms is None:
+                merge.run(stops=self._stops)
+            else:
+                merge.run_before(until_ms)
+        return merge
+
+    def _in_order(
+        self, blocks: Iterable[tuple[int, RecordBlock]], splits: dict[int, Int32s], interval_ms: int
+    ) -> tuple[RecordBlock, Int32s]:
+        """Return the records of a range of a log whose rows have no positions, as of one chunk in order of arrival."""
+        log = self._log
+        numbers = np.arange(len(log.events), dtype=np.int32)
+        if interval_ms == 0:
+            live = numbers[log.events > 0]
+            ticks = np.full(len(live), MAX_TIMESTAMP)
+            none = np.empty(0, np.int64)
+            return RecordBlock(
+                live, ticks, ticks, log.max_timestamp_ms[live], np.zeros_like(ticks), none, none
+            ), numbers
+        cells = Cells()
+        for chunk, block in blocks:
+            of_records = np.repeat(splits[chunk][block.split], block.n_records)
+            cells.add(of_records, block.tick_ms, block.timestamp_ms)
+        generator = self._generator
+        return records_in_order(
+            cells, len(numbers), interval_ms, generator.idleness_ms, generator.makes_steps
+        ), numbers
+
+
+def combine(
+    chunks: Iterable[ChunkTimes],
+    records: RecordRanges,
+    generator: GeneratorSpec,
+    interval_ms: int,
+    **settings: Any,
+) -> TimePlane:
+    """Return the time plane of a log that is replayed by itself; see `LogTimes`."""
+    return LogTimes(chunks, generator, interval_ms, **settings).time_plane(records)
+
+
+def _add_parts(records: SplitRecords, block: RecordBlock, numbers: Int32s) -> None:
+    records.add_parts(
+        numbers[block.split],
+        block.first_tick_ms,
+        block.last_tick_ms,
+        block.max_timestamp_ms,
+        block.n_records,
+        block.tick_ms,
+        block.timestamp_ms,
     )
 
 
@@ -200,257 +267,11 @@ def _first(warnings: Iterable[str]) -> tuple[str, ...]:
     return (*found[:_MOST_WARNINGS], *([f"{left:,} more files are as suspicious"] if left > 0 else []))
 
 
-# ---- taking chunks in --------------------------------------------------------------------------------------
+# ---- results of the merge ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Chunk:
-    """A chunk whose records are elsewhere.
-
-    Attributes
-    ----------
-    times : ChunkTimes
-        Without records.
-    splits : int32 array (n_splits,)
-        Numbers of its splits.
-    records : int
-        By which the store gives the place of its records.
-    """
-
-    times: ChunkTimes
-    splits: Int32s
-    records: int
-
-
-def _taken_in(times: ChunkTimes, numbers: dict[Any, int], store: RecordStore) -> _Chunk:
-    splits = np.array([numbers.setdefault(value, len(numbers)) for value in times.split_values], np.int32)
-    return _Chunk(times.without_records(), splits, store.add(times.records))
-
-
-def _in_log_order(chunks: Iterable[_Chunk]) -> list[_Chunk]:
-    ordered = sorted(chunks, key=lambda chunk: chunk.times.index)
-    for before, chunk in pairwise(ordered):
-        if before.times.index == chunk.times.index:
-            raise DataError(f"chunk {chunk.times.index} comes twice; combine the times of each chunk once")
-    return ordered
-
-
-def _refuse_other_type(known: Iterable[Any], values: Iterable[Any]) -> None:
-    """Refuse splits of another type than the known ones, of which some might be equal: True is 1."""
-    of_cut = next((value for value in known if value is not None), None)
-    if of_cut is None:
-        return
-    for value in values:
-        if value is not None and type(value) is not type(of_cut):
-            raise SchemaError(
-                f"the splits of the log have values of type {type(value).__name__}, such as {value!r}, and those of "
-                f"the checkpoint of type {type(of_cut).__name__}, such as {of_cut!r}: resume the job with a split= as "
-                "it had"
-            )
-
-
-def _in_split_order(values: Iterable[Any]) -> list[Any]:
-    # Python orders strings as their UTF-8 bytes.
-    try:
-        return sorted(values, key=lambda value: (value is not None, value))
-    except TypeError as error:
-        raise SchemaError(f"the split column has values of different types: {error}") from error
-
-
-class _LogTimes:
-    """The columns of SplitTimes, as they are after the chunks so far; and the cut from which the log is resumed."""
-
-    def __init__(
-        self, values: list[Any], before: TimeCut, by_arrival: bool, taken: ArrivalCut | None
-    ) -> None:
-        splits = len(values)
-        self._by_arrival = by_arrival
-        self._values = values
-        self._before = before
-        self.cut_counts = LogCutCounts(taken, values)
-        self._rows_before = before.column("rows", values)
-        self._arrival_before_ms = before.column("last_arrival_ms", values)
-        self.recorded_arrival_ms = before.column("recorded_arrival_ms", values)
-        self.rows, self.events, self.regressions, self.raised = np.zeros((4, splits), np.int64)
-        self.first_arrival_ms = np.full(splits, MAX_TIMESTAMP)
-        self.least_arrival_ms = np.full(splits, MAX_TIMESTAMP)
-        self.last_arrival_ms = np.full(splits, MIN_TIMESTAMP)
-        self.min_timestamp_ms = np.full(splits, MAX_TIMESTAMP)
-        self.max_timestamp_ms = np.full(splits, MIN_TIMESTAMP)
-
-    def add(self, chunk: ChunkTimes, splits: Int32s, *, check_bases: bool) -> tuple[Int32s, Int64s, Int64s]:
-        """Add a chunk with these splits; they, and their rows and last arrivals before it."""
-        bases = self._rows_before[splits]
-        arrivals_before = self._arrival_before_ms[splits]
-        if not self._by_arrival:
-            bases = bases + self.rows[splits]
-            arrivals_before = np.maximum(arrivals_before, self.last_arrival_ms[splits])
-        if check_bases and not np.array_equal(bases, chunk.bases):
-            raise DataError(
-                f"the arrivals of chunk {chunk.index} were not counted on from the chunks before; build its "
-                "times with the bases that position_bases gives"
-            )
-        self.rows[splits] += chunk.rows
-        self.cut_counts.add(chunk.cut, splits)
-        live = chunk.times["events"] > 0
-        of_chunk = {name: column[live] for name, column in chunk.times.items()}
-        at = splits[live]
-        if self._by_arrival:
-            first_ms = np.minimum(self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
-            recorded_ms = np.maximum(self.recorded_arrival_ms[at], of_chunk["recorded_arrival_ms"])
-        else:
-            again = self.events[at] > 0
-            had_events = again | (self._arrival_before_ms[at] > MIN_TIMESTAMP)
-            went_back = had_events & (of_chunk["first_arrival_ms"] < self.recorded_arrival_ms[at])
-            self.regressions[at] += of_chunk["regressions"] + went_back
-            lies_before = of_chunk["last_arrival_ms"] < arrivals_before[live]
-            self.raised[at] += np.where(
-                lies_before, of_chunk["events"], np.maximum(of_chunk["raised"], went_back)
-            )
-            first_ms = np.where(again, self.first_arrival_ms[at], of_chunk["first_arrival_ms"])
-            recorded_ms = of_chunk["recorded_arrival_ms"]
-        self.first_arrival_ms[at] = first_ms
-        self.recorded_arrival_ms[at] = recorded_ms
-        self.least_arrival_ms[at] = np.minimum(self.least_arrival_ms[at], of_chunk["least_arrival_ms"])
-        self.last_arrival_ms[at] = np.maximum(self.last_arrival_ms[at], of_chunk["last_arrival_ms"])
-        self.min_timestamp_ms[at] = np.minimum(self.min_timestamp_ms[at], of_chunk["min_timestamp_ms"])
-        self.max_timestamp_ms[at] = np.maximum(self.max_timestamp_ms[at], of_chunk["max_timestamp_ms"])
-        self.events[at] += of_chunk["events"]
-        return splits, bases, arrivals_before
-
-    def add_waiting(self, chunk: ChunkTimes, splits: Int32s) -> tuple[Int32s, Int64s, Int64s]:
-        """Add events that wait in the checkpoint, as `add`: their rows and arrivals have been counted before."""
-        live = chunk.times["events"] > 0
-        of_chunk = {name: column[live] for name, column in chunk.times.items()}
-        at = splits[live]
-        for name in ("first_arrival_ms", "min_timestamp_ms"):
-            column = getattr(self, name)
-            column[at] = np.minimum(column[at], of_chunk[name])
-        for name in ("last_arrival_ms", "max_timestamp_ms"):
-            column = getattr(self, name)
-            column[at] = np.maximum(column[at], of_chunk[name])
-        self.events[at] += of_chunk["events"]
-        return splits, np.zeros(len(splits), np.int64), np.full(len(splits), MIN_TIMESTAMP)
-
-    def ends(self) -> tuple[int, int]:
-        """Return the first and the last arrival; there is an event, here or before."""
-        live, stopped = self.events > 0, self._before.last_arrival_ms
-        firsts, lasts = self.first_arrival_ms[live].tolist(), self.last_arrival_ms[live].tolist()
-        before = [] if stopped is None else [stopped]
-        return min(firsts + before), max(lasts + before)
-
-    def cut(self, merge: SplitMerge | None, replay_range: tuple[int, int] | None) -> TimeCut:
-        """Return the cut from which another log can be resumed; without a merge there was never an event."""
-        before, values = self._before, self._values
-        columns = {
-            "rows": self._rows_before + self.rows,
-            "last_arrival_ms": np.maximum(self._arrival_before_ms, self.last_arrival_ms),
-            "recorded_arrival_ms": self.recorded_arrival_ms,
-        }
-        until_ms = self.cut_counts.until_ms
-        taken_ms = np.maximum(before.column("taken_ms", values), self.cut_counts.columns["taken_ms"])
-        columns["taken_ms"] = np.maximum(taken_ms, self.recorded_arrival_ms)
-        if merge is None or replay_range is None:
-            all_columns = before.columns_of(values) | columns
-            return TimeCut(None, None, MIN_TIMESTAMP, values, all_columns, until_ms=until_ms)
-        if not values:
-            values, columns = [None], {name: TimeCut.of_no_split()[name] for name in columns}
-        state = split_merge_state(merge)
-        opened_ms, watermark_ms = state.pop("opened_ms"), state.pop("output_ms")
-        return TimeCut(replay_range[1], opened_ms, watermark_ms, values, state | columns, until_ms=until_ms)
-
-
-class _TimesBySplit(NamedTuple):
-    """Columns of a chunk for `SplitRecords.add_chunk`; records as the store returns them."""
-
-    splits: Int32s
-    events: Int64s
-    first_arrival_ms: Int64s
-    last_arrival_ms: Int64s
-    max_timestamp_ms: Int64s
-    n_records: Int64s
-    records: Int64s | int
-
-
-# ---- merging splits ----------------------------------------------------------------------------------------
-
-
-def _times_by_split(chunk: _Chunk, splits: Int32s, store: RecordStore) -> _TimesBySplit:
-    times = chunk.times.times
-    return _TimesBySplit(
-        splits,
-        times["events"],
-        times["first_arrival_ms"],
-        times["last_arrival_ms"],
-        times["max_timestamp_ms"],
-        times["n_records"],
-        store.place(chunk.records),
-    )
-
-
-def _times_in_order(
-    chunks: Iterable[tuple[_Chunk, Int32s]],
-    store: RecordStore,
-    log: _LogTimes,
-    generator: GeneratorSpec,
-    interval_ms: int,
-) -> _TimesBySplit:
-    """Return the times of all chunks of a log whose rows have no positions, as of one chunk in order of arrival."""
-    cells = Cells()
-    for chunk, splits in chunks:
-        n_records = chunk.times.times["n_records"]
-        cells.add(*cells_of(splits, n_records, store.values(chunk.records, 0, 2 * int(n_records.sum()))))
-    n_splits = len(log.events)
-    n_records, records = records_in_order(
-        cells, n_splits, interval_ms, generator.idleness_ms, generator.makes_steps
-    )
-    return _TimesBySplit(
-        np.arange(n_splits, dtype=np.int32),
-        log.events,
-        log.first_arrival_ms,
-        log.last_arrival_ms,
-        log.max_timestamp_ms,
-        n_records,
-        records,
-    )
-
-
-def _merge(
-    times: list[_TimesBySplit],
-    store: RecordStore,
-    log: _LogTimes,
-    generator: GeneratorSpec,
-    interval_ms: int,
-    alignment: WatermarkAlignmentParams | None,
-    replay_range: tuple[int, int],
-    limits: MergeLimits,
-    packer: StepPacker,
-) -> SplitMerge:
-    # A log without splits holds its replay back as one split without events does.
-    records = SplitRecords(
-        splits=max(1, len(log.events)),
-        interval_ms=summary_interval_ms(interval_ms, alignment),
-        file=store.file,
-        buffer_bytes=limits.buffer_bytes,
-    )
-    for each in times:
-        records.add_chunk(*each)
-    first_arrival_ms, last_arrival_ms = replay_range
-    return SplitMerge(
-        records,
-        packer,
-        interval_ms=interval_ms,
-        out_of_orderness_ms=generator.out_of_orderness_ms,
-        idleness_ms=generator.idleness_ms,
-        first_arrival_ms=first_arrival_ms,
-        last_arrival_ms=last_arrival_ms,
-        max_drift_ms=alignment.max_allowed_watermark_drift_ms if alignment else None,
-        update_interval_ms=alignment.update_interval_ms if alignment else None,
-        window_emissions=limits.window_emissions,
-    )
-
-
-def _split_times(values: list[Any], log: _LogTimes, merge: SplitMerge | None) -> SplitTimes:
+def _split_times(log: SplitColumns, merge: SplitMerge | None) -> SplitTimes:
+    values = log.values
     final_watermarks = np.full(len(values), MIN_TIMESTAMP)
     spans: tuple[Int64s, ...] = (np.empty(0, np.int64),) * 3
     if merge is not None:
@@ -488,13 +309,12 @@ def _by_split(spans: tuple[Int64s, ...]) -> tuple[Int64s, ...]:
     return tuple(column[order] for column in spans)
 
 
-def _floors(chunks: list[_Chunk]) -> ArrivalFloors:
-    floors = [chunk.times.floors for chunk in chunks]
-    least = [np.minimum.accumulate(each["arrival_ms"][::-1])[::-1] for each in floors]
+def _floors(chunks: list[TakenChunk]) -> ArrivalFloors:
+    least = [np.minimum.accumulate(chunk.floors["arrival_ms"][::-1])[::-1] for chunk in chunks]
     return ArrivalFloors(
         chunk=np.repeat(
-            [chunk.times.index for chunk in chunks], [len(each["rows"]) for each in floors]
+            [chunk.index for chunk in chunks], [len(chunk.floors["rows"]) for chunk in chunks]
         ).astype(np.int64),
-        rows=np.concatenate([np.empty(0, np.int64), *(each["rows"] for each in floors)]),
+        rows=np.concatenate([np.empty(0, np.int64), *(chunk.floors["rows"] for chunk in chunks)]),
         arrival_ms=np.concatenate([np.empty(0, np.int64), *least]),
     )

@@ -1,4 +1,4 @@
-"""Records of many chunks: in memory as long as they are few, else in a temporary file."""
+"""Integers of many chunks: in memory as long as they are few, else in a temporary file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flinkcore._internal.io.spill_file import SpillFile
 
 
 class RecordStore:
-    """Stores arrays until it is closed, and returns the place of each.
+    """Stores arrays until it is closed.
 
     Parameters
     ----------
@@ -47,13 +47,9 @@ class RecordStore:
         self._spilled = len(self._places)
 
     @property
-    def file(self) -> int | None:
-        """Descriptor of the file; None if all is in memory."""
-        return None if self._file is None else self._file.fileno()
-
-    def place(self, number: int) -> Int64s | int:
-        """Return the array with this number, or its offset in the file in bytes."""
-        return self._places[number]
+    def is_spilled(self) -> bool:
+        """Return whether arrays are in the file."""
+        return self._file is not None
 
     def values(self, number: int, start: int, stop: int) -> Int64s:
         """Some integers of the array with this number.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -18,11 +19,13 @@ from flinkcore.time_plane.chunk_times import (
     ChunkTimesBuilder,
     position_bases,
 )
-from flinkcore.time_plane.combine_times import combine
+from flinkcore.time_plane.combine_times import LogTimes
 from flinkcore.time_plane.element_pass import run_element_pass
 from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.kept_times import KeptTimes
+from flinkcore.time_plane.log_records import LogRecords, RecordRanges
 from flinkcore.time_plane.paused_spans import summary_interval_ms
+from flinkcore.time_plane.record_blocks import RecordBlock, RecordLimits
 from flinkcore.time_plane.tick_clock import TickClock
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.time_warnings import (
@@ -102,35 +105,53 @@ class TimePass:
         """Rows of each split of a chunk."""
         return ChunkCounts.build(self.reader().read(chunk), index=chunk.index)
 
-    def summarise(self, chunk: Chunk, bases: dict[int, dict[object, int]] | None) -> ChunkTimes:
-        """Times of a chunk; `bases` are its splits' rows in the chunks before, for arrivals by position."""
-        (times,) = summarised_together([self], chunk, [bases])
-        return times
-
     def builder(
-        self, chunk: Chunk, bases: dict[int, dict[object, int]] | None, warnings: list[str]
+        self,
+        chunk: Chunk,
+        bases: dict[int, dict[object, int]] | None,
+        warnings: list[str],
+        records: Callable[[RecordBlock], object],
     ) -> ChunkTimesBuilder:
-        """Return what summarises a chunk batch by batch; its file's warnings are complete when the batches are."""
+        """Return a builder that summarises a chunk batch by batch.
+
+        Parameters
+        ----------
+        chunk
+        bases
+            Rows of each chunk's splits in the chunks before, for arrivals by position.
+        warnings
+            Warnings about its file, complete when the batches are.
+        records
+            Takes the records of the chunk, block by block.
+        """
         rows_before = None if bases is None else bases[chunk.index]
         if self.timed.log.by_arrival:
             rows_before = self._rows_before_log()
         return ChunkTimesBuilder(
             self.generator,
-            summary_interval_ms(
-                self.timed.auto_watermark_interval_ms, self.timed.strategy.alignment_parameters
-            ),
+            self.summary_interval_ms,
             index=chunk.index,
+            records=records,
             rate=self.rate,
             bases=rows_before,
             restored_arrival_ms=None if self.cut is None else self.cut.last_arrival_ms,
             warnings=warnings,
             is_checked=chunk.is_checked,
             by_arrival=self.timed.log.by_arrival,
+            limits=self.limits,
         )
 
-    def summarise_waiting(self, chunk: Chunk) -> ChunkTimes:
-        """Times of events that wait in the checkpoint, whose arrivals are known."""
-        return self.summarise(chunk, None)
+    @property
+    def limits(self) -> RecordLimits:
+        """Limits of the memory of records."""
+        return self.timed.record_limits
+
+    @property
+    def summary_interval_ms(self) -> int:
+        """Interval of the ticks in summaries of chunks."""
+        return summary_interval_ms(
+            self.timed.auto_watermark_interval_ms, self.timed.strategy.alignment_parameters
+        )
 
     def position_bases(self, counts: Iterable[ChunkCounts]) -> dict[int, dict[Any, int]]:
         """Rows of each chunk's splits before it; see `flinkcore.time_plane.chunk_times.position_bases`."""
@@ -141,39 +162,44 @@ class TimePass:
             return {}
         return dict(zip(self.cut.split_values, self.cut.columns["rows"].tolist(), strict=True))
 
-    def combine(self, times: Iterable[ChunkTimes], replay_range: tuple[int, int] | None = None) -> TimePlane:
-        """Return the time plane of all chunks; see `flinkcore.time_plane.combine_times.combine`.
+    def log_times(self, times: Iterable[ChunkTimes]) -> LogTimes:
+        """Return the times of all chunks of the log, of which `time_plane` makes the time plane."""
+        return LogTimes(
+            times,
+            self.generator,
+            self.timed.auto_watermark_interval_ms,
+            rate=self.rate,
+            by_arrival=self.timed.log.by_arrival,
+            alignment=self.timed.strategy.alignment_parameters,
+            limits=self.limits,
+            cut=self.cut,
+            taken=self.timed.log.cut,
+            stops=self.stops,
+        )
+
+    def time_plane(
+        self, log_times: LogTimes, records: RecordRanges, replay_range: tuple[int, int] | None
+    ) -> TimePlane:
+        """Return the time plane of the log.
 
         Warns of files that may be cut or empty, of doubtful units, and of arrivals out of order: not everyone who takes
         the results looks at the report.
 
         Parameters
         ----------
-        times
-            Times of all chunks of the log.
+        log_times
+            Times of all chunks.
+        records
+            Records of all chunks.
         replay_range
-            The first and the last arrival of a replay of several logs, once the logs have been combined alone.
+            The first and the last arrival of the replay, of all its logs; None: nothing arrives.
 
         Raises
         ------
         ConfigurationError
             If integers that were read as milliseconds cannot be such.
         """
-        interval_ms = self.timed.auto_watermark_interval_ms
-        time_plane = combine(
-            times,
-            self.generator,
-            interval_ms,
-            rate=self.rate,
-            by_arrival=self.timed.log.by_arrival,
-            alignment=self.timed.strategy.alignment_parameters,
-            cut=self.cut,
-            taken=self.timed.log.cut,
-            stops=self.stops,
-            replay_range=replay_range,
-        )
-        if replay_range is not None:
-            return time_plane
+        time_plane = log_times.time_plane(records, replay_range)
         check_units(checked_times(self.timed, time_plane.splits))
         for text in (*time_plane.warnings, *time_warnings(self.timed, time_plane.splits)):
             warn_user(text)
@@ -193,8 +219,8 @@ def summarised_together(
     chunk: Chunk,
     bases: Sequence[dict[int, dict[object, int]] | None],
     kept: KeptTimes | None = None,
-) -> list[ChunkTimes]:
-    """Times of a chunk of a log that is used on several ways, and is read once for all of them.
+) -> Iterator[tuple[int, RecordBlock | ChunkTimes]]:
+    """Yield the summaries of a chunk of a log that is used on several ways, and is read once for all of them.
 
     Parameters
     ----------
@@ -203,13 +229,24 @@ def summarised_together(
     chunk
         A chunk of the log.
     bases
-        For each pass, as of `TimePass.summarise`.
+        For each pass, rows of each chunk's splits in the chunks before, for arrivals by position.
     kept
         Keeps the times of the chunk, of the only pass.
+
+    Yields
+    ------
+    tuple
+        Number of a pass, and a block of its records of the chunk; after all of them its times.
     """
     warnings: list[str] = []
+    blocks: list[tuple[int, RecordBlock]] = []
+
+    def taker(way: int) -> Callable[[RecordBlock], object]:
+        return lambda block: blocks.append((way, block))
+
     builders = [
-        time_pass.builder(chunk, before, warnings) for time_pass, before in zip(passes, bases, strict=True)
+        time_pass.builder(chunk, before, warnings, taker(way))
+        for way, (time_pass, before) in enumerate(zip(passes, bases, strict=True))
     ]
     readers = [time_pass.reader_of(chunk) for time_pass in passes]
     if kept is not None:
@@ -218,13 +255,33 @@ def summarised_together(
     if side is not None:
         for builder in builders:
             builder.leave_unread(side)
-        return [builder.finish() for builder in builders]
-    for batches in read_together(readers, chunk, warnings):
-        for builder, batch in zip(builders, batches, strict=True):
-            times = builder.add(batch)
-            if kept is not None:
-                kept.add(chunk.index, batch, times)
-    return [builder.finish() for builder in builders]
+    else:
+        for batches in read_together(readers, chunk, warnings):
+            for builder, batch in zip(builders, batches, strict=True):
+                times = builder.add(batch)
+                if kept is not None:
+                    kept.add(chunk.index, batch, times)
+            yield from blocks
+            blocks.clear()
+    found = [builder.finish() for builder in builders]
+    yield from blocks
+    yield from enumerate(found)
+
+
+@dataclass(frozen=True)
+class LogSummaries:
+    """Summaries of all chunks of a log, as they are read: times first, records in the order of time.
+
+    Attributes
+    ----------
+    times
+        Times of all chunks, which are read once, before the records.
+    records
+        Records of all chunks.
+    """
+
+    times: Iterable[ChunkTimes]
+    records: RecordRanges
 
 
 def time_planes_of(
@@ -260,13 +317,20 @@ def time_planes_of(
         Keeps the times of all events of the only log, as far as they have room.
     """
     passes = time_passes(logs, cuts, stops)
-    times: dict[int, Iterable[ChunkTimes]] = {}
-    for together in ways or [(number,) for number in range(len(passes))]:
-        summaries = _summaries([passes[number] for number in together], chunks[together[0]], threads, kept)
-        times |= zip(together, by_way(summaries, len(together)), strict=True)
-    for number, of_log in enumerate(waiting):
-        times[number] = chain(map(passes[number].summarise_waiting, of_log), times[number])
-    time_planes = combine_logs(passes, [times[number] for number in range(len(passes))])
+    summaries: dict[int, LogSummaries] = {}
+    with ExitStack() as open_records:
+        for together in ways or [(number,) for number in range(len(passes))]:
+            of_ways = [passes[number] for number in together]
+            records = [
+                open_records.enter_context(closing(LogRecords(each.summary_interval_ms, each.limits)))
+                for each in of_ways
+            ]
+            times = _times(of_ways, chunks[together[0]], threads, kept, records)
+            for number, own, own_times in zip(together, records, by_way(times, len(together)), strict=True):
+                of_log = waiting[number] if waiting else ()
+                before = chain.from_iterable(_times([passes[number]], of_log, 1, None, [own], waited=True))
+                summaries[number] = LogSummaries(chain(before, own_times), own)
+        time_planes = combine_logs(passes, [summaries[number] for number in range(len(passes))])
     return [
         run_element_pass(time_pass.timed, time_plane, of_log, time_pass.cut)
         if time_pass.timed.is_by_element
@@ -280,17 +344,23 @@ def time_passes(logs: Sequence[TimedLog], cuts: Sequence[TimeCut], stops: bool) 
     return [TimePass(timed, cuts[number] if cuts else None, stops) for number, timed in enumerate(logs)]
 
 
-def combine_logs(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes]]) -> list[TimePlane]:
+def combine_logs(passes: Sequence[TimePass], summaries: Sequence[LogSummaries]) -> list[TimePlane]:
     """Return the time planes of logs that are replayed together: each lasts as long as all of them.
 
     Parameters
     ----------
     passes
         Time pass of each log.
-    times
-        Times of all chunks of each log.
+    summaries
+        Summaries of all chunks of each log.
     """
-    time_planes = _combined(passes, times)
+    times = [time_pass.log_times(of_log.times) for time_pass, of_log in zip(passes, summaries, strict=True)]
+    ranges = [of_log.replay_range for of_log in times if of_log.replay_range is not None]
+    whole = (min(first for first, _ in ranges), max(last for _, last in ranges)) if ranges else None
+    time_planes = [
+        time_pass.time_plane(log_times, of_log.records, whole)
+        for time_pass, log_times, of_log in zip(passes, times, summaries, strict=True)
+    ]
     for time_pass, time_plane in zip(passes, time_planes, strict=True):
         time_pass.warn_of_ticks(time_plane)
     return [_told_of_order(*each) for each in zip(passes, time_planes, strict=True)]
@@ -311,32 +381,28 @@ def _told_of_order(time_pass: TimePass, time_plane: TimePlane) -> TimePlane:
     return replace(time_plane, warnings=(*time_plane.warnings, text))
 
 
-def _combined(passes: Sequence[TimePass], times: Sequence[Iterable[ChunkTimes]]) -> list[TimePlane]:
-    if len(passes) == 1:  # what is read once need not be held
-        return [passes[0].combine(times[0])]
-    held = [list(of_log) for of_log in times]
-    alone = [time_pass.combine(of_log) for time_pass, of_log in zip(passes, held, strict=True)]
-    ranges = [time_plane.replay_range for time_plane in alone if time_plane.replay_range is not None]
-    if not ranges:
-        return alone
-    whole = min(first for first, _ in ranges), max(last for _, last in ranges)
-    return [
-        time_plane if time_plane.replay_range == whole else time_pass.combine(of_log, whole)
-        for time_plane, time_pass, of_log in zip(alone, passes, held, strict=True)
-    ]
-
-
-def by_way(summaries: Iterator[Sequence[ChunkTimes]], ways: int) -> list[Iterable[ChunkTimes]]:
-    """Return the summaries of each way of a log, from those of all ways of each chunk; held if there are several."""
+def by_way(times: Iterator[Sequence[ChunkTimes]], ways: int) -> list[Iterable[ChunkTimes]]:
+    """Return the times of each way of a log, from those of all ways of each chunk; held if there are several."""
     if ways == 1:
-        return [(times for (times,) in summaries)]
-    held = list(summaries)
+        return [(own for (own,) in times)]
+    held = list(times)
     return [[of_chunk[way] for of_chunk in held] for way in range(ways)]
 
 
-def _summaries(
-    passes: Sequence[TimePass], chunks: Sequence[Chunk], threads: int, kept: KeptTimes | None
+def _times(
+    passes: Sequence[TimePass],
+    chunks: Sequence[Chunk],
+    threads: int,
+    kept: KeptTimes | None,
+    records: Sequence[LogRecords],
+    *,
+    waited: bool = False,
 ) -> Iterator[list[ChunkTimes]]:
+    """Times of each chunk, for all ways of a log, whose records are added to `records`.
+
+    The arrivals of events that have waited in a checkpoint are known.
+    """
+
     def on_all(task: Callable[[Chunk], Summary]) -> Iterator[Summary]:
         if threads == 1 or len(chunks) == 1:
             yield from map(task, chunks)
@@ -346,7 +412,17 @@ def _summaries(
 
     bases: list[dict[int, dict[Any, int]] | None] = [None for _ in passes]
     first = passes[0]
-    if first.counts_rows:
+    if first.counts_rows and not waited:
         counts = list(on_all(lambda chunk: first.known_counts(chunk) or first.count(chunk)))
         bases = [time_pass.position_bases(counts) for time_pass in passes]
-    yield from on_all(lambda chunk: summarised_together(passes, chunk, bases, kept))
+
+    def summarise(chunk: Chunk) -> list[ChunkTimes]:
+        times = []
+        for way, found in summarised_together(passes, chunk, bases, kept):
+            if isinstance(found, RecordBlock):
+                records[way].add(chunk.index, found)
+            else:
+                times.append(found)
+        return times
+
+    yield from on_all(summarise)

@@ -14,6 +14,7 @@ from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.event_reader import EventReader
+from flinkcore.time_plane.record_blocks import RecordLimits
 from flinkcore.time_plane.time_cut import TimeCut
 
 T = TypeVar("T", bound="TimedLog")
@@ -39,6 +40,8 @@ class TimedLog:
         Rows of a batch that is read, at most; results do not depend on it.
     batch_bytes : int
         Bytes of a batch, at most, unless it has only one row; results do not depend on it, either.
+    record_limits : RecordLimits
+        Limits of the memory that the first pass takes.
     """
 
     log: EventLog
@@ -48,6 +51,7 @@ class TimedLog:
     timestamp_range: tuple[int, int]
     batch_rows: int
     batch_bytes: int
+    record_limits: RecordLimits
 
     @property
     def is_by_element(self) -> bool:

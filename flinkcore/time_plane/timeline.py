@@ -551,6 +551,7 @@ class TimePlane:
             splits=SplitTimes(values=SomeSplits(values, len(splits.values)), **figures),
             starts=starts,
         )
+
     def arrivals_of(self, chunks: Int64s) -> tuple[Int64s, Int64s]:
         """Return bounds of the arrivals of events of chunks.
 

@@ -13,25 +13,37 @@ import numpy.typing as npt
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import MAX_ARRIVAL_MS
-from flinkcore._native.time_summary import TimeSummary
+from flinkcore._native.time_summary import TimeSummary, window_length
 from flinkcore.errors import DataError
+from flinkcore.time_plane.record_blocks import RecordBlock
 
 HELD_CELLS = 1 << 20
-"""Cells are merged when there are so many, or twice as many as after the last time."""
 
 
 class Cells:
-    """Maximum timestamps of splits at ticks."""
+    """Maximum timestamps of splits at ticks.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    held : int
+        Cells are merged when there are more, and more than twice as many as after the last time.
+    """
+
+    def __init__(self, held: int = HELD_CELLS) -> None:
+        self._most_held = held
         self._parts: list[tuple[Int64s, Int64s, Int64s]] = []
         self._held = self._merged = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that they took when they were merged for the last time."""
+        return 24 * self._merged
 
     def add(self, splits: npt.NDArray[np.integer], ticks_ms: Int64s, timestamps_ms: Int64s) -> None:
         """Add cells, of which several may be of one split and tick."""
         self._parts.append((splits.astype(np.int64), ticks_ms, timestamps_ms))
         self._held += len(ticks_ms)
-        if self._held > max(HELD_CELLS, 2 * self._merged):
+        if self._held > max(self._most_held, 2 * self._merged):
             self.columns()
 
     def columns(self) -> tuple[Int64s, Int64s, Int64s]:
@@ -56,11 +68,17 @@ class UnorderedSummary:
     ----------
     interval_ms : int
         The auto-watermark interval; 0: no ticks, hence no cells.
+    window_ticks : int
+        Ticks of a window, as of `TimeSummary`.
+    held : int
+        Cells that are held before they are merged.
     """
 
-    def __init__(self, interval_ms: int) -> None:
+    def __init__(self, interval_ms: int, window_ticks: int, held: int = HELD_CELLS) -> None:
         self._interval_ms = interval_ms
-        self._cells = Cells()
+        self._window_ms = window_length(interval_ms, window_ticks)
+        self._held = held
+        self._cells = Cells(held)
         self._times = _no_times(0)
 
     def reserve(self, splits: int) -> None:
@@ -114,17 +132,35 @@ class UnorderedSummary:
         ticks, at = np.divmod(cells, n_codes)
         self._cells.add(splits[at], (ticks + first) * self._interval_ms, latest[cells])
 
-    def finish(self) -> tuple[dict[str, Int64s], Int64s]:
-        """As `TimeSummary.finish`; the records are the cells, each twice its tick and the maximum timestamp there."""
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the cells so far, when they were merged for the last time."""
+        return self._cells.nbytes
+
+    def take(self) -> tuple[Int32s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]:
+        """As of `TimeSummary.take`; but every cell is a record, and maxima are those of the parts."""
         splits, ticks, timestamps = self._cells.columns()
-        records = np.stack([2 * ticks, timestamps], axis=1).ravel()
+        self._cells = Cells(self._held)
+        windows = ticks // self._window_ms if self._window_ms else np.zeros_like(ticks)
+        order = np.argsort(windows, kind="stable")
+        splits, ticks, timestamps, windows = (
+            column[order] for column in (splits, ticks, timestamps, windows)
+        )
+        is_first = np.append(True, (np.diff(splits) != 0) | (np.diff(windows) != 0))[: len(splits)]
+        firsts = np.flatnonzero(is_first)
+        lasts = np.append(firsts[1:], np.full(min(1, len(splits)), len(splits)))
+        latest = np.maximum.reduceat(timestamps, firsts) if len(firsts) else timestamps
+        of_parts = splits[firsts].astype(np.int32)
+        return of_parts, ticks[firsts], ticks[lasts - 1], latest, lasts - firsts, ticks, timestamps
+
+    def finish(self) -> dict[str, Int64s]:
+        """As of `TimeSummary.finish`."""
         n_splits = len(self._times["events"])
         return self._times | {
             "regressions": np.zeros(n_splits, np.int64),
             "raised": np.zeros(n_splits, np.int64),
             "recorded_arrival_ms": self._times["last_arrival_ms"],
-            "n_records": np.bincount(splits, minlength=n_splits).astype(np.int64),
-        }, records
+        }
 
 
 def _no_times(splits: int) -> dict[str, Int64s]:
@@ -137,16 +173,10 @@ def _no_times(splits: int) -> dict[str, Int64s]:
     }
 
 
-def cells_of(splits: Int32s, n_records: Int64s, records: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Cells in the records of a chunk, with these numbers of its splits."""
-    of = np.repeat(splits, n_records).astype(np.int64)
-    return of, records[::2] >> 1, records[1::2]
-
-
 def records_in_order(
     cells: Cells, n_splits: int, interval_ms: int, idleness_ms: int | None, steps: bool
-) -> tuple[Int64s, Int64s]:
-    """Return what a chunk of all events, in order of arrival, would record: numbers of records by split, and records.
+) -> RecordBlock:
+    """Return what a chunk of all events, in order of arrival, would record.
 
     Parameters
     ----------
@@ -161,5 +191,4 @@ def records_in_order(
     summary.reserve(n_splits)
     offsets = np.searchsorted(splits, np.arange(n_splits + 1)).astype(np.int64)
     summary.update(np.arange(n_splits, dtype=np.int32), offsets, ticks, timestamps)
-    times, records = summary.finish()
-    return times["n_records"], records
+    return RecordBlock(*summary.take())

@@ -4,8 +4,9 @@ from flinkcore.datastream import StreamExecutionEnvironment
 
 
 def read_in_batches_of(rows: int, env: StreamExecutionEnvironment) -> None:
-    """Let jobs of an environment read batches of so many rows of a log at most."""
+    """Let jobs of an environment read batches of so many rows of a log at most, and hold few records of their times."""
     env.get_config()._batch_rows = rows
+    env.get_config()._record_bytes = 100 * rows
 
 
 def read_within(open_chunks: int, held_bytes: int, env: StreamExecutionEnvironment) -> None:

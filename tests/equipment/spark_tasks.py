@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from equipment.merged_events import merging_events
 from equipment.timelines import repacked
 from pyspark import cloudpickle
+from pyspark.sql import Row
 
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.columnar.plans.job_plan import JobPlan
@@ -27,6 +28,7 @@ from flinkcore.spark.columnar.task_outputs import (
     read_batch,
     read_part,
 )
+from flinkcore.spark.columnar.task_summaries import CollectedRows, TaskSummaries
 from flinkcore.spark.columnar.time_pass import CountTask, RowsBefore, SummariseTask
 from flinkcore.spark.exchange.block_sender import BlockRoute
 from flinkcore.spark.exchange.blocks import BLOCKS_ORDER
@@ -58,17 +60,18 @@ def in_each_task(task: Task, log: FileInput) -> list[pa.RecordBatch]:
 def time_plane_by_tasks(plan: JobPlan, log: FileInput) -> TimePlane:
     """The first pass."""
 
-    def payloads(task: Task) -> list[bytes]:
-        return [row["payload"] for batch in in_each_task(task, log) for row in batch.to_pylist()]
+    def rows(task: Task) -> list[Any]:
+        return [Row(**row) for batch in in_each_task(task, log) for row in batch.to_pylist()]
 
     time_pass = TimePass(plan.logs[0])
     bases = None
     if time_pass.rate is not None:
-        bases = time_pass.position_bases(
-            map(ChunkCounts.from_ipc, payloads(CountTask(time_pass, source_of(log))))
-        )
+        counts = [ChunkCounts.from_ipc(row.payload) for row in rows(CountTask(time_pass, source_of(log)))]
+        bases = time_pass.position_bases(counts)
     summarise = SummariseTask((time_pass,), source_of(log, RowsBefore((bases,))))
-    return time_pass.combine(map(ChunkTimes.from_ipc, payloads(summarise)))
+    found = TaskSummaries(CollectedRows(rows(summarise)))
+    times = time_pass.log_times(map(ChunkTimes.from_ipc, found.times()))
+    return time_pass.time_plane(times, found.records(time_pass), None)
 
 
 def map_way(plan: JobPlan, partitions: int, merging: MergingEvents | None = None) -> MapWay:

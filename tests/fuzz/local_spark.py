@@ -43,6 +43,7 @@ class LocalFrame:
     """A DataFrame: its partitions are computed when they are asked for; what comes to a shuffle is so once."""
 
     isStreaming: ClassVar[bool] = False
+    sparkSession: ClassVar[Any] = None
 
     partitions: list[Partition]
     schema: Any = None
@@ -160,6 +161,9 @@ class LocalFrame:
         except Exception as error:  # of which Spark brings a text to the driver
             raise PythonException("".join(traceback.format_exception(error))) from error
 
+    def toLocalIterator(self) -> Iterator[Any]:
+        yield from self.collect()
+
 
 class LocalTask:
     """Stands for `pyspark.TaskContext`: tells tasks their partition."""
@@ -223,23 +227,45 @@ def local_spark_environment(cores: int) -> SparkExecutionEnvironment:
     return env
 
 
+class LocalPayloads:
+    """Stands for `KeptPayloads`, which needs functions of the JVM: every second payload is not collected at first."""
+
+    def __init__(self, frame: LocalFrame, *order: str) -> None:
+        def place(row: Any) -> tuple[Any, ...]:
+            return tuple(row[name] for name in order)
+
+        self.dataframe = frame.localCheckpoint()
+        with task_errors_raised():
+            self._rows = sorted(self.dataframe.collect(), key=place)
+        assert len({place(row) for row in self._rows}) == len(self._rows)
+        self.index = [
+            Row(
+                **(
+                    row.asDict()
+                    | {"size": len(row.payload or b""), "payload": row.payload if at % 2 else None}
+                )
+            )
+            for at, row in enumerate(self._rows)
+        ]
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Any]:
+        yield from self._rows[start:stop]
+
+    def close(self) -> None:
+        pass
+
+
 def rows_at_once(frame: LocalFrame, *order: str) -> Generator[Any, None, None]:
-    """Stands for `collected_in_parts`, which needs functions of the JVM."""
-
-    def place(row: Any) -> tuple[Any, ...]:
-        return tuple(row[name] for name in order)
-
-    with task_errors_raised():
-        rows = sorted(frame.collect(), key=place)
-    assert len({place(row) for row in rows}) == len(rows)
-    yield from rows
+    """Stands for `collected_in_parts`."""
+    yield from LocalPayloads(frame, *order).rows()
 
 
 def without_jvm() -> ExitStack:
     """Within this context, jobs of `local_spark_environment` run."""
     stack = ExitStack()
-    for module in (element_pass, time_pass, kept_rows, element_run):
+    for module in (element_pass, element_run):
         stack.enter_context(patch.object(module, "collected_in_parts", rows_at_once))
+    stack.enter_context(patch.object(time_pass, "KeptPayloads", LocalPayloads))
     stack.enter_context(patch.object(sent_files, "executor_reports", lambda *_: []))
     stack.enter_context(patch.object(kept_rows, "TaskContext", LocalTask))
     return stack

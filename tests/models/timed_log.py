@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -20,18 +21,38 @@ from flinkcore.time_plane.chunk_times import (
     ChunkTimesBuilder,
     position_bases,
 )
-from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits, combine
+from flinkcore.time_plane.combine_times import combine
 from flinkcore.time_plane.generator_spec import GeneratorSpec
+from flinkcore.time_plane.log_records import LogRecords
 from flinkcore.time_plane.paused_spans import summary_interval_ms
+from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordLimits
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.timeline import TimePlane
 
+TINY_LIMITS = [
+    DEFAULT_LIMITS,
+    RecordLimits(1, 0, 0, 0, 0, window_emissions=1),
+    RecordLimits(2, 100, 100, 0, 200, window_emissions=20),
+    RecordLimits(5, 1_000, 0, 200, 100, window_emissions=7),
+    RecordLimits(3, 0, 300, 1_000, 1_000),
+]
+"""In one window or many, from memory or by way of a file, in one range of time or many."""
+
 
 def chunk_times(
-    batches: Iterable[Any], generator: GeneratorSpec, interval_ms: int, **settings: Any
+    batches: Iterable[Any],
+    generator: GeneratorSpec,
+    interval_ms: int,
+    *,
+    index: int,
+    records: LogRecords | None = None,
+    **settings: Any,
 ) -> ChunkTimes:
-    """The times of a chunk, summarised batch by batch."""
-    builder = ChunkTimesBuilder(generator, interval_ms, **settings)
+    """The times of a chunk, summarised batch by batch, whose records are added to those of the log if they matter."""
+    log = LogRecords(interval_ms, DEFAULT_LIMITS) if records is None else records
+    builder = ChunkTimesBuilder(
+        generator, interval_ms, index=index, records=lambda block: log.add(index, block), **settings
+    )
     for batch in batches:
         builder.add(batch)
     return builder.finish()
@@ -91,7 +112,7 @@ class Log:
         generator: GeneratorSpec,
         interval_ms: int,
         rate: ArrivalRate | None = None,
-        limits: MergeLimits = DEFAULT_LIMITS,
+        limits: RecordLimits = DEFAULT_LIMITS,
         alignment: WatermarkAlignmentParams | None = None,
         cut: TimeCut | None = None,
         stops: bool = False,
@@ -105,12 +126,16 @@ class Log:
         counts = [ChunkCounts.build(batches, index=index).to_ipc() for index, batches in enumerate(chunks)]
         before = dict(zip(cut.split_values, cut.columns["rows"].tolist(), strict=True)) if cut else {}
         bases = position_bases((ChunkCounts.from_ipc(data) for data in counts), before) if rate else {}
+        summary_ms = summary_interval_ms(interval_ms, alignment)
+        records = LogRecords(summary_ms, limits)
         times = [
             chunk_times(
                 batches,
                 generator,
-                summary_interval_ms(interval_ms, alignment),
+                summary_ms,
                 index=index,
+                records=records,
+                limits=limits,
                 rate=rate,
                 bases=bases.get(index) if index >= 0 else None,
                 restored_arrival_ms=cut.last_arrival_ms if cut else None,
@@ -118,16 +143,18 @@ class Log:
             for index, batches in [*([(-1, waiting)] if waiting else []), *enumerate(chunks)]
         ]
         summaries = (ChunkTimes.from_ipc(data) for data in reversed(times))
-        plane = combine(
-            summaries,
-            generator,
-            interval_ms,
-            rate=rate,
-            alignment=alignment,
-            limits=limits,
-            cut=cut,
-            stops=stops,
-        )
+        with closing(records):
+            plane = combine(
+                summaries,
+                records,
+                generator,
+                interval_ms,
+                rate=rate,
+                alignment=alignment,
+                limits=limits,
+                cut=cut,
+                stops=stops,
+            )
         own_cut = None if plane.cut is None else TimeCut.of_table(plane.cut.to_table())
         return replace(pickle.loads(pickle.dumps(plane)), cut=own_cut)
 

@@ -6,13 +6,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jobs.aligned_sources import AlignedSources
 from models.aligned_replay import AlignedReplayModel
-from models.timed_log import Log, check_floors, placed, steps, watermarks_of
+from models.timed_log import TINY_LIMITS, Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event
 
 from flinkcore.common import WatermarkAlignmentParams, WatermarkStrategy
 from flinkcore.time_plane.chunk_times import ArrivalRate
-from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
 from flinkcore.time_plane.generator_spec import GeneratorSpec
+from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordLimits
 from flinkcore.time_plane.timeline import TimePlane
 
 STRIDES = st.sampled_from([0, 1, 2, 3, 7, 7, 20, 20, 40, -5, 90, 250, 700])
@@ -25,7 +25,7 @@ ALIGNMENTS = st.builds(
     st.sampled_from([0, 0, 1, 10, 100, 2**63 - 1, 2**70]),
     st.sampled_from([1, 3, 7, 20, 50, 100, 1_000]),
 )
-LIMITS = st.sampled_from([DEFAULT_LIMITS, MergeLimits(0, 300, 20), MergeLimits(0, 0, 1)])
+LIMITS = st.sampled_from(TINY_LIMITS)
 INTERVALS = st.sampled_from([0, 1, 7, 7, 20, 50, 50, 200])
 CUTS = st.sets(st.integers(1, 59), max_size=4)
 
@@ -49,7 +49,7 @@ def check(
     generator: GeneratorSpec,
     interval_ms: int,
     alignment: WatermarkAlignmentParams,
-    limits: MergeLimits = DEFAULT_LIMITS,
+    limits: RecordLimits = DEFAULT_LIMITS,
     rate: ArrivalRate | None = None,
 ) -> AlignedReplayModel:
     model = AlignedReplayModel(
@@ -102,7 +102,7 @@ def test_recorded_arrivals_give_the_timeline_and_the_pauses_of_the_model(
     alignment: WatermarkAlignmentParams,
     chunk_cuts: set[int],
     batch_cuts: set[int],
-    limits: MergeLimits,
+    limits: RecordLimits,
 ) -> None:
     check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, alignment, limits)
 

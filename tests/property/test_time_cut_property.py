@@ -8,15 +8,15 @@ import pyarrow as pa
 from equipment.example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from models.timed_log import Log, placed, steps
+from models.timed_log import TINY_LIMITS, Log, placed, steps
 from models.watermarks import Event
 
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.log.waiting_rows import WaitingBatch
 from flinkcore.time_plane.chunk_times import ArrivalRate
-from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
 from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.paused_spans import NOT_READ
+from flinkcore.time_plane.record_blocks import RecordLimits
 from flinkcore.time_plane.timeline import TimePlane
 
 STRIDES = st.sampled_from([0, 0, 1, 1, 2, 3, 7, 40, -1, 90, 250, 700])
@@ -26,7 +26,7 @@ GENERATORS = st.builds(
     st.sampled_from([None, 0, 0, 5, 100, 2**63 - 1]),
     st.sampled_from([None, 1, 3, 50, 250, 2**70]),
 )
-LIMITS = st.sampled_from([DEFAULT_LIMITS, MergeLimits(0, 0, 1), MergeLimits(0, 300, 20)])
+LIMITS = st.sampled_from(TINY_LIMITS)
 INTERVALS = st.sampled_from([0, 1, 7, 50, 200, 10_000])
 CUTS = st.sets(st.integers(1, 59), max_size=4)
 
@@ -105,7 +105,7 @@ def test_two_time_planes_are_those_of_the_whole_log(
     cut: int,
     chunk_cuts: set[int],
     batch_cuts: set[int],
-    limits: MergeLimits,
+    limits: RecordLimits,
 ) -> None:
     if rate is not None:
         rows = without_arrivals(rows)
@@ -166,7 +166,7 @@ def test_time_planes_of_aligned_splits_are_those_of_the_whole_log(
     cuts: list[int],
     chunk_cuts: set[int],
     batch_cuts: set[int],
-    limits: MergeLimits,
+    limits: RecordLimits,
 ) -> None:
     if rate is not None:
         rows = without_arrivals(rows)

@@ -9,12 +9,12 @@ import numpy as np
 from equipment.example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.timed_log import Log, check_floors, placed, steps, watermarks_of
+from models.timed_log import TINY_LIMITS, Log, check_floors, placed, steps, watermarks_of
 from models.watermarks import Event, Operator, ReplayModel, generator_of
 
 from flinkcore.time_plane.chunk_times import ArrivalRate
-from flinkcore.time_plane.combine_times import DEFAULT_LIMITS, MergeLimits
 from flinkcore.time_plane.generator_spec import GeneratorSpec
+from flinkcore.time_plane.record_blocks import RecordLimits
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -44,9 +44,7 @@ GENERATORS = st.builds(
     st.sampled_from([None, 1, 3, 50, 250, 2**70]),
 )
 # In one window or many, from memory or by way of a file.
-LIMITS = st.sampled_from(
-    [DEFAULT_LIMITS, MergeLimits(0, 0, 1), MergeLimits(0, 300, 20), MergeLimits(200, 0, 7)]
-)
+LIMITS = st.sampled_from(TINY_LIMITS)
 INTERVALS = st.sampled_from([0, 1, 7, 7, 50, 200, 10_000])
 CUTS = st.sets(st.integers(1, 59), max_size=6)
 
@@ -55,7 +53,7 @@ def check(
     log: Log,
     generator: GeneratorSpec,
     interval_ms: int,
-    limits: MergeLimits,
+    limits: RecordLimits,
     rate: ArrivalRate | None = None,
 ) -> None:
     model = ReplayModel(
@@ -155,7 +153,7 @@ def test_recorded_arrivals_give_the_timeline_of_the_model(
     interval_ms: int,
     chunk_cuts: set[int],
     batch_cuts: set[int],
-    limits: MergeLimits,
+    limits: RecordLimits,
 ) -> None:
     check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, limits)
 
@@ -176,7 +174,7 @@ def test_arrivals_by_rate_give_the_timeline_of_the_model(
     interval_ms: int,
     chunk_cuts: set[int],
     batch_cuts: set[int],
-    limits: MergeLimits,
+    limits: RecordLimits,
     rate: ArrivalRate,
 ) -> None:
     check(Log(rows, chunk_cuts, batch_cuts), generator, interval_ms, limits, rate)
@@ -192,7 +190,7 @@ def test_arrivals_by_rate_give_the_timeline_of_the_model(
     limits=LIMITS,
 )
 def test_long_logs_give_the_timeline_of_the_model(
-    seed: int, generator: GeneratorSpec, interval_ms: int, cut: int, batch: int, limits: MergeLimits
+    seed: int, generator: GeneratorSpec, interval_ms: int, cut: int, batch: int, limits: RecordLimits
 ) -> None:
     random = np.random.default_rng(seed)
     n, n_splits = 2_000, int(random.integers(1, 12))

@@ -44,6 +44,7 @@ from flinkcore.datastream.timestamps.assigner_adapters import over_columns
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.event_reader import RECORD_TYPE, EventReader
+from flinkcore.time_plane.record_blocks import RecordLimits
 from flinkcore.time_plane.timed_log import TimedLog
 
 EVENT_TIME: Final = f"{HIDDEN_PREFIX}event_time"
@@ -224,6 +225,7 @@ def plan_of_log(
         timestamp_range=operator.timestamp_range,
         batch_rows=configuration._batch_rows,
         batch_bytes=configuration._batch_bytes,
+        record_limits=RecordLimits.of(configuration._record_bytes),
         after=after,
         keys=keys,
         read=read,

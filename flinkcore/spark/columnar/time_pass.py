@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from itertools import chain, groupby
-from operator import attrgetter
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Final
 
 import pyarrow as pa
 
 from flinkcore.log.sources.chunks import Chunk
-from flinkcore.spark.exchange.collecting import collected_in_parts
-from flinkcore.spark.exchange.row_format import RowFormat
+from flinkcore.spark.columnar.task_summaries import CollectedRows, TaskSummaries
+from flinkcore.spark.exchange.collecting import KeptPayloads
+from flinkcore.spark.exchange.summary_rows import (
+    SUMMARIES,
+    SUMMARIES_ORDER,
+    TIMES,
+    packed_block,
+    summary_rows,
+    times_row,
+)
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
 from flinkcore.spark.logs.log_input import ChunkSource, FileInput, LogInput, TaskInput
 from flinkcore.spark.logs.spark_log import SparkLog, UnrankedFiles, UnreadDataFrame, UnreadLog
@@ -21,17 +28,25 @@ from flinkcore.spark.logs.task_packing import TaskPacking
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
+from flinkcore.time_plane.record_blocks import RecordBlock
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.time_pass import (
+    LogSummaries,
     TimePass,
-    by_way,
     combine_logs,
     summarised_together,
     time_passes,
 )
 from flinkcore.time_plane.timeline import TimePlane
 
-_SUMMARIES = RowFormat("chunk long, way int, payload binary")
+SHORT_RECORD_BYTES: Final = 64 << 20
+"""Most packed records of a short log that come with the job that makes them, of all its chunks together,"""
+
+LEAST_RECORD_BYTES: Final = 256 << 10
+"""but so many of each chunk."""
+
+_TOO_MANY: Final = -1
+"""In place of a way: the chunk has more records."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +60,7 @@ class CountTask:
         """Yield a row per chunk."""
         for group in self.source.of_task(batches):
             for chunk in group.chunks:
-                yield _SUMMARIES.row(chunk.index, 0, self.time_pass.count(chunk).to_ipc())
+                yield times_row(self.time_pass.count(chunk))
 
 
 @dataclass(frozen=True)
@@ -69,17 +84,35 @@ class RowsBefore:
 
 @dataclass(frozen=True)
 class SummariseTask:
-    """Summarises the times of the task's chunks, for each way that the log is used on; picklable."""
+    """Summarises the times of the task's chunks, for each way that the log is used on; picklable.
+
+    Attributes
+    ----------
+    passes
+        Over the log, one for each way.
+    source
+        Gives the task its chunks, with the `RowsBefore` them.
+    most_bytes
+        Most bytes of packed records of a chunk; a chunk that has more is given up. None: no limit.
+    """
 
     passes: tuple[TimePass, ...]
     source: ChunkSource
+    most_bytes: int | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row per chunk and way."""
+        """Yield the rows of each chunk."""
+        intervals_ms = [time_pass.summary_interval_ms for time_pass in self.passes]
         for group in self.source.of_task(batches):
             for chunk in group.chunks:
-                for way, times in enumerate(summarised_together(self.passes, chunk, group.about.bases)):
-                    yield _SUMMARIES.row(chunk.index, way, times.to_ipc())
+                found = summarised_together(self.passes, chunk, group.about.bases)
+                n_bytes = 0
+                for row in summary_rows(chunk.index, found, intervals_ms):
+                    n_bytes += row.nbytes
+                    if self.most_bytes is not None and n_bytes > self.most_bytes:
+                        yield SUMMARIES.row(_TOO_MANY, TIMES, chunk.index, 0, TIMES, b"")
+                        break
+                    yield row
 
 
 def run_time_passes(
@@ -114,7 +147,7 @@ def run_time_passes(
     """
     passes = time_passes([log.plan for log in logs], cuts, stops)
     read: dict[int, SparkLog] = {}
-    times: dict[int, Iterable[ChunkTimes]] = {}
+    summaries: dict[int, LogSummaries] = {}
     evaluated: list[tuple[DataFrameLog, SparkLog]] = []
     with ExitStack() as failing, ExitStack() as reading:
         for together in ways or [(number,) for number in range(len(logs))]:
@@ -129,7 +162,9 @@ def run_time_passes(
                     plans = [each.plan for each in logs if _is_of(each, data)]
                     kept = log.evaluated(spark, of_ways[0], plans)
                     failing.callback(kept.release)
-                    log, told = log.as_kept(kept)
+                    reported = KeptPayloads(kept.told, *SUMMARIES_ORDER)
+                    log = log.as_kept(kept, bool(reported.index))
+                    told = TaskSummaries(reported) if reported.index else None
                     evaluated.append((data, log))
             elif isinstance(log, UnrankedFiles):
                 log = log.ranked(spark)
@@ -137,18 +172,18 @@ def run_time_passes(
                 failing.callback(log.kept.release)
             read[together[0]] = log
             read |= {number: log.on_another_way(logs[number].plan) for number in together[1:]}
-            found: list[Iterable[ChunkTimes]] = []
+            found: list[LogSummaries] = []
             if told is not None:
-                of_first = reading.enter_context(closing(_told_times(spark, of_ways[0], log, told)))
-                found, of_ways = [of_first], of_ways[1:]
+                of_first = reading.enter_context(closing(_told_summaries(spark, of_ways[0], log, told)))
+                found, of_ways = [_of_way(of_first, of_ways[0], 0)], of_ways[1:]
             if of_ways:
-                summaries = reading.enter_context(closing(_summaries(spark, of_ways, log)))
-                found += by_way(summaries, len(of_ways))
-            times |= zip(together, found, strict=True)
+                of_tasks = reading.enter_context(closing(_summaries(spark, of_ways, log)))
+                found += [_of_way(of_tasks, time_pass, way) for way, time_pass in enumerate(of_ways)]
+            summaries |= zip(together, found, strict=True)
         for number, chunks in enumerate(waiting):
-            times[number] = chain(_waiting_times(spark, passes[number], chunks), times[number])
+            summaries[number] = _with_waiting(spark, passes[number], chunks, summaries[number])
         numbers = range(len(logs))
-        time_planes = combine_logs(passes, [times[number] for number in numbers])
+        time_planes = combine_logs(passes, [summaries[number] for number in numbers])
         failing.pop_all()
     return list(zip(time_planes, [read[number] for number in numbers], strict=True))
 
@@ -157,22 +192,22 @@ def _is_of(log: SparkLog | UnreadLog, data: DataFrameLog) -> bool:
     return isinstance(log, UnreadDataFrame) and log.data.has_rows_of(data)
 
 
-def _told_times(
-    spark: Any, time_pass: TimePass, log: SparkLog, told: Iterator[bytes]
-) -> Generator[ChunkTimes, None, None]:
-    """Summaries of all chunks of a DataFrame, which has already reported times or counts."""
+def _of_way(found: TaskSummaries, time_pass: TimePass, way: int) -> LogSummaries:
+    return LogSummaries(map(ChunkTimes.from_ipc, found.times(way)), found.records(time_pass, way))
+
+
+def _told_summaries(spark: Any, time_pass: TimePass, log: SparkLog, told: TaskSummaries) -> TaskSummaries:
+    """Summaries of all chunks of a DataFrame, which has already reported them, or counts of rows."""
     if time_pass.rate is None:
-        yield from map(ChunkTimes.from_ipc, told)
-        return
-    counts = list(map(ChunkCounts.from_ipc, told))
-    with closing(_summaries(spark, [time_pass], log, counts)) as summaries:
-        for (times,) in summaries:
-            yield times
+        return told
+    with closing(told):
+        counts = list(map(ChunkCounts.from_ipc, told.times()))
+    return _summaries(spark, [time_pass], log, counts)
 
 
 def _summaries(
     spark: Any, passes: Sequence[TimePass], log: SparkLog, counts: list[ChunkCounts] | None = None
-) -> Generator[list[ChunkTimes], None, None]:
+) -> TaskSummaries:
     """Summaries of all chunks of a log, each for all ways; `counts` are the rows of the chunks if they are known."""
 
     bases: list[dict[int, dict[Any, int]] | None] = [None for _ in passes]
@@ -180,32 +215,40 @@ def _summaries(
         counts = _known_counts(passes[0], log.log) if counts is None else counts
         if counts is None:
             given = log.log.for_tasks(spark)
-            with task_errors_raised():
-                counted = _summarised(spark, CountTask(passes[0], given.source), given).collect()
+            counted = _collected(_summarised(spark, CountTask(passes[0], given.source), given))
             counts = [ChunkCounts.from_ipc(bytes(row.payload)) for row in counted]
         bases = [time_pass.position_bases(counts) for time_pass in passes]
     given = log.log.for_tasks(spark, RowsBefore(tuple(bases)))
-    summarised = _summarised(spark, SummariseTask(tuple(passes), given.source), given)
-    with closing(
-        _rows_of_one_job(summarised) if log.is_short else collected_in_parts(summarised, "chunk", "way")
-    ) as rows:
-        for _, of_chunk in groupby(rows, key=attrgetter("chunk")):
-            yield [ChunkTimes.from_ipc(bytes(row.payload)) for row in of_chunk]
+    task = SummariseTask(tuple(passes), given.source)
+    if log.is_short:
+        assert isinstance(log.log, FileInput)
+        share = SHORT_RECORD_BYTES // max(1, len(log.log.all_chunks))
+        within = replace(task, most_bytes=max(share, LEAST_RECORD_BYTES))
+        rows = _collected(_summarised(spark, within, given))
+        if all(row.way != _TOO_MANY for row in rows):
+            return TaskSummaries(CollectedRows(rows))
+    return TaskSummaries(KeptPayloads(_summarised(spark, task, given), *SUMMARIES_ORDER))
 
 
-def _waiting_times(spark: Any, time_pass: TimePass, chunks: Sequence[Chunk]) -> Iterator[ChunkTimes]:
-    """Summaries of events that wait in the checkpoint."""
+def _with_waiting(
+    spark: Any, time_pass: TimePass, chunks: Sequence[Chunk], summaries: LogSummaries
+) -> LogSummaries:
+    """Add those of events that wait in the checkpoint."""
     if not chunks:
-        return
+        return summaries
     given = FileInput(tuple(chunks), TaskPacking()).for_tasks(spark, RowsBefore((None,)))
     summarised = _summarised(spark, SummariseTask((time_pass,), given.source), given)
-    with closing(_rows_of_one_job(summarised)) as found:
-        for row in found:
-            yield ChunkTimes.from_ipc(bytes(row.payload))
+    times = []
+    for row in _collected(summarised):
+        if row.first_ms == TIMES:
+            times.append(ChunkTimes.from_ipc(bytes(row.payload)))
+        else:
+            summaries.records.add(row.chunk, RecordBlock.unpacked(packed_block(row.payload)))
+    return LogSummaries(chain(times, summaries.times), summaries.records)
 
 
 def _summarised(spark: Any, task: CountTask | SummariseTask, given: TaskInput) -> Any:
-    return given.dataframe.mapInArrow(portable(spark, task), _SUMMARIES.struct_type)
+    return given.dataframe.mapInArrow(portable(spark, task), SUMMARIES.struct_type)
 
 
 def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | None:
@@ -217,7 +260,7 @@ def _known_counts(time_pass: TimePass, log: LogInput) -> list[ChunkCounts] | Non
     return known if len(known) == len(counts) else None
 
 
-def _rows_of_one_job(summaries: Any) -> Generator[Any, None, None]:
+def _collected(summaries: Any) -> list[Any]:
     with task_errors_raised():
-        rows = summaries.collect()
-    yield from rows
+        rows: list[Any] = summaries.collect()
+    return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from heapq import merge
 from typing import Any, Final, TypeAlias
@@ -33,12 +34,11 @@ Place: TypeAlias = tuple[Any, ...]
 """Values of the columns that order rows."""
 
 
-def collected_in_parts(dataframe: Any, *order: str) -> Generator[Any, None, None]:
-    """Yield the rows of a DataFrame in an order; close the generator to release what the executors hold.
+class KeptPayloads:
+    """Rows of a DataFrame, computed once and kept on disk by the executors until they are released.
 
-    One job computes all rows and collects the first of each partition, if they have small payloads. The executors keep
-    the others on disk. If there are any, another job deals them out in order, and collects a part at a time, as they
-    are asked for.
+    One job computes all rows and collects the first payloads of each partition, if they are small. Another job deals
+    out the other rows in order, and collects a part at a time, as they are asked for.
 
     Parameters
     ----------
@@ -46,28 +46,63 @@ def collected_in_parts(dataframe: Any, *order: str) -> Generator[Any, None, None
         With a binary column `payload`.
     *order : str
         Columns of integers or binaries by which the rows are ordered, together unique in each row.
+
+    Attributes
+    ----------
+    index : list
+        All rows in order, each with the size of its payload as `size`, and the payload itself if it has been collected,
+        otherwise None.
     """
-    size = F.length("payload")
-    number = F.monotonically_increasing_id() % _NUMBERS_OF_PARTITION
-    is_early = (size <= SMALL_PAYLOAD_BYTES) & (number < SMALL_ROWS)
-    kept = dataframe.withColumn("is_early", is_early).persist(StorageLevel.DISK_ONLY)
 
-    def place(row: Any) -> Place:
-        return tuple(row[name] for name in order)
+    def __init__(self, dataframe: Any, *order: str) -> None:
+        size = F.length("payload")
+        number = F.monotonically_increasing_id() % _NUMBERS_OF_PARTITION
+        is_early = (size <= SMALL_PAYLOAD_BYTES) & (number < SMALL_ROWS)
+        self._kept = dataframe.withColumn("is_early", is_early).persist(StorageLevel.DISK_ONLY)
+        self._order = order
+        try:
+            with task_errors_raised():
+                early = F.when(F.col("is_early"), F.col("payload")).alias("payload")
+                others = [name for name in dataframe.columns if name != "payload"]
+                self.index = self._kept.select(*others, early, size.alias("size")).collect()
+        except BaseException:
+            self.close()
+            raise
+        self.index.sort(key=self._place)
 
-    try:
+    def _place(self, row: Any) -> Place:
+        return tuple(row[name] for name in self._order)
+
+    @property
+    def dataframe(self) -> Any:
+        """All rows, with their payloads."""
+        return self._kept.drop("is_early")
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Any]:
+        """Yield rows with their payloads in order: those with these places in the index."""
+        rows = self.index[start:stop]
+        starts = _starts_of_parts([(self._place(row), row.size) for row in rows if row.payload is None])
+        early = [row for row in rows if row.payload is not None]
+        if not starts:
+            yield from early
+            return
+        last = self._place(rows[-1])
+        late = self._kept.where("NOT is_early").drop("is_early")
         with task_errors_raised():
-            early = F.when(F.col("is_early"), F.col("payload")).alias("payload")
-            others = [name for name in dataframe.columns if name != "payload"]
-            rows = kept.select(*others, early, size.alias("size")).collect()
-            rows.sort(key=place)
-            starts = _starts_of_parts([(place(row), row.size) for row in rows if row.payload is None])
-            rows = [row for row in rows if row.payload is not None]
-            late = kept.where("NOT is_early").drop("is_early")
-            in_parts = _rows_of_parts(late, order, starts) if starts else iter(())
-            yield from merge(rows, in_parts, key=place)
-    finally:
-        kept.unpersist()
+            yield from merge(early, _rows_of_parts(late, self._order, starts, last), key=self._place)
+
+    def close(self) -> None:
+        """Release what the executors hold."""
+        self._kept.unpersist()
+
+
+def collected_in_parts(dataframe: Any, *order: str) -> Generator[Any, None, None]:
+    """Yield the rows of a DataFrame in an order; close the generator to release what the executors hold.
+
+    Parameters as of `KeptPayloads`.
+    """
+    with closing(KeptPayloads(dataframe, *order)) as kept:
+        yield from kept.rows()
 
 
 def _starts_of_parts(sized: list[tuple[Place, int]]) -> list[Place]:
@@ -82,10 +117,11 @@ def _starts_of_parts(sized: list[tuple[Place, int]]) -> list[Place]:
     return starts
 
 
-def _rows_of_parts(rows: Any, order: Sequence[str], starts: list[Place]) -> Iterator[Any]:
+def _rows_of_parts(rows: Any, order: Sequence[str], starts: list[Place], last: Place) -> Iterator[Any]:
     slots = tuple(partition_slots(len(starts), chooses_partitions(rows)))
     schema = StructType([StructField("part", IntegerType()), *rows.schema.fields])
-    dealt = rows.mapInArrow(portable(rows.sparkSession, _DealTask(tuple(order), starts, slots)), schema)
+    deal = _DealTask(tuple(order), starts, last, slots)
+    dealt = rows.mapInArrow(portable(rows.sparkSession, deal), schema)
     parts = to_partitions(dealt, len(starts), "part").sortWithinPartitions(*order)
     collected: Iterator[Any] = parts.toLocalIterator()
     return collected
@@ -100,19 +136,25 @@ class _DealTask:
     order
         Columns that order the rows.
     starts
-        The places at which the parts begin.
+        The places at which the parts begin; rows before the first are left out.
+    last
+        The place of the last row of the last part.
     slots
         For each part, its slot in the shuffle.
     """
 
     order: tuple[str, ...]
     starts: list[Place]
+    last: Place
     slots: tuple[int, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with the slots of their parts in front."""
         for batch in batches:
-            places = zip(*(batch.column(name).to_pylist() for name in self.order), strict=True)
-            slots = [self.slots[bisect_right(self.starts, place) - 1] for place in places]
+            places = list(zip(*(batch.column(name).to_pylist() for name in self.order), strict=True))
+            wanted = [row for row, place in enumerate(places) if self.starts[0] <= place <= self.last]
+            slots = [self.slots[bisect_right(self.starts, places[row]) - 1] for row in wanted]
+            if len(wanted) < len(places):
+                batch = batch.take(pa.array(wanted, pa.int64()))
             columns = [pa.array(slots, pa.int32()), *batch.columns]
             yield pa.RecordBatch.from_arrays(columns, ["part", *batch.schema.names])

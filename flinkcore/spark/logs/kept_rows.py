@@ -4,19 +4,20 @@ Spark may compute a DataFrame otherwise each time: adaptive execution merges par
 another order, `rand()` and external sources other values. So a replay evaluates the columns that it needs once, and
 both passes read what was kept. The rows of the kept DataFrame::
 
-    chunk | is_told | payload
-    ------+---------+--------------------------------------------
-    0     | false   | null, so that a partition without rows has a row here
-    0     | false   | rows of partition 0, as an Arrow stream
-    0     | false   | more rows of it
-    0     | true    | times of its rows, or their number per split
-    1     | false   | null
+    chunk | is_told | payload                                               | others
+    ------+---------+-------------------------------------------------------+----------------
+    0     | false   | null, so that a partition without rows has a row here |
+    0     | false   | rows of partition 0, as an Arrow stream               |
+    0     | false   | more rows of it                                       |
+    0     | true    | records of its rows                                   | as of `SUMMARIES`
+    0     | true    | times of its rows, or their number per split          | as of `SUMMARIES`
+    1     | false   | null                                                  |
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, groupby
@@ -38,13 +39,14 @@ from flinkcore.log.decoding.decoded_chunk import decoded_chunk
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.sources.chunks import Chunk, TableChunk
-from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.row_format import RowFormat
+from flinkcore.spark.exchange.summary_rows import SUMMARIES, records_row, times_row
 from flinkcore.spark.logs.log_input import AboutChunks, TaskChunks, TaskInput
 from flinkcore.spark.shipping.shared_values import Shared
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 from flinkcore.time_plane.chunk_times import ChunkCounts
+from flinkcore.time_plane.record_blocks import RecordBlock
 from flinkcore.time_plane.time_pass import TimePass
 
 PACKED_BYTES = 8 << 20
@@ -53,7 +55,18 @@ PACKED_BYTES = 8 << 20
 HELD_ROWS = 1 << 17
 """Rows of a batch of a partition that is held to be read again."""
 
-_KEPT: Final = RowFormat("chunk long, is_told boolean, payload binary")
+_KEPT: Final = RowFormat(
+    "is_told boolean, way int, first_ms long, chunk long, number int, last_ms long, payload binary"
+)
+
+
+def _row_to_keep(chunk: int, payload: pa.Buffer | None) -> pa.RecordBatch:
+    return _KEPT.row(False, None, None, chunk, None, None, payload)
+
+
+def _reported(row: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a row of the format `SUMMARIES` as one that is kept."""
+    return pa.RecordBatch.from_arrays([pa.array([True]), *row.columns], schema=_KEPT.schema)
 
 
 @dataclass
@@ -75,7 +88,7 @@ class RowPacker:
         if self._stream is None or self._sink.tell() < least_bytes:
             return
         self._stream.close()
-        yield _KEPT.row(self.chunk, False, self._sink.getvalue())
+        yield _row_to_keep(self.chunk, self._sink.getvalue())
         self._sink, self._stream = pa.BufferOutputStream(), None
 
 
@@ -162,15 +175,37 @@ class PackTask:
                 yield batch
 
         chunk = PartitionChunk.of(packer.chunk, schema, packed())
+        yield _row_to_keep(chunk.index, None)
+        if self.time_pass.rate is None:
+            for report in self._summaries(chunk):
+                yield from packer.take(PACKED_BYTES)
+                if report is not None:
+                    yield _reported(report)
+            yield from packer.take()
+            return
         counts = ChunkCounts(chunk.index, {})
-        yield _KEPT.row(chunk.index, False, None)
-        times = self.time_pass.builder(chunk, None, []) if self.time_pass.rate is None else None
         for timed in self.time_pass.reader().read(chunk):
-            (counts if times is None else times).add(timed)
+            counts.add(timed)
             yield from packer.take(PACKED_BYTES)
         yield from packer.take()
-        told = counts if times is None else times.finish()
-        yield _KEPT.row(packer.chunk, True, told.to_ipc())
+        yield _reported(times_row(counts))
+
+    def _summaries(self, chunk: Chunk) -> Iterator[pa.RecordBatch | None]:
+        """Yield reports, or None between batches."""
+        blocks: list[RecordBlock] = []
+        builder = self.time_pass.builder(chunk, None, [], blocks.append)
+        interval_ms, number = self.time_pass.summary_interval_ms, 0
+        for timed in self.time_pass.reader().read(chunk):
+            builder.add(timed)
+            yield None
+            while blocks:
+                yield records_row(chunk.index, number, blocks.pop(0), interval_ms)
+                number += 1
+        times = builder.finish()
+        for block in blocks:
+            yield records_row(chunk.index, number, block, interval_ms)
+            number += 1
+        yield times_row(times)
 
 
 def kept_schema(log: EventLog) -> pa.Schema:
@@ -337,8 +372,7 @@ class KeptRows:
         """Blocks of rows, by partition."""
         return self.dataframe.where("NOT is_told")
 
-    def told(self) -> Generator[bytes, None, None]:
-        """Yield what the task of each partition has reported."""
-        with closing(collected_in_parts(self.dataframe.where("is_told"), "chunk")) as rows:
-            for row in rows:
-                yield bytes(row.payload)
+    @property
+    def told(self) -> Any:
+        """Reports of the tasks on all partitions, in the format `SUMMARIES`."""
+        return self.dataframe.where("is_told").select(*(f"`{name}`" for name in SUMMARIES.schema.names))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
 from flinkcore._internal.arrow.joined_batches import empty_table
@@ -116,16 +115,13 @@ class UnreadDataFrame:
         decoded = [name for plan in ways for name in plan.data_reader().columns_read]
         return KeptRows.of(spark, rows_read(self.data, *ways), time_pass, tuple(dict.fromkeys(decoded)))
 
-    def as_kept(self, kept: KeptRows) -> tuple[SparkLog, Iterator[bytes] | None]:
-        """Return the log as tasks read it once it is evaluated, and the reports of each chunk: see `PackTask`."""
-        told = kept.told()
-        first = next(told, None)
-        if first is not None:
-            rows = KeptInput(kept_schema(self.plan.log), kept.rows)
-            return SparkLog(self.plan, rows, kept), chain([first], told)
+    def as_kept(self, kept: KeptRows, has_partitions: bool) -> SparkLog:
+        """Return the log as tasks read it once it is evaluated."""
+        if has_partitions:
+            return SparkLog(self.plan, KeptInput(kept_schema(self.plan.log), kept.rows), kept)
         # Spark runs no task where there is no partition.
         none = FileInput(tuple(TableSource(empty_table(self.plan.log.schema)).chunks(1)))
-        return SparkLog(self.plan, none), None
+        return SparkLog(self.plan, none)
 
 
 @dataclass(frozen=True)

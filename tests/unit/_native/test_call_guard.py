@@ -144,26 +144,17 @@ def _process(operator: WindowOperator) -> object:
     return operator.process(COLUMNS, ENCODED, None, NUMBERS, np.zeros(ROWS, np.int64))
 
 
-def _add_chunk(records: SplitRecords, n: int) -> None:
+def _add_parts(records: SplitRecords, n: int) -> None:
     summary = TimeSummary(interval_ms=1, idleness_ms=None, steps=True)
     summary.reserve(1)
     times = np.arange(n, dtype=np.int64)
     summary.update(np.zeros(1, np.int32), np.array([0, n]), times, times)
-    columns, packed = summary.finish()
-    records.add_chunk(
-        np.zeros(1, np.int32),
-        columns["events"],
-        columns["first_arrival_ms"],
-        columns["last_arrival_ms"],
-        columns["max_timestamp_ms"],
-        columns["n_records"],
-        packed,
-    )
+    records.add_parts(*summary.take())
 
 
 def _records() -> SplitRecords:
     records = SplitRecords(splits=1, interval_ms=1)
-    _add_chunk(records, ROWS)
+    _add_parts(records, ROWS)
     return records
 
 
@@ -315,13 +306,15 @@ SHARED: dict[type, Shared] = {
         {
             "reserve": lambda it: it.reserve(2),
             "update": _update_times,
+            "take": lambda it: it.take(),
             "finish": lambda it: it.finish(),
         },
+        {"nbytes"},
     ),
     SplitRecords: Shared(
         _records,
         lambda it: _merge(it).run(),
-        {"add_chunk": lambda it: _add_chunk(it, 10)},
+        {"add_parts": lambda it: _add_parts(it, 10)},
     ),
     JsonKeys: Shared(
         lambda: JsonKeys([(-1, b"", 1), (0, b"a", 0)]),
@@ -356,6 +349,7 @@ SHARED: dict[type, Shared] = {
         lambda it: it.run(),
         {
             "run": lambda it: it.run(),
+            "run_before": lambda it: it.run_before(0),
             "statuses": lambda it: it.statuses(),
             "holders": lambda it: it.holders(),
             "idle_spans": lambda it: it.idle_spans(),

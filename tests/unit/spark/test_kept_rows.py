@@ -17,11 +17,13 @@ from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.sources.chunks import Chunk
+from flinkcore.spark.exchange.summary_rows import packed_block
 from flinkcore.spark.logs import kept_rows
 from flinkcore.spark.logs.kept_rows import KeptPartitions, PackTask
 from flinkcore.spark.shipping.shared_values import Shared
 from flinkcore.time_plane.chunk_times import ChunkCounts, ChunkTimes
-from flinkcore.time_plane.time_pass import TimePass
+from flinkcore.time_plane.record_blocks import RecordBlock
+from flinkcore.time_plane.time_pass import TimePass, summarised_together
 
 TABLE = pa.table(
     {
@@ -89,17 +91,24 @@ def test_kept_rows_are_those_of_the_partitions_however_they_are_cut(
     assert [index for index, _ in found] == [0, 1]
     assert found[0][1].to_pylist() == wanted.to_pylist()
     assert found[1][1].to_pylist() == wanted.slice(9, 40).to_pylist()
-    assert len(told) == 2
+    assert len(told) == 4
+
+
+def columns_of(block: RecordBlock) -> list[list[int]]:
+    return [column.tolist() for column in vars(block).values()]
 
 
 def test_times_are_told_where_arrivals_are_recorded_and_else_numbers_of_rows(keep: Any) -> None:
-    _, (told,) = split_up(keep("at", TABLE, 4, 30))
+    _, (*records, told) = split_up(keep("at", TABLE, 4, 30))
     times = ChunkTimes.from_ipc(told)
     (chunk,) = time_pass("at").timed.log.chunks(1)
-    expected = time_pass("at").summarise(chunk, None)
+    *blocks, (_, expected) = summarised_together([time_pass("at")], chunk, [None])
     assert times.index == 4
+    assert isinstance(expected, ChunkTimes)
     assert times.split_values == expected.split_values
-    assert times.records.tolist() == expected.records.tolist()
+    assert [columns_of(RecordBlock.unpacked(packed_block(record))) for record in records] == [
+        columns_of(block) for _, block in blocks
+    ]
     _, (told,) = split_up(keep(None, TABLE, 4, 30))
     assert ChunkCounts.from_ipc(told) == ChunkCounts(4, {0: 67, 1: 67, 2: 66})
 

@@ -5,8 +5,8 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import numpy as np
+import pyarrow as pa
 import pytest
 from models.timed_log import Log, chunk_times, steps, watermarks_of
 from models.watermarks import Event
@@ -16,6 +16,8 @@ from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceE
 from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, position_bases
 from flinkcore.time_plane.combine_times import combine
 from flinkcore.time_plane.generator_spec import GeneratorSpec
+from flinkcore.time_plane.log_records import LogRecords
+from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS
 from flinkcore.time_plane.timeline import TimePlane
 
 MIN_TIMESTAMP = -(2**63)
@@ -137,6 +139,9 @@ def test_timestamps_at_the_ends_of_64_bits_do_not_wrap_around() -> None:
     assert steps(plane) == [(200, MIN_TIMESTAMP + 9), (210, MAX_TIMESTAMP - 41), END]
 
 
+NO_RECORDS = LogRecords(200, DEFAULT_LIMITS)
+
+
 @pytest.mark.parametrize(
     "splits",
     [
@@ -150,7 +155,7 @@ def test_timestamps_at_the_ends_of_64_bits_do_not_wrap_around() -> None:
     ],
 )
 def test_splits_are_ordered_by_value(splits: list[Any]) -> None:
-    plane = combine([ChunkTimes.from_ipc(times_of(splits[::-1]).to_ipc())], GeneratorSpec(0), 200)
+    plane = combine([ChunkTimes.from_ipc(times_of(splits[::-1]).to_ipc())], NO_RECORDS, GeneratorSpec(0), 200)
     assert pickle.loads(pickle.dumps(plane)).split_values == splits
 
 
@@ -158,7 +163,9 @@ def test_what_is_suspicious_of_files_comes_in_log_order_from_the_tasks() -> None
     chunks = [
         replace(times_of(["a"], index), warnings=[f"file {index}"] * (index != 1)) for index in (2, 0, 1)
     ]
-    plane = combine([ChunkTimes.from_ipc(chunk.to_ipc()) for chunk in chunks], GeneratorSpec(0), 200)
+    plane = combine(
+        [ChunkTimes.from_ipc(chunk.to_ipc()) for chunk in chunks], NO_RECORDS, GeneratorSpec(0), 200
+    )
     assert plane.warnings == ("file 0", "file 2")
 
 
@@ -169,7 +176,7 @@ def times_of(splits: list[Any], index: int = 0) -> ChunkTimes:
 
 def test_splits_of_different_types_are_refused() -> None:
     with pytest.raises(SchemaError, match="values of different types"):
-        combine([times_of([1]), times_of(["x"], index=1)], GeneratorSpec(0), 200)
+        combine([times_of([1]), times_of(["x"], index=1)], NO_RECORDS, GeneratorSpec(0), 200)
 
 
 def test_splits_that_are_no_arrow_column_are_refused() -> None:
@@ -197,7 +204,7 @@ def test_arrivals_by_rate_need_the_positions_of_the_chunks_before() -> None:
         chunk_times(batches, GeneratorSpec(0), 200, index=i, rate=rate) for i, batches in enumerate(chunks)
     ]
     with pytest.raises(DataError, match=r"arrivals of chunk 1 were not counted on .* position_bases"):
-        combine(times, GeneratorSpec(0), 200, rate=rate)
+        combine(times, NO_RECORDS, GeneratorSpec(0), 200, rate=rate)
 
 
 def test_a_log_without_arrivals_needs_a_rate() -> None:
@@ -232,7 +239,7 @@ def test_position_bases_are_the_rows_of_the_chunks_before() -> None:
 
 def test_a_chunk_that_comes_twice_is_refused() -> None:
     with pytest.raises(DataError, match="chunk 0 comes twice"):
-        combine([times_of([1]), times_of([1])], GeneratorSpec(0), 200)
+        combine([times_of([1]), times_of([1])], NO_RECORDS, GeneratorSpec(0), 200)
 
 
 def test_a_chunk_that_was_not_combined_cannot_be_entered() -> None:
