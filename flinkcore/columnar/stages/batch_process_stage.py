@@ -211,7 +211,7 @@ class BatchProcessStage(Stage[Events]):
         yield from self._fire_before(self._watermark_ms, until_ms)
         yield from self._taken()
         self._steps_done, self._clock_ms = (
-            max(self._steps_done, int(steps[0])),
+            max(self._steps_done, steps),
             max(self._clock_ms, until_ms - 1),
         )
 
