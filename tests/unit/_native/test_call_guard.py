@@ -372,6 +372,7 @@ SHARED: dict[type, Shared] = {
             "take_late": lambda it: it.take_late(),
             "counts": lambda it: it.counts(),
             "live_windows": lambda it: it.live_windows,
+            "memory_bytes": lambda it: it.memory_bytes(),
         },
         {"kind", "is_full", "rows_ready", "current_watermark"},
     ),
