@@ -305,7 +305,7 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
                 session.conf.set("spark.sql.session.timeZone", way.zone)
             env = environment_of(way.place, session)
             env.set_parallelism(parallelism)
-            read_in_batches_of(way.read_rows, env)
+            read_in_batches_of(way.read_rows, env, 40 * way.read_rows)
             try:
                 part = run(scenario, job or scenario.job, env, sources, checkpoints)
             except FlinkcoreError as error:

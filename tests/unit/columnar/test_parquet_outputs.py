@@ -470,7 +470,9 @@ def test_two_writes_of_one_process_do_not_replace_each_other(tmp_path: Path) -> 
     first, second = replacing(tmp_path), replacing(tmp_path)
 
     def run() -> dict[str | None, list[str]]:
-        with pytest.raises(ConfigurationError, match=r"writes its results there, since 20.*Z\. Wait for its end"):
+        with pytest.raises(
+            ConfigurationError, match=r"writes its results there, since 20.*Z\. Wait for its end"
+        ):
             second.write(dict)
         return parts_of(first)
 
