@@ -156,6 +156,10 @@ class WorkerLostError(FlinkcoreError, RuntimeError):
     """A process that ran a task of a job on Spark, which ended before the task did."""
 
 
+class OutOfMemoryError(FlinkcoreError, MemoryError):
+    """Memory that a job asked for and did not get; the message names the process, its limit, and what helps."""
+
+
 def innermost_cause(error: BaseException) -> BaseException:
     """Return what an exception goes back to: the last of its causes, or the one after which they repeat."""
     causes = [error]

@@ -316,7 +316,7 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
             env.set_parallelism(parallelism)
             if way.memory is not None:
                 env.configure(Configuration().set_string(MEMORY_SETTING, f"{way.memory} b"))
-            read_in_batches_of(way.read_rows, env)
+            read_in_batches_of(way.read_rows, env, 40 * way.read_rows)
             read_within(way.open_chunks, way.held_bytes, env)
             try:
                 part = run(scenario, job or scenario.job, env, sources, checkpoints)

@@ -8,11 +8,13 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from flinkcore._internal.python.function_exits import exits_as_errors
+from flinkcore._internal.python.memory_errors import WHAT_HELPS, memory_errors_named
 from flinkcore._internal.python.replay_threads import ReplayThreads, cores_here
 from flinkcore._internal.python.working_directory import WorkingDirectory
+from flinkcore._internal.show.times import format_timestamp
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
 from flinkcore.columnar.local.log_merge import LogMerge
 from flinkcore.columnar.local.stage_inputs import (
@@ -40,6 +42,11 @@ from flinkcore.log.sources.chunks import Chunk, ChunkTask
 from flinkcore.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.time_plane.time_pass import time_planes_of
 from flinkcore.time_plane.total_order import Events
+
+_REMEDY: Final = (
+    "Give the process more memory, or let it need less: a lower set_parallelism(), as each thread holds batches, "
+    f"{WHAT_HELPS}"
+)
 
 
 class EmbeddedReplay:
@@ -76,6 +83,7 @@ class EmbeddedReplay:
         self._checkpoints = checkpoints
         self._directory = directory
         self._threads = ReplayThreads()
+        self._meter: ProgressMeter | None = None
         self._chunks = _chunks(plan, parallelism)
         self.report = ReplayReport()
         self.stopping = checkpoints.begin()
@@ -85,8 +93,17 @@ class EmbeddedReplay:
 
         The order of the rows depends on the parallelism alone.
         """
-        with exits_as_errors():
+        with exits_as_errors(), memory_errors_named(self._doing, _REMEDY):
             yield from self._directory.steps(self._outputs())
+
+    def _doing(self) -> str:
+        """Return what the replay is doing, in words."""
+        if self._meter is None:
+            return "the job was reading the times of its logs"
+        return (
+            f"the job had read {self._meter.done:,} of {self._meter.total:,} events in {self._parallelism} threads, up "
+            f"to the watermark {format_timestamp(self._meter.watermark_ms)}"
+        )
 
     def _outputs(self) -> Generator[StageOutput, None, None]:
         plan = self._plan
@@ -112,7 +129,7 @@ class EmbeddedReplay:
             last = runs[-1].run(last_steps)
             open_stages.enter_context(self._threads.closing(last))
             listener = open_stages.enter_context(listener_of_run(self._progress))
-            meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), listener)
+            meter = self._meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), listener)
             for step, outputs, _ in last:
                 yield from step.outputs
                 yield from chain.from_iterable(outputs)

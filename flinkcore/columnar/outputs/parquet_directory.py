@@ -17,9 +17,17 @@ from flinkcore._internal.io.locations import utf_8_paths
 from flinkcore._internal.io.stores import ENVIRONMENT, Place, Stores, folders_of
 from flinkcore._internal.io.table_directories import TableSearch
 from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore._internal.show.times import format_timestamp
 from flinkcore.columnar.outputs.hive_partitions import partition_fault, path_of_other_value, recorded_types
 from flinkcore.columnar.outputs.parquet_parts import STAGING, PartFiles, published
-from flinkcore.columnar.outputs.staging_owner import SILENT_SECONDS, StagingOwner, has_ended, owner_of
+from flinkcore.columnar.outputs.staging_owner import (
+    SILENT_SECONDS,
+    UNKNOWN_SECONDS,
+    StagingOwner,
+    has_ended,
+    is_abandoned,
+    owner_of,
+)
 from flinkcore.errors import ConfigurationError, SchemaError
 
 # A file in the staging folder: the directory was made by the replay.
@@ -166,7 +174,8 @@ class ParquetOutput:
                     found = filesystem.get_file_info(fs.FileSelector(directory, recursive=True))
                     old = self._replaceable({each.path[len(directory) + 1 :]: each for each in found})
             filesystem.create_dir(f"{directory}/{STAGING}", recursive=True)
-            owner.write(filesystem, f"{directory}/{STAGING}")
+            if not owner.claim(filesystem, f"{directory}/{STAGING}"):
+                raise ConfigurationError(f"{self.path} has a folder {STAGING}: {self._doubt_of_staging()}")
             if info.type == fs.FileType.NotFound:
                 try:
                     filesystem.open_output_stream(f"{directory}/{STAGING}/{_NEW}").close()
@@ -184,8 +193,12 @@ class ParquetOutput:
     def _recover(self) -> bool:
         """Remove what a run left that has ended without removing it; return whether there was any such thing."""
         filesystem, staging = self.staging
+        if filesystem.get_file_info(staging).type == fs.FileType.NotFound:
+            return False
         owner = owner_of(filesystem, staging)
-        if owner is None or not has_ended(owner, filesystem, staging):
+        if not (
+            is_abandoned(filesystem, staging) if owner is None else has_ended(owner, filesystem, staging)
+        ):
             return False
         try:
             with filesystem.open_input_stream(f"{staging}/{_MOVES}") as file:
@@ -296,11 +309,15 @@ class ParquetOutput:
     def _doubt_of_staging(self) -> str:
         owner = owner_of(*self.staging)
         if owner is None:
-            return (
-                "another replay writes its results there, or one was killed as it did. If none is running, remove that "
-                "folder"
+            doubt = (
+                "another program writes its results there, or was killed as it did, and does not say which. If none is "
+                "running, remove that folder"
             )
-        writer = f"process {owner.process} of {owner.host} writes its results there"
+            if not self.replaces and self.run is None:
+                return doubt
+            return f"{doubt}; it counts as ended {UNKNOWN_SECONDS // 60} minutes after the last change there"
+        since = format_timestamp(owner.since_ms)
+        writer = f"process {owner.process} of {owner.host} writes its results there, since {since}"
         if not self.replaces and self.run is None:
             return (
                 f"{writer}, or was killed as it did. If it is no longer running, give the mode= that it had, 'append' "

@@ -192,9 +192,9 @@ class ParquetOutputs:
                 prepared[tag_id] = output
             with owner.beating([output.staging for output in prepared.values()]):
                 names = run()
-            for tag_id, output in self.directories.items():
-                output.publish(names.get(tag_id, ()), old[tag_id])
-            commit()
+                for tag_id, output in self.directories.items():
+                    output.publish(names.get(tag_id, ()), old[tag_id])
+                commit()
         except BaseException as error:
             left = [output.path for output in prepared.values()]
             for tag_id, output in prepared.items():

@@ -223,22 +223,31 @@ class ProgressMeter:
         Events that the data plane will take.
     listener
         Called in the thread that drives the replay, or None.
+
+    Attributes
+    ----------
+    total, done
+        Numbers of events that the data plane will take, and has taken.
+    watermark_ms
+        The event time reached.
     """
 
     INTERVAL_SECONDS = 0.5
 
     def __init__(self, events_total: int, listener: ProgressListener | None) -> None:
-        self._total = events_total
+        self.total = events_total
+        self.done = 0
+        self.watermark_ms = MIN_TIMESTAMP
         self._listener = listener
-        self._done = 0
         self._started = self._reported = time.monotonic()
 
     def advance(self, events: int, watermark_ms: int = MIN_TIMESTAMP) -> None:
         """Count events that were taken; `watermark_ms` is the event time reached."""
-        self._done += events
+        self.done += events
+        self.watermark_ms = watermark_ms
         if self._listener is None:
             return
         now = time.monotonic()
-        if now - self._reported >= self.INTERVAL_SECONDS or self._done == self._total:
+        if now - self._reported >= self.INTERVAL_SECONDS or self.done == self.total:
             self._reported = now
-            self._listener(Progress(self._done, self._total, watermark_ms, now - self._started))
+            self._listener(Progress(self.done, self.total, watermark_ms, now - self._started))

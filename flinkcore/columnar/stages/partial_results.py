@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
 from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore._native.aggregates import Accumulators
@@ -337,11 +338,13 @@ class PartialsMerge:
         Timeline of the operator to which they come.
     schema
         Columns of the events.
+    batch_bytes
+        As of `TotalOrderMerge`.
     """
 
-    def __init__(self, timeline: Timeline, schema: pa.Schema) -> None:
-        self._events = TotalOrderMerge(timeline)
-        self._partials = TotalOrderMerge(timeline)
+    def __init__(self, timeline: Timeline, schema: pa.Schema, batch_bytes: int = BATCH_BYTES) -> None:
+        self._events = TotalOrderMerge(timeline, most_bytes=batch_bytes)
+        self._partials = TotalOrderMerge(timeline, most_bytes=batch_bytes)
         none = np.empty(0, np.int64)
         no_rows = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
         self._no_events = TimelineEvents(no_rows, none, none, none.astype(np.int32), none, none)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -198,6 +198,10 @@ class FileFormat(Protocol):
 ENCRYPTED = re.compile(r"encrypt|decrypt", re.IGNORECASE)
 """In the reason why an encrypted file cannot be read."""
 _NANOSECONDS = re.compile(r"ORC timestamp .* out of range for nanosecond")
+_ASKED_BYTES = re.compile(r"size (\d+) failed")
+_CREDIBLE_BYTES: Final = 1 << 30
+"""A damaged file asks for more memory at once."""
+
 _UNSUPPORTED = re.compile(
     r"not (yet )?(implemented|supported)|NotImplemented|unsupported|not built", re.IGNORECASE
 )
@@ -231,14 +235,17 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
     try:
         with naming_file(name):
             yield
+    except FlinkcoreError:
+        raise
     except MemoryError as error:
+        size = _ASKED_BYTES.search(str(error))
+        if size is None or int(size[1]) <= _CREDIBLE_BYTES:
+            raise  # the process has no more memory, whatever it is for
         # A size in the file, which may be a lie, or a block too large for this machine.
         raise SourceError(
             f"{name} cannot be read: a part of it asks for more memory than there is ({error}). {advice}",
             file=name,
         ) from error
-    except FlinkcoreError:
-        raise
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(". ")
         of_system = _REMEDIES.get(getattr(error, "errno", None) or 0)

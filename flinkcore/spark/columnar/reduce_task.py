@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 RowsT_contra = TypeVar("RowsT_contra", bound=TimedRows, contravariant=True)
 
 RELEASE_ROWS = 1 << 15
-"""Events are brought into order when so many have come: each time costs as many steps as there are open blocks."""
+"""Events are brought into order when so many have come, or those of a batch's bytes: each time costs as many steps as
+there are open blocks."""
 
 
 class _Merge(Protocol[RowsT_contra]):
@@ -113,12 +114,13 @@ class PartitionReplay:
         InternalError
             If not every event that the map tasks sent is accounted for.
         """
+        batch_bytes = self._context.plan.batch_bytes
         with PartitionRun.opened(self._context, self.partition, self._task.pending) as run:
             if self._context.plan.results:
-                with closing(PlacedMerge()) as merge:
+                with closing(PlacedMerge(batch_bytes)) as merge:
                     yield from self._process_blocks(run, merge, self._placed)
             else:
-                ordered = PartialsMerge(self._context.timeline, self._schema)
+                ordered = PartialsMerge(self._context.timeline, self._schema, batch_bytes)
                 yield from self._process_blocks(run, ordered, self._events)
             yield from run.end()
             self._progress.advance(0, at_end=True)
@@ -128,7 +130,7 @@ class PartitionReplay:
     def _process_blocks(
         self, run: PartitionRun, merge: _Merge[RowsT], read: Callable[[Block], RowsT]
     ) -> Iterator[StageOutput]:
-        rows_added = 0
+        rows_added = bytes_added = 0
         for block in self._blocks:
             if block.place.kind is BlockKind.MANIFEST:
                 self._progress.total += self._manifests.add(block.payload.to_pybytes())
@@ -136,12 +138,13 @@ class PartitionReplay:
                 tag_id, side_rows = read_side_rows(block)
                 yield StageOutput(OutputTag(tag_id), side_rows)
             else:
-                if rows_added >= RELEASE_ROWS:
+                if rows_added >= RELEASE_ROWS or bytes_added >= self._context.plan.batch_bytes:
                     yield from self._process(run, merge.release(block.place.first_arrival))
-                    rows_added = 0
+                    rows_added = bytes_added = 0
                 added = read(block)
                 merge.add(added)
                 rows_added += added.n_events
+                bytes_added += added.batch.nbytes
         yield from self._process(run, merge.release(None))
 
     def _process(

@@ -24,16 +24,18 @@ from types import FrameType, FunctionType, TracebackType
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 import flinkcore
 from flinkcore._internal.python.function_exits import exits_as_errors
+from flinkcore._internal.python.memory_errors import WHAT_HELPS, memory_errors_named
 from flinkcore.errors import (
     ConfigurationError,
     DataError,
     FlinkcoreError,
+    OutOfMemoryError,
     SourceError,
     TimerError,
     UserCodeError,
@@ -62,6 +64,26 @@ _REFUSED_INTERPRETER: Final = re.compile(
 """Spark's messages about an interpreter of another version, a missing one, one without PySpark, or no interpreter."""
 
 _MISSING_PACKAGE: Final = re.compile(r"ModuleNotFoundError: No module named '(pyarrow|numpy)'")
+_WORKER_REMEDY: Final = (
+    "Raise spark.executor.pyspark.memory, which limits the workers of an executor together, or let each task have "
+    f"less: more partitions by set_parallelism(), {WHAT_HELPS}"
+)
+_MEMORY_LOST: Final = re.compile(
+    r"[^\n.]*(?:exceeding (?:physical |virtual )?memory limits|OOMKilled|[Oo]ut of memory|exit(?:ed)?(?: with)?(?: a)? "
+    r"(?:code|status)\W+137)[^\n.]*"
+)
+"""What Spark, YARN and Kubernetes say of a process that was killed as it had too much memory."""
+
+_JAVA_HEAP: Final = re.compile(
+    r"OutOfMemoryError: (?:Java heap space|GC overhead limit exceeded|Requested array size[^\n]*|[^\n]*direct[^\n]*)"
+    r"|SPILL_OUT_OF_MEMORY|UNABLE_TO_ACQUIRE_MEMORY|SparkOutOfMemoryError"
+)
+_RESULT_SIZE: Final = re.compile(r"Total size of serialized results [^\n]*spark\.driver\.maxResultSize[^\n]*")
+_JVM_GONE: Final = re.compile(
+    r"Answer from Java side is empty|Error while (?:sending or )?receiving|An error occurred while trying to connect"
+    r"|Connection (?:refused|reset)|reading from Java|closed unexpectedly"
+)
+
 _DEEPEST: Final = 8
 _MOST_PLACES: Final = 50
 """Most places of a traceback that are sent, as of an endless recursion: the innermost."""
@@ -124,7 +146,7 @@ class PacksErrors:
             If the task raises an error of flinkcore, or a function of the user's calls `sys.exit`.
         """
         try:
-            with exits_as_errors():
+            with exits_as_errors(), memory_errors_named(_in_worker, _WORKER_REMEDY):
                 yield from self.task(batches)
         except FlinkcoreError as error:
             raise TaskError(self._text(error)) from None
@@ -177,7 +199,7 @@ def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
     error = None
     try:
         yield
-    except (PySparkException, Py4JError) as account:
+    except (PySparkException, Py4JError, ConnectionError) as account:
         error = _packed_in(account)
         if error is None:
             error = (
@@ -185,6 +207,7 @@ def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
                 or _refused_interpreter(account, ways_out)
                 or _missing_package(account)
                 or _rows_lost(account)
+                or _out_of_memory(account)
                 or _worker_lost(account)
                 or _failed_row(account)
                 or _failed_in_java(account)
@@ -194,6 +217,10 @@ def task_errors_raised(ways_out: str = WAYS_OUT) -> Iterator[None]:
             error.__cause__ = account
     if error is not None:
         raise error
+
+
+def _in_worker() -> str:
+    return "a task of the job was running in a Python worker of Spark"
 
 
 def _packed_in(account: Exception) -> BaseException | None:
@@ -292,14 +319,48 @@ def _executor_in(account: Exception) -> str:
     return f"executor {place[2]} at {place[1]}" if place else "an executor"
 
 
+def _out_of_memory(account: Exception) -> OutOfMemoryError | None:
+    """Return the error for Java's heap that is full, results too large for the driver, or a process that was killed."""
+    text = f"{type(account).__name__}: {account}"
+    if found := _RESULT_SIZE.search(text):
+        return OutOfMemoryError(
+            f"the driver does not take the results: {_shortened(found[0])}. Raise spark.driver.maxResultSize and "
+            "spark.driver.memory, or let tasks write the results by write_parquet()"
+        )
+    if _JAVA_HEAP.search(text):
+        return OutOfMemoryError(
+            f"Java's heap is full on {_executor_in(account)}. Raise spark.executor.memory, or spark.driver.memory with "
+            "a master local[...] or where the driver collects results; or take more partitions by set_parallelism() "
+            "and write_parquet() in place of to_arrow()"
+        )
+    if isinstance(account, Py4JNetworkError | ConnectionError) or (
+        not isinstance(account, Py4JJavaError) and _JVM_GONE.search(text)
+    ):
+        return OutOfMemoryError(
+            "the JVM of the Spark driver does not answer: it has ended, mostly as its heap was full, or was killed. "
+            "Raise spark.driver.memory before the session begins (configure_spark, or --driver-memory), or let tasks "
+            "write the results by write_parquet() in place of to_arrow(); then begin a new Spark session. The JVM's "
+            "own messages are in the output of this process"
+        )
+    if (found := _MEMORY_LOST.search(text)) is not None:
+        return OutOfMemoryError(
+            f"a process that ran a task of the job was killed on {_executor_in(account)}, as it had too much memory: "
+            f"{_shortened(found[0].strip())}. Raise spark.executor.memoryOverhead, which Python's workers share, limit "
+            "them by spark.executor.pyspark.memory, or let each task have less: more partitions by set_parallelism(), "
+            f"{WHAT_HELPS}"
+        )
+    return None
+
+
 def _worker_lost(account: Exception) -> WorkerLostError | None:
     """Return the error for a worker that ended before it could raise one."""
     found = _LOST.search(str(account))
     if found is None:
         return None
     return WorkerLostError(
-        f"a process that ran a task of the job ended during it on {_executor_in(account)}. It had too little memory "
-        "(spark.executor.memoryOverhead, or more partitions by set_parallelism), or native code or os._exit() in a "
+        f"a process that ran a task of the job ended during it on {_executor_in(account)}. The kernel killed it as "
+        "memory ran out (raise spark.executor.memoryOverhead, limit workers by spark.executor.pyspark.memory, or take "
+        "more partitions by set_parallelism), or native code or os._exit() in a "
         "function ended it. The executor's log says more; with spark.python.worker.faulthandler.enabled "
         "it includes the place in Python"
     )

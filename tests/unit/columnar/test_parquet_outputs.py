@@ -22,7 +22,7 @@ from pyarrow import fs
 from flinkcore.columnar.outputs import staging_owner
 from flinkcore.columnar.outputs.parquet_directory import AppendedRun, ParquetOutput
 from flinkcore.columnar.outputs.parquet_outputs import ParquetOutputs
-from flinkcore.columnar.outputs.staging_owner import StagingOwner
+from flinkcore.columnar.outputs.staging_owner import StagingOwner, owner_of
 from flinkcore.common import OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import KeyedProcessFunction, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
@@ -278,7 +278,9 @@ def test_a_directory_of_other_things_is_not_replaced(tmp_path: Path, other: str)
     (tmp_path / "late" / other).write_text("other")
     before = files_of(tmp_path)
     message = (
-        "has a folder _temporary: another replay" if "_temp" in other else f"also has '{other.split('/')[0]}'"
+        "has a folder _temporary: another program"
+        if "_temp" in other
+        else f"also has '{other.split('/')[0]}'"
     )
     with pytest.raises(ConfigurationError, match=message):
         replacing(tmp_path).write(dict)
@@ -288,9 +290,65 @@ def test_a_directory_of_other_things_is_not_replaced(tmp_path: Path, other: str)
 def test_what_a_killed_replay_has_left_is_named(tmp_path: Path) -> None:
     (tmp_path / "_temporary").mkdir()
     with pytest.raises(
-        ConfigurationError, match=r"or one was killed as it did\. If none is running, remove that"
+        ConfigurationError, match=r"and does not say which\. If none is running, remove that folder$"
     ):
         ParquetOutput.at(tmp_path).prepare(StagingOwner.of_this_process())
+
+
+@pytest.mark.parametrize(("silent_s", "has_ended"), [(0, False), (3_500, False), (3_700, True)])
+@pytest.mark.parametrize("name", ["", "part-00000-0.parquet", "0/_temporary/attempt_0/part-0.parquet"])
+def test_a_folder_that_names_no_owner_is_removed_an_hour_after_its_last_change(
+    tmp_path: Path, name: str, silent_s: int, has_ended: bool
+) -> None:
+    staging = tmp_path / "out" / "_temporary"
+    (staging / name).parent.mkdir(parents=True)
+    staging.mkdir(exist_ok=True)
+    if name:
+        (staging / name).write_text("half")
+    for path in (*sorted(staging.rglob("*"), reverse=True), staging):
+        os.utime(path, (time.time() - silent_s,) * 2)
+    outputs = replacing(tmp_path)
+    for _ in range(2):  # to ask does not count as a change
+        if not has_ended:
+            with pytest.raises(ConfigurationError, match="counts as ended 60 minutes after the last change"):
+                outputs.write(dict)
+    if has_ended:
+        outputs.write(lambda: parts_of(outputs))
+        assert not list(tmp_path.rglob("_temporary"))
+
+
+def test_a_killed_process_that_nobody_has_waited_for_has_ended(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from flinkcore.columnar.outputs.parquet_directory import ParquetOutput; "
+        "from flinkcore.columnar.outputs.staging_owner import StagingOwner; "
+        "ParquetOutput.at(sys.argv[1]).prepare(StagingOwner.of_this_process()); print(flush=True); time.sleep(600)"
+    )
+    outputs = replacing(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "out")], stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        with pytest.raises(
+            ConfigurationError, match=rf"process {writer.pid} of .* writes its results there, since 20\d\d-"
+        ):
+            outputs.write(dict)
+        writer.kill()
+        os.waitid(
+            os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT
+        )  # it has ended, and stays in the list of processes
+        outputs.write(lambda: parts_of(outputs))
+    assert not list(tmp_path.rglob("_temporary"))
+
+
+def test_of_two_writes_that_begin_at_once_the_second_leaves_the_work_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = StagingOwner.of_this_process(), StagingOwner.of_this_process()
+    output = ParquetOutput.at(tmp_path / "out", replaces=True)
+    output.prepare(first)
+    assert not second.claim(*output.staging)
+    assert owner_of(*output.staging) == first
 
 
 class Killed(BaseException):
@@ -388,7 +446,7 @@ def test_results_that_another_process_writes_are_not_replaced(
         running = replace(owner, process=process.pid, started=staging_owner._started(process.pid))
         killed_write(tmp_path, monkeypatch, "run", running)
         with pytest.raises(
-            ConfigurationError, match=f"process {process.pid} of .* writes its results there. Wait"
+            ConfigurationError, match=f"process {process.pid} of .* writes its results there, since .*Z. Wait"
         ):
             replacing(tmp_path).write(dict)
         assert process.stdin is not None
@@ -412,7 +470,9 @@ def test_two_writes_of_one_process_do_not_replace_each_other(tmp_path: Path) -> 
     first, second = replacing(tmp_path), replacing(tmp_path)
 
     def run() -> dict[str | None, list[str]]:
-        with pytest.raises(ConfigurationError, match=r"writes its results there\. Wait for its end"):
+        with pytest.raises(
+            ConfigurationError, match=r"writes its results there, since 20.*Z\. Wait for its end"
+        ):
             second.write(dict)
         return parts_of(first)
 

@@ -20,9 +20,14 @@ def nothing(batch: pa.RecordBatch) -> None:
     pass
 
 
-def results(schema: pa.Schema = SCHEMA) -> ResultBatches:
+def results(schema: pa.Schema = SCHEMA, batch_bytes: int = 1 << 20) -> ResultBatches:
     return ResultBatches(
-        "the output", schema, schema, lambda subject, timestamp: f"{subject!r} at {timestamp}", nothing
+        "the output",
+        schema,
+        schema,
+        lambda subject, timestamp: f"{subject!r} at {timestamp}",
+        nothing,
+        batch_bytes,
     )
 
 
@@ -171,13 +176,31 @@ def test_none_is_refused_where_a_column_cannot_be_null() -> None:
 @pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("ms", "UTC")])
 def test_timestamps_come_after_the_other_columns(kind: pa.DataType) -> None:
     collected = ResultBatches(
-        "the output", SCHEMA, SCHEMA.append(pa.field("time", kind)), lambda *_: "", nothing
+        "the output", SCHEMA, SCHEMA.append(pa.field("time", kind)), lambda *_: "", nothing, 1 << 20
     )
     for timestamp in (5, None, MIN_TIMESTAMP):
         collected.add(("ada", 1), timestamp, 7)
     (batch,) = collected.take()
     assert batch.column("time").cast(pa.int64()).to_pylist() == [5, None, None]
     assert collected.rows == 3
+
+
+@pytest.mark.parametrize("value", [("u" * 1000, 1), {"user": "u" * 1000, "n": 1}, Row("u" * 1000, 1)])
+def test_large_values_become_batches_of_few(value: Any) -> None:
+    collected = results(batch_bytes=16_000)
+    for _ in range(40):
+        collected.add(value, 5, 7)
+    batches = collected.take()
+    assert max(batch.nbytes for batch in batches) <= 16_000
+    assert sum(batch.num_rows for batch in batches) == 40
+    assert len(batches) <= 5
+
+
+def test_a_value_that_is_larger_than_a_batch_comes_alone() -> None:
+    collected = results(batch_bytes=1)
+    for n in range(3):
+        collected.add(("ada", n), 5, 7)
+    assert [batch.num_rows for batch in collected.take()] == [1, 1, 1]
 
 
 def test_many_rows_become_batches_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:

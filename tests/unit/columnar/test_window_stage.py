@@ -4,7 +4,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from equipment.small_batches import read_in_batches_of
 
+from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore.columnar.stages import window_stage
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
@@ -32,10 +34,11 @@ LOG = pa.table(
 
 
 def outputs(
-    assigner: Any, lateness: int, parallelism: int
+    assigner: Any, lateness: int, parallelism: int, batch_bytes: int = BATCH_BYTES
 ) -> tuple[list[pa.RecordBatch], list[dict[str, Any]], str]:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(20)
+    read_in_batches_of(len(LOG), env, batch_bytes)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100))
     result = (
         env.from_event_log(LOG, timestamp="ts")
@@ -66,10 +69,10 @@ def test_small_batches_hold_the_same_rows_in_the_same_order(
     whole, *others = outputs(ASSIGNERS[assigner], lateness, parallelism)
     assert sum(batch.num_rows for batch in whole) > 100
     assert others[0]
-    for limit, least in (("RESULT_BATCH_ROWS", 1), ("RESULT_BATCH_ROWS", 7), ("RESULT_BATCH_BYTES", 100)):
+    for rows, batch_bytes in ((1, BATCH_BYTES), (7, BATCH_BYTES), (1 << 18, 200)):
         with monkeypatch.context() as patch:
-            patch.setattr(window_stage, limit, least)
-            cut, *same = outputs(ASSIGNERS[assigner], lateness, parallelism)
+            patch.setattr(window_stage, "RESULT_BATCH_ROWS", rows)
+            cut, *same = outputs(ASSIGNERS[assigner], lateness, parallelism, batch_bytes)
         assert len(cut) > len(whole)
         assert rows_in_order(cut, parallelism) == rows_in_order(whole, parallelism)
         assert same == others
@@ -82,8 +85,7 @@ def test_one_watermark_fires_in_batches_of_the_limit(monkeypatch: pytest.MonkeyP
     assert [batch.num_rows for batch in batches] == [10, 10, 9]
 
 
-def test_a_result_that_is_larger_than_the_limit_comes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_stage, "RESULT_BATCH_BYTES", 1)
+def test_a_result_that_is_larger_than_the_limit_comes_alone() -> None:
     endless = TumblingEventTimeWindows.of(Time.days(1))
-    batches, _, _ = outputs(endless, 0, 1)
+    batches, _, _ = outputs(endless, 0, 1, batch_bytes=1)
     assert [batch.num_rows for batch in batches] == [1] * 29

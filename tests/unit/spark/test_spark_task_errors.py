@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PythonException
 
 import flinkcore
@@ -24,6 +24,7 @@ from flinkcore.errors import (
     ConfigurationError,
     DataError,
     FlinkcoreError,
+    OutOfMemoryError,
     SourceError,
     TimerError,
     UserCodeError,
@@ -321,6 +322,65 @@ def test_a_worker_that_dies_is_told_with_its_place(account: str) -> None:
     ):
         raise Py4JError(account)
     assert isinstance(caught.value.__cause__, Py4JError)
+
+
+@pytest.mark.parametrize(
+    ("account", "message"),
+    [
+        (
+            Py4JError(
+                "Lost task 0.0 in stage 3.0 (TID 4) (10.0.0.7 executor 2): ExecutorLostFailure (executor 2 exited "
+                "caused by a running task) Reason: Container killed by YARN for exceeding physical memory limits. 9 GB"
+            ),
+            r"on executor 2 at 10\.0\.0\.7, .*exceeding physical memory limits\. .*spark\.executor\.memoryOverhead",
+        ),
+        (
+            Py4JError(
+                "(10.0.0.7 executor 2): ExecutorLostFailure (executor 2 exited with exit code 137(SIGKILL))"
+            ),
+            r"exit code 137.*spark\.executor\.memoryOverhead",
+        ),
+        (
+            Py4JError("(10.0.0.7 executor 2): java.lang.OutOfMemoryError: Java heap space\n\tat java.base"),
+            r"Java's heap is full on executor 2 at 10\.0\.0\.7\. Raise spark\.executor\.memory",
+        ),
+        (
+            Py4JNetworkError("Answer from Java side is empty"),
+            r"JVM of the Spark driver .*spark\.driver\.memory",
+        ),
+        (
+            ConnectionRefusedError(111, "Connection refused"),
+            r"JVM of the Spark driver .*spark\.driver\.memory",
+        ),
+        (
+            Py4JError(
+                "Total size of serialized results of 9 tasks (1030.1 MiB) is bigger than spark.driver.maxResultSize "
+                "1024.0 MiB."
+            ),
+            r"driver does not take the results: .*Raise spark\.driver\.maxResultSize",
+        ),
+    ],
+)
+def test_memory_that_spark_lacks_is_told_with_the_settings_that_help(
+    account: Exception, message: str
+) -> None:
+    with pytest.raises(OutOfMemoryError, match=message) as caught, task_errors_raised():
+        raise account
+    assert caught.value.__cause__ is account
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("error", [MemoryError(), pa.ArrowMemoryError("malloc of size 64000000 failed")])
+def test_memory_that_a_python_worker_lacks_is_told_with_its_limit(error: MemoryError) -> None:
+    with (
+        pytest.raises(
+            OutOfMemoryError, match=r"Arrow holds .*Raise spark\.executor\.pyspark\.memory"
+        ) as caught,
+        task_errors_raised(),
+    ):
+        raise_from_a_task(error)
+    assert isinstance(caught.value.__cause__, MemoryError)
+    assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize("error_class", ["[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] ", ""])

@@ -1,0 +1,53 @@
+"""A process that has no more memory: what it was doing, its limit, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow as pa
+
+from flinkcore.errors import FlinkcoreError, OutOfMemoryError
+
+WHAT_HELPS: Final = (
+    "fewer columns by select(), state that ends (a time to live, shorter windows), and write_parquet() or to_batches() "
+    "in place of to_arrow()"
+)
+"""What takes less memory in any process."""
+
+
+@contextmanager
+def memory_errors_named(doing: Callable[[], str], remedy: str) -> Iterator[None]:
+    """Raise an OutOfMemoryError in place of a MemoryError of Python's or Arrow's.
+
+    Parameters
+    ----------
+    doing : callable
+        Returns what the process was doing, as a clause.
+    remedy : str
+        What to do, as a sentence.
+    """
+    try:
+        yield
+    except FlinkcoreError:
+        raise
+    except MemoryError as error:
+        asked = f" ({error})" if str(error) else ""
+        raise OutOfMemoryError(f"there is no more memory{asked}: {doing()}. {_memory()}. {remedy}") from error
+
+
+def _memory() -> str:
+    held = f"Arrow holds {pa.total_allocated_bytes() >> 20:,} MiB"
+    limit = memory_limit()
+    return f"{held}, and the process may have {limit >> 20:,} MiB" if limit is not None else held
+
+
+def memory_limit() -> int | None:
+    """Return how many bytes of addresses the process may have, or None without a limit."""
+    try:
+        import resource
+    except ImportError:  # it is Unix's
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
