@@ -99,6 +99,21 @@ def test_rows_do_not_depend_on_chunks_and_blocks(
     assert by_origin(SparkResult(replay).to_arrow()) == by_origin(embedded.to_arrow())
 
 
+def test_a_timeline_that_is_mapped_gives_the_same_rows_however_late_a_dataframe_is_evaluated(
+    spark: Any, embedded: Any
+) -> None:
+    plan = flights_plan()
+    files = FileInput(tuple(plan.logs[0].log.chunks(3)))
+    logs = [SparkLog(plan.logs[0], files, files.dataframe(spark))]
+    result = SparkResult(SparkReplay(spark, plan, logs, 3, inline_bytes=0))
+    dataframe = result.to_dataframe()
+    assert by_origin(dataframe.toArrow()) == by_origin(embedded.to_arrow())
+    del result
+    gc.collect()
+    spark._jvm.System.gc()
+    assert by_origin(dataframe.toArrow()) == by_origin(embedded.to_arrow())
+
+
 def test_progress_comes_from_spark_where_no_datagram_reaches_the_driver(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from flinkcore.datastream import StreamExecutionEnvironment
 
 
 def read_in_batches_of(rows: int, env: StreamExecutionEnvironment, n_bytes: int = BATCH_BYTES) -> None:
-    """Let jobs of an environment read batches of so many rows, or bytes, at most, and hold few records of their times."""
+    """Let jobs read batches of so many rows and bytes of a log at most, and hold few records of its times."""
     env.get_config()._batch_rows = rows
     env.get_config()._batch_bytes = n_bytes
     env.get_config()._record_bytes = 100 * rows

@@ -37,7 +37,11 @@ def steps_with_watermarks(watermarks: Values, numbers: Values | None = None) -> 
     for number in range(max(given, default=-1) + 1):
         last = given.get(number, last)
         all_watermarks.append(last)
-    return packed_steps(range(len(all_watermarks)), all_watermarks)
+    clocks = [
+        *range(len(all_watermarks) - 1),
+        MAX_TIMESTAMP if last == MAX_TIMESTAMP else len(all_watermarks),
+    ]
+    return packed_steps(clocks[: len(all_watermarks)], all_watermarks)
 
 
 def repacked(timeline: Timeline, block_steps: int = FEW_STEPS) -> Timeline:

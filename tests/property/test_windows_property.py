@@ -587,7 +587,7 @@ def test_windows_go_on_from_a_checkpoint_in_other_partitions_as_if_they_had_not_
             aggregates,
             retracting=retracting,
             accumulators=accumulators,
-            steps_done=done,
+            steps_done=2 * done,
         )
 
     whole = run(operator_at(Accumulators(batch.schema, specs)), 0, len(events))

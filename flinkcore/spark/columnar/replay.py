@@ -171,6 +171,7 @@ class SparkReplay:
             self.plan,
             self._given_logs,
             self._parallelism,
+            inline_bytes=self._inline_bytes,
             checkpoints=self.checkpoints,
         )
         return lambda: this() or new()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore._native.packed_steps import PackedSteps
@@ -97,10 +98,10 @@ class _MappedWhereUnpickled:
     digest: str
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return mapped_copy, (bytes(self.steps.buffer), self.digest)
+        return mapped_copy, (PickleBuffer(self.steps.buffer), self.digest)
 
 
-def mapped_copy(packed: bytes, name: str, directory: Path | None = None) -> PackedSteps:
+def mapped_copy(packed: bytes | bytearray, name: str, directory: Path | None = None) -> PackedSteps:
     """Write packed steps to a file that all workers of an executor map, and map it.
 
     Parameters

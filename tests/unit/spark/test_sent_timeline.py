@@ -23,7 +23,7 @@ class Broadcasts:
         self.values_read = 0
 
     def broadcast(self, value: Any) -> "Broadcasts":
-        self.pickled = pickle.dumps(value)
+        self.pickled = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         return self
 
     @property
