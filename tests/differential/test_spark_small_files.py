@@ -1,4 +1,4 @@
-"""Logs of many small files on Spark: rows and reports as embedded, however files and partitions are packed into tasks."""
+"""Logs of many small files on Spark: rows as embedded, however files and partitions are packed into tasks."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from equipment.rows_by_key import rows_by_key
 pytest.importorskip("pyspark")
 
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
-from flinkcore.common import FILE, Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
+from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
+from flinkcore.common.split_origin import FILE
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import collect, count
 from flinkcore.datastream.graph.transformations import StreamGraph
