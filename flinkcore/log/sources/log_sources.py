@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar, NoReturn
@@ -41,8 +41,6 @@ _LEAST_MEAN_ROWS = 8192
 @dataclass(frozen=True)
 class LogFiles:
     """The files of a log, found when it is defined, so that every pass reads the same files.
-
-    A pickled one has the columns and no files: tasks get chunks, and there may be 100,000 files.
 
     Parameters
     ----------
@@ -231,9 +229,9 @@ class LogFiles:
         split = [replace(file, split=partition) for file, partition in files]
         return replace(self, files=tuple(in_order_of_offsets(split) if self.table is None else split))
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = {each.name: getattr(self, each.name) for each in fields(self)}
-        return state | {"files": (), "table": self.log_schema}
+    def without_files(self) -> "LogFiles":
+        """Return the same columns without the files, for tasks: these get chunks, and there may be 100,000 files."""
+        return replace(self, files=(), table=self.log_schema)
 
     @property
     def schema(self) -> pa.Schema:

@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("pyspark")
 
 from equipment.spark_tasks import in_each_task, map_way, outputs_by_tasks, source_of, time_plane_by_tasks
-from pyspark import cloudpickle
 
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
 from flinkcore.common import Duration, ExecutionConfig, OutputTag, Time, WatermarkStrategy
@@ -25,6 +24,7 @@ from flinkcore.spark.logs.log_input import ChunkGroups, FileInput, ReadingTimes
 from flinkcore.spark.logs.task_packing import UNPACKED, TaskPacking
 from flinkcore.spark.shipping import shared_values
 from flinkcore.spark.shipping.shared_values import Shared
+from flinkcore.spark.shipping.tasks import pickled_for_tasks, unpickled
 
 FILES = 12
 
@@ -108,7 +108,7 @@ def test_a_task_does_not_grow_with_the_files_and_splits_of_the_log(folder: Path)
         log = FileInput(tuple(plan.logs[0].log.chunks(1)), inline_bytes=0)
         given = log.for_tasks(Session(), ReadingTimes.of(time_plane_by_tasks(plan, log)))
         task = MapTask((map_way(plan, 2),), given.source)
-        sizes.append((len(cloudpickle.dumps(task)), max(map(len, given.dataframe.payloads))))
+        sizes.append((len(pickled_for_tasks(task)), max(map(len, given.dataframe.payloads))))
     assert sizes[1][0] <= sizes[0][0] + 16
     # Numbers of splits and files have more digits.
     assert sizes[1][1] <= sizes[0][1] + 200
@@ -185,3 +185,10 @@ def test_a_worker_forgets_what_it_has_not_used_for_long() -> None:
     for number in range(9):
         assert pickle.loads(pickle.dumps(Shared(number))).value == number
     assert [shared.value for shared in shared_values._VALUES.values()] == [5, 6, 7, 8]
+
+
+def test_a_task_knows_the_columns_of_a_log_and_not_its_files(folder: Path) -> None:
+    log = plan_of(folder, arrival="ts").logs[0].log
+    there = unpickled(pickled_for_tasks(log))
+    assert there.schema == log.schema
+    assert there.source.files == ()
