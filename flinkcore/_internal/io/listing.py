@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from pyarrow import fs
 from flinkcore._internal.io.local_tree import leads_back, local_tree, target_of
 from flinkcore._internal.io.locations import naming_file, utf_8_paths
 from flinkcore._internal.io.store_errors import missing_bucket, reason_of
-from flinkcore._internal.io.stores import Place, in_store, local_path, uri_in
+from flinkcore._internal.io.stores import Place, in_store, local_path, looked_at, uri_in
 from flinkcore._internal.io.table_directories import (
     TABLE_FOLDERS,
     TableDirectory,
@@ -108,12 +109,10 @@ class _Listing:
                     )
             is_allowed = takes_files_of_tables and info.type == fs.FileType.File
             named = {} if is_allowed else self._named_tables(matches)
-            files = [
-                file
-                for match in matches
-                if match.path not in named
-                for file in (self._below(match.path) if match.type == fs.FileType.Directory else [match])
-            ]
+            wanted = [match for match in matches if match.path not in named]
+            folders = [match.path for match in wanted if match.type == fs.FileType.Directory]
+            below = dict(zip(folders, looked_at(where, folders, self._below), strict=True))
+            files = [file for match in wanted for file in below.get(match.path, [match])]
             if not is_allowed:
                 self._refuse_links_into_tables(files)
             once = _once(where, base, sorted(files, key=lambda file: _natural(file.path)))
@@ -227,22 +226,28 @@ def _glob(where: Any, base: str, names: Sequence[str]) -> list[Any]:
     """Match one directory level after the other, so that only directories on the way are listed."""
     level = [where.get_file_info(base)]
     for name in names:
-        directories = [info for info in level if info.type == fs.FileType.Directory]
-        level = []
-        for directory in directories:
-            if name == "**":
-                level += [directory, *_shown(_tree(where, directory.path), directory.path)]
-            elif _WILDCARD.search(name):
-                expression = re.compile(_name_expression(name))
-                for info in _within(where, directory.path):
-                    last = info.path.rpartition("/")[2]  # an error of base_name would not name the whole path
-                    is_match = expression.fullmatch(last) and (name[0] in "._" or not _hidden(last))
-                    if is_match and not _leads_back(where, info.path):
-                        level.append(info)
-            else:
-                info = where.get_file_info(f"{directory.path.rstrip('/')}/{name}")
-                level.extend([] if info.type == fs.FileType.NotFound else [info])
+        directories = {info.path: info for info in level if info.type == fs.FileType.Directory}
+        found = looked_at(where, list(directories), partial(_matches, where, name))
+        of_each = zip(directories.values(), found, strict=True)
+        level = [info for directory, below in of_each for info in ([directory] * (name == "**") + below)]
     return level
+
+
+def _matches(where: Any, name: str, directory: str) -> list[Any]:
+    """Return what is in a directory by a name, with wildcards or not, or at any depth below it by `**`."""
+    if name == "**":
+        return _shown(_tree(where, directory), directory)
+    if not _WILDCARD.search(name):
+        info = where.get_file_info(f"{directory.rstrip('/')}/{name}")
+        return [] if info.type == fs.FileType.NotFound else [info]
+    expression = re.compile(_name_expression(name))
+    found = []
+    for info in _within(where, directory):
+        last = info.path.rpartition("/")[2]  # an error of base_name would not name the whole path
+        is_match = expression.fullmatch(last) and (name[0] in "._" or not _hidden(last))
+        if is_match and not _leads_back(where, info.path):
+            found.append(info)
+    return found
 
 
 def _within(where: Any, directory: str) -> list[Any]:

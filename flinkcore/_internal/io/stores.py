@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
@@ -26,6 +26,8 @@ from flinkcore._internal.io.object_stores import (
 )
 from flinkcore.errors import ConfigurationError, SourceError
 
+T = TypeVar("T")
+
 _URI: Final = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]+)://(?P<authority>[^/]*)(?P<path>.*)", re.DOTALL)
 _DBFS: Final = "dbfs:"
 _DBFS_MOUNT: Final = "/dbfs"
@@ -35,6 +37,7 @@ _RENAMING: Final = _LOCAL | {"hdfs", "viewfs", "webhdfs", "dbfs", "sftp", "ssh",
 """File systems, by their type names, in which a file gets another name at once; elsewhere it is copied and deleted."""
 
 _COPIES_AT_ONCE: Final = 16
+_LOOKS_AT_ONCE: Final = 16
 
 _KINDS: Final = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
@@ -289,6 +292,31 @@ def local_path(filesystem: Any, path: str) -> str | None:
     """Return the path on this machine of a path in a file system; None if it is in another store."""
     _, kind, inside = in_store(filesystem, path)
     return inside if kind in _LOCAL else None
+
+
+def looked_at(
+    filesystem: Any, paths: Sequence[str], look: Callable[[str], T], at_once: int = _LOOKS_AT_ONCE
+) -> list[T]:
+    """Look at paths of a file system; at several at once if each look is a request to another machine.
+
+    Parameters
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+    paths : sequence of str
+    look : callable
+        Looks at a path; its errors are raised.
+    at_once : int
+        Most requests at once.
+
+    Returns
+    -------
+    list
+        Results in the order of the paths.
+    """
+    if len(paths) < 2 or local_path(filesystem, paths[0]) is not None:
+        return list(map(look, paths))
+    with ThreadPoolExecutor(at_once, "flinkcore-listing") as pool:
+        return list(pool.map(look, paths))
 
 
 def uri_in(filesystem: Any, path: str) -> str:

@@ -16,7 +16,7 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.io.listing import below_base, listed_files
 from flinkcore._internal.io.locations import shown_location
 from flinkcore._internal.io.store_errors import reason_of
-from flinkcore._internal.io.stores import ENVIRONMENT, Stores, uri_in
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores, local_path, looked_at, uri_in
 from flinkcore._internal.io.table_directories import TableDirectory, TableSearch, how_to_read
 from flinkcore.errors import ConfigurationError, SchemaError, SourceError
 from flinkcore.log.files.connect_offsets import FileOffsets
@@ -110,7 +110,7 @@ def files_now(files: Sequence[LogFile]) -> list[LogFile]:
         If one is no longer there, or the filesystem cannot be reached.
     """
     try:
-        infos = files[0].filesystem.get_file_info([file.path for file in files])
+        infos = _infos(files[0].filesystem, [file.path for file in files])
     except (pa.ArrowException, OSError) as error:
         raise SourceError(
             f"{files[0].name} cannot be looked at: {reason_of(error)}", file=files[0].name
@@ -125,6 +125,13 @@ def files_now(files: Sequence[LogFile]) -> list[LogFile]:
         replace(file, size_bytes=info.size, modified_ns=info.mtime_ns)
         for file, info in zip(files, infos, strict=True)
     ]
+
+
+def _infos(filesystem: Any, paths: list[str]) -> list[Any]:
+    if local_path(filesystem, paths[0]) is not None:
+        return list(filesystem.get_file_info(paths))
+    # Arrow asks an object store for one file after the other.
+    return looked_at(filesystem, paths, filesystem.get_file_info)
 
 
 class PathOfTable(SourceError):

@@ -229,6 +229,10 @@ class LogFiles:
         split = [replace(file, split=partition) for file, partition in files]
         return replace(self, files=tuple(in_order_of_offsets(split) if self.table is None else split))
 
+    def without_files(self) -> "LogFiles":
+        """Return the same columns without the files, for tasks: these get chunks, and there may be 100,000 files."""
+        return replace(self, files=(), table=self.log_schema)
+
     @property
     def schema(self) -> pa.Schema:
         """Columns with plain types."""

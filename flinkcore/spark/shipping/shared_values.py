@@ -7,9 +7,7 @@ from collections import OrderedDict
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from pyspark import cloudpickle
-
-from flinkcore.spark.shipping.tasks import unpickled
+from flinkcore.spark.shipping.tasks import pickled_for_tasks, unpickled
 
 T = TypeVar("T")
 
@@ -35,8 +33,7 @@ class Shared(Generic[T]):
 
     @cached_property
     def _pickled(self) -> bytes:
-        pickled: bytes = cloudpickle.dumps(self.value)
-        return pickled
+        return pickled_for_tasks(self.value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _shared, (self._token, self._pickled)

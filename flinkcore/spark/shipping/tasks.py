@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from flinkcore.errors import FlinkcoreError, UserCodeError, in_words
+from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.spark.shipping.preflight import least_versions
 from flinkcore.spark.shipping.sent_files import SentFiles
 from flinkcore.spark.shipping.task_errors import PacksErrors
@@ -33,6 +35,20 @@ IN_OPEN: Final = "Let functions make what cannot be pickled (connections, locks,
 def unsendable(what: str, failure: Exception, advice: str) -> UserCodeError:
     """Return the error to raise where something of the user's cannot be pickled."""
     return UserCodeError(f"{what} cannot be sent to Spark's workers: {in_words(failure)}. {advice}")
+
+
+class _TaskPickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, LogFiles):
+            return obj.without_files().__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return super().reducer_override(obj)
+
+
+def pickled_for_tasks(value: Any) -> bytes:
+    """Pickle a value for tasks; the logs in it come without their files."""
+    buffer = io.BytesIO()
+    _TaskPickler(buffer).dump(value)
+    return buffer.getvalue()
 
 
 def unpickled(pickled: bytes) -> Any:
@@ -119,7 +135,7 @@ def portable(
         If executors lack what replays need.
     """
     try:
-        shipped = ShippedTask(cloudpickle.dumps(task))
+        shipped = ShippedTask(pickled_for_tasks(task))
     except Exception as failure:
         raise unsendable(
             "the job", failure, f"{IN_OPEN}, and generators when the worker makes them"

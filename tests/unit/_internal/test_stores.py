@@ -6,6 +6,8 @@ import os
 import pickle
 import re
 from pathlib import Path
+from threading import Barrier, Lock
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +22,15 @@ from flinkcore._internal.io.object_stores import (
     s3_settings,
 )
 from flinkcore._internal.io.store_errors import reason_of
-from flinkcore._internal.io.stores import ENVIRONMENT, GivenFileSystem, Place, Stores, folders_of, stores_of
+from flinkcore._internal.io.stores import (
+    ENVIRONMENT,
+    GivenFileSystem,
+    Place,
+    Stores,
+    folders_of,
+    looked_at,
+    stores_of,
+)
 from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.log.files.log_files import discover_files
 
@@ -364,3 +374,32 @@ def test_an_error_about_files_of_a_table_carries_the_table(tmp_path: Path) -> No
     with pytest.raises(SourceError, match="lies in a Delta table") as failure:
         discover_files(tmp_path / "clicks" / "1.parquet")
     assert failure.value.file == str(tmp_path / "clicks")
+
+
+@pytest.mark.parametrize("kind", ["s3", "local"])
+def test_paths_of_a_store_are_looked_at_at_once_and_those_of_a_disk_in_turn(kind: str) -> None:
+    running, most, lock = 0, 0, Lock()
+    meeting = Barrier(3, timeout=20)
+
+    def look(path: str) -> str:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        if kind == "s3":
+            meeting.wait()  # three looks must run at once for this to return
+        with lock:
+            running -= 1
+        return path.upper()
+
+    found = looked_at(SimpleNamespace(type_name=kind), list("abcdef"), look, at_once=3)
+    assert found == list("ABCDEF")
+    assert most == (3 if kind == "s3" else 1)
+
+
+def test_an_error_of_a_look_is_raised() -> None:
+    def look(path: str) -> None:
+        raise OSError(path)
+
+    with pytest.raises(OSError, match=r"^a$"):
+        looked_at(SimpleNamespace(type_name="s3"), ["a", "b"], look)
