@@ -67,7 +67,7 @@ class PartitionRun:
         self._is_open = True
         self._key_groups = context.key_group_range(partition)
         self._waiting: list[SpilledPart] = []
-        self._can_spill = context.memory_bytes is not None
+        self._can_spill = any(each.keys for each in context.plan.inputs)
         self._batches: PreparedBatches | None = None
         self._counts: Counter[str] = Counter()
 
@@ -165,17 +165,18 @@ class PartitionRun:
             for table in tables:
                 for part in parts:
                     part.add_state(table)
-        except SchemaError:
-            # No column holds what the user's functions hold: they go on as they are, in memory.
-            self._can_spill = False
+        except BaseException as failure:
             for part in parts:
                 part.close()
+            if not isinstance(failure, SchemaError):
+                raise
+            # No column holds what the user's functions hold: they go on as they are, in memory.
+            self._can_spill = False
             return
         counts = self._stage.counts()
         self._close_stage({name: count for name, count in counts.items() if name not in LEVELS})
-        own, *others = parts
-        self._waiting += reversed(others)
-        yield from self._resume(own)
+        self._waiting += reversed(parts)
+        yield from self._resume(self._waiting.pop())
 
     def _resume(self, part: SpilledPart) -> Iterator[StageOutput]:
         """Go on with a part, and take in the rows that wait for it."""
