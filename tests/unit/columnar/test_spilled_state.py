@@ -21,6 +21,7 @@ from flinkcore.columnar.replay.spilled_part import SpilledPart
 from flinkcore.columnar.replay.spilled_rows import SpilledBatches, SpilledRows
 from flinkcore.columnar.stages.partial_results import MergedPartials
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents
+from flinkcore.columnar.stages.window_stage import WindowStage
 from flinkcore.common import Configuration, Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     EventTimeSessionWindows,
@@ -293,6 +294,22 @@ def test_spilled_files_are_given_back_and_a_full_disk_is_an_error(tmp_path: Path
         keyed(environment(0)).window(TumblingEventTimeWindows.of(ms(90))).aggregate(
             texts=collect("text")
         ).execute().to_arrow()
+
+
+def test_an_allocation_that_fails_names_the_operator_and_what_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise MemoryError("9 bytes for keys")
+
+    monkeypatch.setattr(WindowStage, "suspend", fail)
+    windows = keyed(environment(0)).window(TumblingEventTimeWindows.of(ms(90)))
+    with pytest.raises(
+        MemoryError,
+        match=r"no memory for the state of operator 1 .*, partition 1 of 1, key groups 0 to 7: [\d,]+ windows of keys.*"
+        r"bytes, and 0 are .* \(9 bytes for keys\)\. Let taskmanager\.memory\.managed\.size be less",
+    ):
+        windows.aggregate(n=count()).execute().to_arrow()
 
 
 def test_rows_that_wait_are_read_as_they_came() -> None:
