@@ -55,6 +55,11 @@ OF_LOGS = {"elements_windows"}
 ALL_JOBS = sorted(JOBS | ELEMENT_JOBS | STOPPED_JOBS)
 
 
+def entries_of_trials(logs: int) -> list[tuple[int, tuple[Any, ...]]]:
+    """The rows of so many logs, in total order."""
+    return entries_of(_ENTRIES, logs, True)
+
+
 def run_job(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
     """The rows of one half of a job's logs, by output; its order is by key."""
     if name in STOPPED_JOBS:
@@ -62,7 +67,7 @@ def run_job(name: str, half: int, **checkpoints: Any) -> dict[str, Any]:
     if name in ELEMENT_JOBS:
         return _run_elements(name, half, **checkpoints)
     logs = 2 if JOBS[name] in TWO_LOGS else 1
-    entries = entries_of(_ENTRIES, logs, True)
+    entries = entries_of_trials(logs)
     middle = not_amid_an_arrival(entries, 2 * len(entries) // 3)
     env = StreamExecutionEnvironment().set_parallelism(2)
     env.get_config().set_auto_watermark_interval(5)

@@ -66,7 +66,7 @@ def outputs_of(
     **checkpoints: Any,
 ) -> Outputs:
     """The rows of each output in their order, by key, or by the first column of what a function gives."""
-    env = StreamExecutionEnvironment().set_parallelism(parallelism)
+    env = StreamExecutionEnvironment().set_parallelism(parallelism).set_max_parallelism(8)
     if memory is not None:
         env.configure(Configuration().set_string("taskmanager.memory.managed.size", f"{memory} b"))
         read_in_batches_of(7, env)

@@ -37,6 +37,9 @@ PARTS: Final = 8
 """Key groups are split into so many parts: fewer would be split more often, and their rows written more often."""
 
 
+OUT_OF_MEMORY: Final = "there is no memory for the state"
+
+
 class PartitionRun:
     """Runs an operator over the rows of one partition.
 
@@ -67,7 +70,7 @@ class PartitionRun:
         self._is_open = True
         self._key_groups = context.key_group_range(partition)
         self._waiting: list[SpilledPart] = []
-        self._can_spill = context.memory_bytes is not None
+        self._can_spill = any(each.keys for each in context.plan.inputs)
         self._batches: PreparedBatches | None = None
         self._counts: Counter[str] = Counter()
 
@@ -112,8 +115,9 @@ class PartitionRun:
         """
         if self._waiting:
             rows = self._dealt(events, rows)
-        yield from self._behind_steps(self._stage.process(prepared, rows))
-        yield from self._spill_if_large()
+        with self._memory_errors():
+            yield from self._behind_steps(self._stage.process(prepared, rows))
+            yield from self._spill_if_large()
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
         """Let happen what is due before a time, ms since the epoch, for an operator that waits for the results."""
@@ -154,6 +158,35 @@ class PartitionRun:
         self._is_open = False
         self._stage.close()
 
+    @contextmanager
+    def _memory_errors(self) -> Iterator[None]:
+        """Raise errors of allocations with what is open, and what to do."""
+        try:
+            yield
+        except MemoryError as error:
+            if str(error).startswith(OUT_OF_MEMORY):
+                raise  # of a part, within the one before
+            first, last = self._key_groups
+            raise MemoryError(
+                f"{OUT_OF_MEMORY} of operator {self._context.number + 1} ({self._plan.uid}), partition "
+                f"{self.partition + 1} of {self._context.partitions}, key groups {first} to {last}: "
+                f"{self._stage.shown_state()} take about {self._stage.memory_bytes():,} bytes, and "
+                f"{self._context.memory_bytes or 0:,} are the memory of the state of a partition ({error}). "
+                f"{self._remedy()}"
+            ) from error
+
+    def _remedy(self) -> str:
+        first, last = self._key_groups
+        if self._can_spill and first < last:
+            return (
+                "Let taskmanager.memory.managed.size be less, so that state spills before, or give the process more "
+                "memory (on Spark, spark.executor.pyspark.memory)"
+            )
+        return (
+            "This state cannot be split further. Clear state that is no longer needed, by shorter windows, timers or "
+            "times to live, add a column to the key, or give the process more memory"
+        )
+
     # ---- state beyond the memory ----
 
     def _spill_if_large(self) -> Iterator[StageOutput]:
@@ -168,17 +201,18 @@ class PartitionRun:
             for table in tables:
                 for part in parts:
                     part.add_state(table)
-        except SchemaError:
-            # No column holds what the user's functions hold: they go on as they are, in memory.
-            self._can_spill = False
+        except BaseException as failure:
             for part in parts:
                 part.close()
+            if not isinstance(failure, SchemaError):
+                raise
+            # No column holds what the user's functions hold: they go on as they are, in memory.
+            self._can_spill = False
             return
         counts = self._stage.counts()
         self._close_stage({name: count for name, count in counts.items() if name not in LEVELS})
-        own, *others = parts
-        self._waiting += reversed(others)
-        yield from self._resume(own)
+        self._waiting += reversed(parts)
+        yield from self._resume(self._waiting.pop())
 
     def _resume(self, part: SpilledPart) -> Iterator[StageOutput]:
         """Go on with a part, and take in the rows that wait for it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.snapshot_tables import StateTable
-from flinkcore.checkpoint.table_kinds import OF_KEYS
+from flinkcore.checkpoint.table_kinds import OF_KEYS, TableKind
 from flinkcore.columnar.replay.spilled_rows import SpilledBatches, SpilledRows
 from flinkcore.columnar.stages.restored_operator import StagePlace, SuspendedOperator
 
@@ -39,8 +39,8 @@ class SpilledPart:
         kind, name, table = state
         if kind in OF_KEYS:
             table = table.of_key_groups(*self.key_groups)
-            if not table.batch.num_rows:
-                return
+            if not table.batch.num_rows and kind is not TableKind.TIMERS:
+                return  # without a timer, too, a service takes over the watermark
         place, shapes, attributes = self._batches.append(table.batch), table.shapes, table.attributes
         self._tables.append(
             lambda: StateTable(kind, name, CheckpointTable(self._batches.read(place), shapes, attributes))

@@ -18,7 +18,7 @@ from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.time_plane.total_order import Events, TimelineEvents
 
 PIECE_BYTES: Final = 1 << 20
-"""Events are written once they take so many bytes."""
+"""About the size of a piece of the file."""
 
 Rows = tuple[Events | MergedPartials, RowNumbers | None]
 
@@ -62,10 +62,13 @@ class SpilledRows:
     ----------
     batches : SpilledBatches
         The file.
+    piece_bytes : int
+        Rows are written once they take so many bytes.
     """
 
-    def __init__(self, batches: SpilledBatches) -> None:
+    def __init__(self, batches: SpilledBatches, piece_bytes: int = PIECE_BYTES) -> None:
         self._batches = batches
+        self._piece_bytes = piece_bytes
         self._held: list[Events] = []
         self._held_bytes = 0
         self._pieces: list[Callable[[], Rows]] = []
@@ -80,7 +83,7 @@ class SpilledRows:
             return
         self._held.append(events.take(rows))
         self._held_bytes += int(self._held[-1].batch.nbytes)
-        if self._held_bytes >= PIECE_BYTES:
+        if self._held_bytes >= self._piece_bytes:
             self._write_held()
 
     def read(self) -> Iterator[Rows]:

@@ -242,6 +242,10 @@ class BatchProcessStage(Stage[Events]):
     def memory_bytes(self) -> int:
         return self._calls.memory_bytes()
 
+    def shown_state(self) -> str:
+        timers = len(self._event_time) + len(self._processing_time)
+        return f"{self._calls.n_keys:,} keys and {timers:,} timers"
+
     def suspend(self) -> Iterator[StageOutput]:
         yield from self._fire_before(self._watermark_ms, self._clock_ms)
         yield from self._taken()

@@ -268,6 +268,10 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
     def memory_bytes(self) -> int:
         return self._memory.count(self._processed) if self._function.is_keyed else 0
 
+    def shown_state(self) -> str:
+        timers = self._timers.num_event_time_timers() + self._timers.num_processing_time_timers()
+        return f"{self._memory.entries:,} keys and entries of states and {timers:,} timers"
+
     def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
         place = StagePlace(self._steps_done, self._clock.now_ms, self.current_watermark)
         return place, snapshot_tables(self.snapshot())

@@ -23,18 +23,23 @@ class RowStateMemory:
         Keyed state of the operator.
     timers
         Its timers.
+
+    Attributes
+    ----------
+    entries
+        How many keys and entries there were when they were counted last.
     """
 
     def __init__(self, backend: KeyedStateBackend, timers: InternalTimeServiceManager) -> None:
         self._backend = backend
         self._timers = timers
-        self._rows = self._entries = self._bytes = 0
+        self.entries = self._rows = self._bytes = 0
 
     def count(self, rows: int) -> int:
         """Return about how many bytes state and timers take, once so many rows have come."""
-        if (rows - self._rows) * GROWTH_SHARE >= self._entries:
+        if (rows - self._rows) * GROWTH_SHARE >= self.entries:
             self._rows = rows
             n_timers = self._timers.num_event_time_timers() + self._timers.num_processing_time_timers()
-            self._entries, n_bytes = self._backend.memory()
+            self.entries, n_bytes = self._backend.memory()
             self._bytes = n_bytes + n_timers * TIMER_BYTES
         return self._bytes

@@ -192,6 +192,10 @@ class Stage(ABC, Generic[Taken]):
         """Return about how many bytes the open state takes, after events were taken in; 0 where it cannot spill."""
         return 0
 
+    def shown_state(self) -> str:
+        """Return the number of windows, keys or entries that are open, for messages."""
+        return "rows"
+
     def suspend(self) -> Iterator[StageOutput]:
         """Let everything happen that is due at the place of the last event, and give all results that wait."""
         return iter(())

@@ -318,6 +318,9 @@ class WindowStage(Stage[EncodedEvents]):
             self._rows_since_bytes = 0
         return self._bytes
 
+    def shown_state(self) -> str:
+        return f"{len(self._accumulators):,} windows of keys, with space for further ones"
+
     def suspend(self) -> Iterator[StageOutput]:
         # Kernels leave out steps that fire nothing.
         results = self._results_up_to(self._steps_done)
