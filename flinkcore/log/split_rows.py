@@ -1,7 +1,6 @@
 """Splits of a chunk's rows: dense codes, and each row's position in its split."""
 
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -94,34 +93,33 @@ class SplitCounter:
         SplitRows
         """
         indices, values = _encoded(column)
-        numbers = self._numbers(values, indices)
-        # The last one is that of null, at which -1 points.
-        codes = numbers[indices] if (numbers[:-1] != np.arange(len(values))).any() else indices
+        numbers = [self._codes.get(value, -1) for value in values]
+        if -1 in numbers:
+            self._add_new(values, numbers, indices)
+            numbers = [self._codes.get(value, -1) for value in values]
+        codes = indices
+        if numbers != list(range(len(numbers))):
+            # The last one is that of null, at which -1 points.
+            codes = np.array([*numbers, -1], np.int32)[indices]
         before = self._rows.copy()
         positions = split_positions(codes, self._rows)
         return SplitRows(codes, self._values, positions, self._rows - before)
 
-    def _numbers(self, values: list[Any], indices: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Return the numbers in the chunk of the values of a dictionary, of which new ones are added, and then -1.
+    def _add_new(self, values: list[Any], numbers: list[int], indices: npt.NDArray[np.int32]) -> None:
+        """Give numbers to those values of a dictionary that have none.
 
-        A dictionary may hold a value twice, and null, which has -1. A value that no row has is not a split: nothing
-        would ever arrive on it.
+        A dictionary may hold a value twice, and null. A value that no row has is not a split: nothing would ever arrive
+        on it.
         """
-        numbers = np.fromiter(map(self._codes.get, values, repeat(-1)), np.int32, len(values))
-        is_new = numbers < 0
-        if is_new.any():
-            occurs = np.zeros(len(values) + 1, np.bool_)
-            occurs[indices] = True
-            new = [values[at] for at in np.flatnonzero(is_new & occurs[:-1]).tolist()]
-            known = len(self._codes)
-            for value in new:
-                if value is not None:
-                    self._codes.setdefault(value, len(self._codes))
-            if len(self._codes) > known:
-                self._values = list(self._codes)
-                self._rows = np.append(self._rows, np.zeros(len(self._codes) - known, np.int64))
-                numbers = np.fromiter(map(self._codes.get, values, repeat(-1)), np.int32, len(values))
-        return np.append(numbers, np.int32(-1))
+        occurs = np.zeros(len(values) + 1, np.bool_)
+        occurs[indices] = True
+        known = len(self._codes)
+        for value, number, is_there in zip(values, numbers, occurs[:-1].tolist(), strict=True):
+            if number < 0 and is_there and value is not None:
+                self._codes.setdefault(value, len(self._codes))
+        if len(self._codes) > known:
+            self._values = list(self._codes)
+            self._rows = np.append(self._rows, np.zeros(len(self._codes) - known, np.int64))
 
 
 def _encoded(column: pa.Array) -> tuple[npt.NDArray[np.int32], list[Any]]:

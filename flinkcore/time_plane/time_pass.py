@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -73,8 +74,9 @@ class TimePass:
         """Return whether arrivals follow from how many rows of a split lie in the chunks before."""
         return self.rate is not None and not self.timed.log.by_arrival
 
+    @cached_property
     def reader(self) -> EventReader:
-        """Return a reader of the time columns."""
+        """Reader of the time columns."""
         return self.timed.reader(None, is_placed=False)
 
     def known_counts(self, chunk: Chunk) -> ChunkCounts | None:
@@ -84,7 +86,7 @@ class TimePass:
 
     def count(self, chunk: Chunk) -> ChunkCounts:
         """Rows of each split of a chunk."""
-        return ChunkCounts.build(self.reader().read(chunk), index=chunk.index)
+        return ChunkCounts.build(self.reader.read(chunk), index=chunk.index)
 
     def summarise(self, chunk: Chunk, bases: dict[int, dict[object, int]] | None) -> ChunkTimes:
         """Times of a chunk; `bases` are its splits' rows in the chunks before, for arrivals by position."""
@@ -195,7 +197,7 @@ def summarised_together(
     builders = [
         time_pass.builder(chunk, before, warnings) for time_pass, before in zip(passes, bases, strict=True)
     ]
-    readers = [time_pass.reader() for time_pass in passes]
+    readers = [time_pass.reader for time_pass in passes]
     if kept is not None:
         kept.begin(chunk.index)
     side = readers[0].side_of(chunk)

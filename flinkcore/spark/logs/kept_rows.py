@@ -162,7 +162,7 @@ class PackTask:
         counts = ChunkCounts(chunk.index, {})
         yield _KEPT.row(chunk.index, False, None)
         times = self.time_pass.builder(chunk, None, []) if self.time_pass.rate is None else None
-        for timed in self.time_pass.reader().read(chunk):
+        for timed in self.time_pass.reader.read(chunk):
             (counts if times is None else times).add(timed)
             yield from packer.take(PACKED_BYTES)
         yield from packer.take()
