@@ -208,13 +208,13 @@ class TimedBatch:
     split_codes : numpy.ndarray, shape (n,), int32
         Indices into ``split_values``.
     split_values : list, length k
-        The distinct splits of the rows that were read, as Python values: [None] if the log is one split, the
-        file's name for ``FILE``, its partition for ``PARTITION``.
+        The distinct splits of the rows of the chunk so far, as Python values: [None] if the log is one split, the
+        file's name for ``FILE``, its partition for ``PARTITION``. The same list as before if there is no new one.
     positions : numpy.ndarray, shape (n,), int64
         The row's position in its split within this chunk, or by its content. Filtered and rejected rows count, so that
         neither a filter nor ``on_bad_row`` shifts the arrival of other events.
     split_rows : numpy.ndarray, shape (k,), int64
-        Rows of each split that were read, before filters and rejections.
+        Rows of each split that were read in this batch, before filters and rejections; some may have none.
     rows_read : int
         ``n + filtered + rejected.total``.
     filtered : int

@@ -39,18 +39,18 @@ def check_split_type(arrow_type: pa.DataType, column: str) -> None:
 
 @dataclass(frozen=True)
 class SplitRows:
-    """The splits of a batch.
+    """The splits of a batch, numbered in the chunk.
 
     Parameters
     ----------
     codes : numpy.ndarray, shape (n,), int32
         Indices into ``values``; -1 where the split is null.
     values : list, length k
-        The distinct splits of the batch, as Python values.
+        The distinct splits of the chunk so far, as Python values; the same list as before if there is no new one.
     positions : numpy.ndarray, shape (n,), int64
         The row's position in its split, counted from the chunk's first row; -1 where the split is null.
     rows : numpy.ndarray, shape (k,), int64
-        Rows of each split in this batch.
+        Rows of each split in this batch, some of which may have none.
     """
 
     codes: npt.NDArray[np.int32]
@@ -60,21 +60,25 @@ class SplitRows:
 
 
 class SplitCounter:
-    """Numbers the rows of each split over the batches of one chunk."""
+    """Numbers the splits of one chunk, and the rows of each, batch by batch."""
 
     def __init__(self) -> None:
-        self._rows: dict[Any, int] = {}
+        self._values: list[Any] = []
+        self._codes: dict[Any, int] = {}
+        self._rows = np.empty(0, np.int64)
         self._zeros = np.zeros(0, np.int32)
 
     def one_split(self, value: Any, rows: int) -> SplitRows:
-        """Number the rows of a batch that is all of one split."""
-        start = self._rows.get(value, 0)
-        self._rows[value] = start + rows
+        """Number the rows of a batch; all batches of the chunk are of this split alone."""
+        if not self._values:
+            self._values, self._rows = [value], np.zeros(1, np.int64)
+        start = int(self._rows[0])
+        self._rows[0] += rows
         positions = np.arange(start, start + rows, dtype=np.int64)
         if len(self._zeros) < rows:
             self._zeros = np.zeros(rows, np.int32)
             self._zeros.flags.writeable = False
-        return SplitRows(self._zeros[:rows], [value], positions, np.array([rows], np.int64))
+        return SplitRows(self._zeros[:rows], self._values, positions, np.array([rows], np.int64))
 
     def number(self, column: pa.Array) -> SplitRows:
         """Number the rows of a batch.
@@ -88,31 +92,38 @@ class SplitCounter:
         -------
         SplitRows
         """
-        indices, dictionary = _encoded(column)
-        known = [None if value is None else self._rows.get(value, 0) for value in dictionary]
-        if None in known or len(set(dictionary)) < len(dictionary):
-            # A dictionary may hold a value twice, or null: one code for each value, none for null.
-            distinct = {value: None for value in dictionary if value is not None}
-            place = {value: code for code, value in enumerate(distinct)}
-            indices = np.array([place.get(value, -1) for value in dictionary] + [-1], np.int32)[indices]
-            dictionary = list(distinct)
-            known = [self._rows.get(value, 0) for value in dictionary]
-        before = np.array(known, np.int64)
-        after = before.copy()
-        positions = split_positions(indices, after)
-        counts = after - before
-        occurring = counts > 0
-        for code in np.flatnonzero(occurring).tolist():
-            self._rows[dictionary[code]] = int(after[code])
-        if occurring.all():
-            return SplitRows(indices, dictionary, positions, counts)
-        # A value of the dictionary that no row has is not a split: nothing would ever arrive on it.
-        dense = np.append(np.cumsum(occurring, dtype=np.int32) - 1, np.int32(-1))
-        values = [dictionary[code] for code in np.flatnonzero(occurring)]
-        return SplitRows(dense[indices], values, positions, counts[occurring])
+        indices, values = _encoded(column)
+        numbers = [self._codes.get(value, -1) for value in values]
+        if -1 in numbers:
+            self._add_new(values, numbers, indices)
+            numbers = [self._codes.get(value, -1) for value in values]
+        codes = indices
+        if numbers != list(range(len(numbers))):
+            # The last one is that of null, at which -1 points.
+            codes = np.array([*numbers, -1], np.int32)[indices]
+        before = self._rows.copy()
+        positions = split_positions(codes, self._rows)
+        return SplitRows(codes, self._values, positions, self._rows - before)
+
+    def _add_new(self, values: list[Any], numbers: list[int], indices: npt.NDArray[np.int32]) -> None:
+        """Give numbers to those values of a dictionary that have none.
+
+        A dictionary may hold a value twice, and null. A value that no row has is not a split: nothing would ever arrive
+        on it.
+        """
+        occurs = np.zeros(len(values) + 1, np.bool_)
+        occurs[indices] = True
+        known = len(self._codes)
+        for value, number, is_there in zip(values, numbers, occurs[:-1].tolist(), strict=True):
+            if number < 0 and is_there and value is not None:
+                self._codes.setdefault(value, len(self._codes))
+        if len(self._codes) > known:
+            self._values = list(self._codes)
+            self._rows = np.append(self._rows, np.zeros(len(self._codes) - known, np.int64))
 
 
 def _encoded(column: pa.Array) -> tuple[npt.NDArray[np.int32], list[Any]]:
+    """Return indices into values, -1 where the column is null, and the values."""
     if pa.types.is_integer(column.type) and len(column) and not column.null_count:
         values = column.to_numpy()
         close = integer_codes(values, MOST_INTEGER_RANGE)

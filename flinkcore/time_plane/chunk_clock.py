@@ -11,6 +11,7 @@ from flinkcore._native.event_log import order_events, running_maxima
 from flinkcore.errors import SourceError
 from flinkcore.time_plane.chunk_times import (
     ArrivalRate,
+    BatchSplits,
     TimeColumns,
     TimedEvents,
     TimesBySplit,
@@ -63,6 +64,7 @@ class ChunkClock:
         self.chunk_index = chunk_index
         self.checksum = checksum
         self._places = {split_values[split]: place for place, split in enumerate(splits.tolist())}
+        self._batch_splits = BatchSplits(self._places.__getitem__)
         self._splits = splits
         self._bases = bases
         self._running_arrivals_ms = arrivals_ms.copy()
@@ -147,7 +149,7 @@ class ChunkClock:
 
     def _places_of(self, split_values: list[Any]) -> Int32s:
         try:
-            return np.array([self._places[value] for value in split_values], np.int32)
+            return self._batch_splits.numbers(split_values)
         except KeyError as error:
             raise SourceError(
                 f"split {error.args[0]!r} of chunk {self.chunk_index} was not there when the timeline was "

@@ -1,6 +1,6 @@
 """The times of one chunk of the log, summarised by the task that reads it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -120,12 +120,38 @@ class TimesBySplit:
         return cls(values, *times)
 
 
-def _numbers(values: Sequence[Any], numbers: dict[Any, int]) -> Int32s:
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int32)
+class BatchSplits:
+    """Numbers of the splits of one batch after the other, each looked up once where batches add to their list.
+
+    Parameters
+    ----------
+    number_of : callable
+        Returns the number of a split.
+    """
+
+    def __init__(self, number_of: Callable[[Any], int]) -> None:
+        self._number_of = number_of
+        self._values: list[Any] = []
+        self._numbers: Int32s = np.empty(0, np.int32)
+
+    def numbers(self, values: list[Any]) -> Int32s:
+        """Return the numbers of splits, which is the same array as before if they are the same list."""
+        if values is not self._values:
+            known = len(self._values) if values[: len(self._values)] == self._values else 0
+            new = np.array([self._number_of(value) for value in values[known:]], np.int32)
+            self._values, self._numbers = values, np.append(self._numbers[:known], new)
+        return self._numbers
 
 
-def _aligned(values: Iterable[Any], of: Mapping[Any, int]) -> Int64s:
+def _aligned(values: Collection[Any], of: Mapping[Any, int]) -> Int64s:
+    if not of:
+        return np.zeros(len(values), np.int64)
     return np.array([of.get(value, 0) for value in values], np.int64)
+
+
+def _as_many(counts: Int64s, number: int) -> Int64s:
+    """Return counts with zeros behind them, so that there are so many."""
+    return np.append(counts, np.zeros(number - len(counts), np.int64))
 
 
 def _count_rows(rows: dict[Any, int], batch: TimedEvents) -> None:
@@ -399,9 +425,10 @@ class ChunkTimesBuilder:
             )
         )
         self._numbers: dict[Any, int] = {}
-        self._rows: dict[Any, int] = {}
-        self._values: list[Any] | None = None
+        self._batch_splits = BatchSplits(self._number_of)
+        self._rows = np.empty(0, np.int64)
         self._splits = np.empty(0, np.int32)
+        self._bases_of_splits = np.empty(0, np.int64)
         self._rows_read = 0
         self._floors: list[tuple[int, int]] = []
         self._done = _RecordedUpTo(restored_arrival_ms)
@@ -409,17 +436,22 @@ class ChunkTimesBuilder:
         self._checksum = TimesChecksum(is_checked)
         self._columns = TimeColumns()
 
+    def _number_of(self, split: Any) -> int:
+        return self._numbers.setdefault(split, len(self._numbers))
+
     def add(self, batch: TimedEvents) -> TimesBySplit:
         """Take in the chunk's next batch, and return its times, which last until there is another one."""
-        _count_rows(self._rows, batch)
         if batch.by_cut is not None:
             self._cut.add(batch.by_cut)
         self._rows_read += batch.rows_read
-        if self._values is None or batch.split_values != self._values:
-            self._values = list(batch.split_values)
-            self._splits = _numbers(self._values, self._numbers)
+        splits = self._batch_splits.numbers(batch.split_values)
+        if splits is not self._splits:
+            self._splits = splits
+            self._bases_of_splits = _aligned(batch.split_values, self._bases)
             self._summary.reserve(len(self._numbers))
-        arrivals = arrivals_of(batch, _aligned(self._values, self._bases), self._rate)
+            self._rows = _as_many(self._rows, len(self._numbers))
+        self._rows[self._splits] += batch.split_rows
+        arrivals = arrivals_of(batch, self._bases_of_splits, self._rate)
         times = TimesBySplit.of(batch, arrivals, self._columns)
         earliest = self._summary.update(self._splits, times.offsets, times.arrival_ms, times.timestamp_ms)
         if earliest is not None:
@@ -441,7 +473,8 @@ class ChunkTimesBuilder:
 
     def finish(self) -> ChunkTimes:
         """Return the summary; no batch can be taken in afterwards."""
-        _numbers([*self._rows, *self._cut.split_values], self._numbers)
+        for value in self._cut.split_values:
+            self._number_of(value)
         self._summary.reserve(len(self._numbers))
         floor_rows, floor_arrivals = np.array(self._floors, np.int64).reshape(-1, 2).T
         self._pass_records_on()
@@ -449,7 +482,7 @@ class ChunkTimesBuilder:
         return ChunkTimes(
             self._index,
             list(self._numbers),
-            _aligned(self._numbers, self._rows),
+            _as_many(self._rows, len(self._numbers)),
             _aligned(self._numbers, self._bases),
             times | {"least_arrival_ms": self._done.least_arrivals(times["first_arrival_ms"])},
             {"rows": floor_rows, "arrival_ms": floor_arrivals},

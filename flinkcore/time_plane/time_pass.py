@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -79,8 +80,9 @@ class TimePass:
         """Return whether arrivals follow from how many rows of a split lie in the chunks before."""
         return self.rate is not None and not self.timed.log.by_arrival
 
+    @cached_property
     def reader(self) -> EventReader:
-        """Return a reader of the time columns."""
+        """Reader of the time columns."""
         return self.timed.reader(None, is_placed=False)
 
     def reader_of(self, chunk: Chunk) -> EventReader:
@@ -92,7 +94,7 @@ class TimePass:
         together = timed.batch_bytes // _GROWTH
         n_rows = chunk.looked_up_rows() if size > together else None
         if n_rows is None:
-            return self.reader()
+            return self.reader
         rows = together * n_rows // size
         return replace(timed, batch_rows=max(1, min(timed.batch_rows, rows))).reader(None, is_placed=False)
 
@@ -103,7 +105,7 @@ class TimePass:
 
     def count(self, chunk: Chunk) -> ChunkCounts:
         """Rows of each split of a chunk."""
-        return ChunkCounts.build(self.reader().read(chunk), index=chunk.index)
+        return ChunkCounts.build(self.reader.read(chunk), index=chunk.index)
 
     def builder(
         self,

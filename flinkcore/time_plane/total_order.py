@@ -239,7 +239,7 @@ class TotalOrderMerge:
         self._few_rows = min(most_rows, _FEW_ROWS)
         self._most_bytes = most_bytes
         self._held_bytes = held_bytes
-        self._held: list[LogEvents] = []
+        self._held: list[tuple[LogEvents, int]] = []
         self._parked = ParkedEvents()
         self._loaded: list[LogEvents] = []
         self._schema = pa.schema([])
@@ -257,8 +257,10 @@ class TotalOrderMerge:
             return
         for each in events.cut(self._most_bytes):
             part, rows = each.in_order()
-            self._held.append(part if rows is None else part.take(rows))
-            self._bytes += part.nbytes
+            part = part if rows is None else part.take(rows)
+            n_bytes = part.nbytes
+            self._held.append((part, n_bytes))
+            self._bytes += n_bytes
 
     @property
     def is_full(self) -> bool:
@@ -268,7 +270,8 @@ class TotalOrderMerge:
     @property
     def rows_in_memory(self) -> int:
         """Number of events that are held back and are not in the file."""
-        return sum(part.n_events for part in (*self._held, *self._loaded))
+        held = sum(part.n_events for part, _ in self._held)
+        return held + sum(part.n_events for part in self._loaded)
 
     def release(self, arrival: int | None) -> Iterator[tuple[TimelineEvents, RowNumbers | None]]:
         """Yield all events that arrive before a time, in total order.
@@ -318,24 +321,30 @@ class TotalOrderMerge:
     def _take_before(self, place: Place | None) -> Iterator[tuple[TimelineEvents, RowNumbers | None]]:
         """Yield the rows in memory that come before a place, or all, in total order."""
         ready: list[LogEvents] = []
-        held: list[LogEvents] = []
-        loaded: list[LogEvents] = []
-        for parts, left in ((self._held, held), (self._loaded, loaded)):
-            for part in parts:
-                n_rows = len(part.arrivals)
-                cut = n_rows if place is None else part.rows_before(place)
-                if cut:
-                    ready.append(part.slice(0, cut) if cut < n_rows else part)
-                if cut < n_rows:
-                    left.append(part.slice(cut, n_rows) if cut else part)
-        self._held, self._loaded = held, loaded
-        self._bytes = sum(part.nbytes for part in held)
+        held: list[tuple[LogEvents, int]] = []
+        for part, n_bytes in self._held:
+            rest = self._cut(part, place, ready)
+            if rest is not None:
+                held.append((rest, n_bytes * rest.n_events // part.n_events))
+        rests = [self._cut(part, place, ready) for part in self._loaded]
+        self._held, self._loaded = held, [rest for rest in rests if rest is not None]
+        self._bytes = sum(n_bytes for _, n_bytes in held)
         for events, rows in self._merged(ready):
             yield events.in_timeline(self._timeline, rows), rows
 
+    @staticmethod
+    def _cut(part: LogEvents, place: Place | None, ready: list[LogEvents]) -> LogEvents | None:
+        """Add the rows of a part before a place to those that are ready, and return the others, or None."""
+        n_rows = part.n_events
+        cut = n_rows if place is None else part.rows_before(place)
+        if cut:
+            ready.append(part.slice(0, cut) if cut < n_rows else part)
+        return None if cut == n_rows else part.slice(cut, n_rows) if cut else part
+
     def _park(self) -> None:
         """Write what is held to the temporary file, in pieces so small that those that overlap have room in memory."""
-        held, self._held, self._bytes = self._held, [], 0
+        held = [part for part, _ in self._held]
+        self._held, self._bytes = [], 0
         self._schema = held[0].batch.schema
         room = self._held_bytes // _SHARE
         least = max(1, self._held_bytes // _SMALL_PIECES)

@@ -21,6 +21,22 @@ from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
 
 
+@dataclass
+class LocatedMemory:
+    """What the schema of a file means for the columns to read: most files of a log have the same one.
+
+    Attributes
+    ----------
+    located : tuple of (pyarrow.Schema, dict of str to str), optional
+        Result of `ColumnsToRead.located` for a schema.
+    others : tuple of (pyarrow.Schema, list of str), optional
+        Columns and fields of a schema that the log does not have.
+    """
+
+    located: tuple[pa.Schema, dict[str, str]] | None = None
+    others: tuple[pa.Schema, list[str]] | None = None
+
+
 @dataclass(frozen=True)
 class ColumnsToRead:
     """Columns that are wanted, and how.
@@ -49,6 +65,8 @@ class ColumnsToRead:
         Conditions over the columns: pieces of whose rows none can meet all of them may be left out.
     in_part : mapping of str to pyarrow.StructType
         Columns of which only the fields of these types are wanted: others may be left out.
+    memory : LocatedMemory
+        What was found out about the last file, for others that are read with the same columns.
     """
 
     schema: pa.Schema
@@ -62,6 +80,7 @@ class ColumnsToRead:
     stored: StoredColumns | None = None
     where: tuple[Expression, ...] = ()
     in_part: Mapping[str, pa.StructType] = field(default_factory=dict)
+    memory: LocatedMemory = field(default_factory=LocatedMemory)
 
     @property
     def names(self) -> list[str]:
@@ -96,13 +115,19 @@ class ColumnsToRead:
         """
         if self.stored is not None:
             return self.stored.located(self.schema, found, found_in)
+        last = self.memory.located
+        if last is not None and last[0].equals(found):
+            self.warn_of_others(found, found_in)
+            return last[1]
         there = self.there(found.names, found_in)
         for name in there:
             wanted, actual = self.schema.field(name).type, plain_type(found.field(name).type)
             if not (is_castable(actual, wanted) if name in self.given else fits(actual, wanted)):
                 raise self._contradiction(name, wanted, actual, found_in)
         self.warn_of_others(found, found_in)
-        return {name: name for name in there}
+        located = {name: name for name in there}
+        self.memory.located = found, located
+        return located
 
     def there(self, names: Sequence[str], found_in: str) -> list[str]:
         """Return those of the columns that a file has, by its names; raise SchemaError if it has one twice."""
@@ -115,7 +140,12 @@ class ColumnsToRead:
 
     def warn_of_others(self, found: pa.Schema, found_in: str) -> None:
         """Warn of columns and fields of a file that the log does not have."""
-        others = [] if self.known is None else fields_beyond(found, self.known)
+        if self.known is None:
+            return
+        last = self.memory.others
+        if last is None or not last[0].equals(found):
+            last = self.memory.others = found, fields_beyond(found, self.known)
+        others = last[1]
         if others:
             shown = ", ".join(map(repr, others[:_MOST_OTHERS]))
             more = f" and {len(others) - _MOST_OTHERS:,} more" if len(others) > _MOST_OTHERS else ""

@@ -76,6 +76,11 @@ class LogSchema:
     converted: frozenset[str] = frozenset()
     stored: StoredColumns | None = None
     of_conditions: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    plans: dict[Any, "_ReadPlan"] = field(init=False, default_factory=dict, compare=False, repr=False)
+    """How chunks of the log read columns, which each process finds out by itself."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "plans": {}}
 
     @property
     def given_columns(self) -> frozenset[str]:
@@ -267,6 +272,31 @@ class Chunk(ABC):
         return self.path or self.label
 
 
+@dataclass(frozen=True)
+class _ReadPlan:
+    """How the chunks of a log read some columns.
+
+    Attributes
+    ----------
+    names : list of str
+        The columns that are asked for.
+    taken : list of str
+        These, and those that conditions read.
+    nested : mapping of str to NestedField
+        Those of `taken` that are fields of others.
+    fields : list of pyarrow.Field
+        Columns that are made of what the format reads.
+    to_read : ColumnsToRead
+        What the format reads, but for what differs from one reading to another.
+    """
+
+    names: list[str]
+    taken: list[str]
+    nested: Mapping[str, NestedField]
+    fields: list[pa.Field]
+    to_read: ColumnsToRead
+
+
 ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
 """Work on one chunk of a log; picklable, so that it runs anywhere."""
 
@@ -292,6 +322,47 @@ class FileChunk(Chunk):
         warnings: list[str] | None,
         batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
+        plan = self._plan(columns, encoded)
+        reports_others = (
+            warnings is not None and self.log_schema.stored is None and not self.log_schema.given.is_whole
+        )
+        to_read = replace(
+            plan.to_read,
+            batch_rows=batch_rows,
+            batch_bytes=batch_bytes,
+            warnings=[] if warnings is None else warnings,
+            known=self.log_schema.schema if reports_others else None,
+        )
+        self.file.check_unchanged()
+        conditions = [Filter(condition) for condition in self.where]
+        rows = 0
+        try:
+            for batch in self._batches(plan.fields, to_read, batch_rows):
+                rows += batch.num_rows
+                given = named_columns(batch, plan.taken, plan.nested) if plan.nested else batch
+                yield apply_ops(conditions, given)[0].select(plan.names) if conditions else given
+        except SourceError:
+            self.file.check_unchanged()  # which says more than what the reader stumbled over
+            raise
+        self.file.check_unchanged()
+        if self.file.offsets is not None and self.first_row is not None and warnings is not None:
+            overlap = self.file.offsets.overlap(self.file.name, self.first_row + rows)
+            warnings += [] if overlap is None else [overlap]
+
+    def _plan(self, columns: Sequence[str] | None, encoded: Sequence[str]) -> "_ReadPlan":
+        """Return how to read columns, which is the same in all files of a log that have the same partition columns."""
+        partition = tuple(name for name, _ in self.file.partition)
+        if self.where:
+            return self._new_plan(columns, encoded, partition)
+        key = None if columns is None else tuple(columns), tuple(encoded), partition
+        plan = self.log_schema.plans.get(key)
+        if plan is None:
+            plan = self.log_schema.plans[key] = self._new_plan(columns, encoded, partition)
+        return plan
+
+    def _new_plan(
+        self, columns: Sequence[str] | None, encoded: Sequence[str], partition: Collection[str]
+    ) -> "_ReadPlan":
         log_schema = self.log_schema
         expected = log_schema.read
         names = list(log_schema.schema.names if columns is None else columns)
@@ -301,42 +372,27 @@ class FileChunk(Chunk):
         nested = nested_fields(expected, taken)
         whole = [name for name in taken if name not in nested]
         columns_in_part = _columns_in_part(expected, whole, nested.values())
-        partition = dict(self.file.partition)
         in_file = [
             name for name in [*whole, *columns_in_part] if name not in partition and name != BAD_RECORD
         ]
         if not in_file:
             # Only partition columns are asked for: any column of the file has as many rows.
             in_file = narrowest(pa.schema([field for field in expected if field.name not in partition]))
-        reports_others = warnings is not None and log_schema.stored is None and not log_schema.given.is_whole
         to_read = ColumnsToRead(
             pa.schema([expected.field(name) for name in in_file]),
             log_schema.origins,
             dictionary_columns=tuple(name for name in encoded if name in in_file),
-            batch_rows=batch_rows,
-            batch_bytes=batch_bytes,
-            warnings=[] if warnings is None else warnings,
-            known=log_schema.schema if reports_others else None,
+            batch_rows=0,
             given=log_schema.given_columns,
             stored=log_schema.stored,
             where=self.where,
             in_part=columns_in_part,
         )
-        self.file.check_unchanged()
-        conditions = [Filter(condition) for condition in self.where]
-        rows = 0
-        try:
-            for batch in self._batches([*whole, *columns_in_part], to_read):
-                rows += batch.num_rows
-                given = named_columns(batch, taken, nested) if nested else batch
-                yield apply_ops(conditions, given)[0].select(names) if conditions else given
-        except SourceError:
-            self.file.check_unchanged()  # which says more than what the reader stumbled over
-            raise
-        self.file.check_unchanged()
-        if self.file.offsets is not None and self.first_row is not None and warnings is not None:
-            overlap = self.file.offsets.overlap(self.file.name, self.first_row + rows)
-            warnings += [] if overlap is None else [overlap]
+        types = pa.schema({each.name: each for each in (*expected, *to_read.wanted)}.values())
+        read_names = [*whole, *columns_in_part]
+        if BAD_RECORD in read_names:
+            types = types.append(pa.field(BAD_RECORD, BAD_RECORD_TYPE))
+        return _ReadPlan(names, taken, nested, [types.field(name) for name in read_names], to_read)
 
     def _read_by_conditions(self) -> frozenset[str]:
         read: frozenset[str] = frozenset()
@@ -345,11 +401,11 @@ class FileChunk(Chunk):
             read |= frozenset(self.log_schema.read.names) if of_one is None else of_one
         return read
 
-    def _batches(self, names: Sequence[str], to_read: ColumnsToRead) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, fields: Sequence[pa.Field], to_read: ColumnsToRead, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        names = [field.name for field in fields]
         partition = dict(self.file.partition)
-        schema = pa.schema({each.name: each for each in (*self.log_schema.read, *to_read.wanted)}.values())
-        if BAD_RECORD in names:
-            schema = schema.append(pa.field(BAD_RECORD, BAD_RECORD_TYPE))
         batches = self.format.batches(self.file, self.pieces, to_read)
         decoded = [name for name in to_read.names if name not in to_read.dictionary_columns]
         row = 0
@@ -359,24 +415,23 @@ class FileChunk(Chunk):
             misfits: dict[int, str] = {}
             arrays = []
             found = batch.schema
-            for name in names:
-                field = schema.field(name)
+            for name, wanted in zip(names, fields, strict=True):
                 at = found.get_field_index(name)
                 if name in partition:
-                    arrays.append(pa.repeat(pa.scalar(self.constant(name)[1], field.type), batch.num_rows))
+                    arrays.append(pa.repeat(pa.scalar(self.constant(name)[1], wanted.type), batch.num_rows))
                 elif at < 0:
-                    arrays.append(pa.nulls(batch.num_rows, field.type))
-                elif _stays(batch.column(at), name, to_read.dictionary_columns, field.type):
+                    arrays.append(pa.nulls(batch.num_rows, wanted.type))
+                elif _stays(batch.column(at), name, to_read.dictionary_columns, wanted.type):
                     arrays.append(batch.column(at))
                 else:
                     is_lenient = BAD_RECORD in names and name in self.log_schema.converted
                     arrays.append(
-                        self._as_in_log(batch.column(at), field, row, misfits if is_lenient else None)
+                        self._as_in_log(batch.column(at), wanted, row, misfits if is_lenient else None)
                     )
             if misfits:
                 at = names.index(BAD_RECORD)
                 arrays[at] = _with_reasons(arrays[at], misfits)
-            yield _record_batch(arrays, list(names))
+            yield _record_batch(arrays, names)
             row += batch.num_rows
 
     def _as_in_log(

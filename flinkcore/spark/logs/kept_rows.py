@@ -184,7 +184,7 @@ class PackTask:
             yield from packer.take()
             return
         counts = ChunkCounts(chunk.index, {})
-        for timed in self.time_pass.reader().read(chunk):
+        for timed in self.time_pass.reader.read(chunk):
             counts.add(timed)
             yield from packer.take(PACKED_BYTES)
         yield from packer.take()
@@ -195,7 +195,7 @@ class PackTask:
         blocks: list[RecordBlock] = []
         builder = self.time_pass.builder(chunk, None, [], blocks.append)
         interval_ms, number = self.time_pass.summary_interval_ms, 0
-        for timed in self.time_pass.reader().read(chunk):
+        for timed in self.time_pass.reader.read(chunk):
             builder.add(timed)
             yield None
             while blocks:

@@ -341,7 +341,10 @@ def test_positions_count_on_over_batches(tmp_path, batch_rows, encoding):
     timed = read(log, batch_rows=batch_rows)
     assert placed(timed) == EXPECTED
     assert sum(int(batch.split_rows.sum()) for batch in timed) == 8
-    assert all((batch.split_rows > 0).all() for batch in timed)
+    # Splits are numbered in the chunk, in the order in which they appear.
+    assert [batch.split_values for batch in timed] == [
+        ["b", "a", "c"][: len(batch.split_values)] for batch in timed
+    ]
     (origin,) = {
         tuple(c for b in read(log, (), ["origin"], 1, batch_rows) for c in b.batch["origin"].to_pylist())
     }
@@ -439,7 +442,11 @@ def test_splits_of_any_dictionary_are_those_of_its_values(dictionary, batches):
             expected.append(-1 if value is None else seen.get(value, 0))
             if value is not None:
                 seen[value] = seen.get(value, 0) + 1
-        assert counter.number(column).positions.tolist() == expected
+        splits = counter.number(column)
+        assert splits.positions.tolist() == expected
+        assert [None if c < 0 else splits.values[c] for c in splits.codes.tolist()] == values
+        assert splits.rows.tolist() == [values.count(value) for value in splits.values]
+        assert sorted(splits.values) == sorted(seen)
 
 
 def test_a_code_out_of_range_is_refused():

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -175,18 +176,17 @@ runs = st.lists(st.lists(st.integers(0, 12), max_size=8), max_size=6)
 def test_any_runs_come_out_in_the_total_order(
     arrivals: list[list[int]], held_bytes: int, data: st.DataObject
 ) -> None:
-    merge = TotalOrderMerge(TIMELINE, held_bytes=held_bytes)
-    rows = [
-        [(arrival, split, position) for position, arrival in enumerate(run)]
-        for split, run in enumerate(arrivals)
-    ]
-    released: list[tuple[Events, np.ndarray | None]] = []
-    for at, run in enumerate(rows):
-        merge.add(events(run))
-        later = [row[0] for other in rows[at + 1 :] for row in other]
-        if later and data.draw(st.booleans()):
-            released += merge.release(min(later))
-    released += merge.release(None)
-    assert labels(released) == [f"{a}/{s}/{p}" for a, s, p in sorted(row for run in rows for row in run)]
-    assert list(merge.release(None)) == []
-    merge.close()
+    with closing(TotalOrderMerge(TIMELINE, held_bytes=held_bytes)) as merge:
+        rows = [
+            [(arrival, split, position) for position, arrival in enumerate(run)]
+            for split, run in enumerate(arrivals)
+        ]
+        released: list[tuple[Events, np.ndarray | None]] = []
+        for at, run in enumerate(rows):
+            merge.add(events(run))
+            later = [row[0] for other in rows[at + 1 :] for row in other]
+            if later and data.draw(st.booleans()):
+                released += merge.release(min(later))
+        released += merge.release(None)
+        assert labels(released) == [f"{a}/{s}/{p}" for a, s, p in sorted(row for run in rows for row in run)]
+        assert list(merge.release(None)) == []
