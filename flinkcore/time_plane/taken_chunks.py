@@ -70,14 +70,16 @@ class TakenChunk:
         for name, column in found.items():
             part, _, member = name.partition(".")
             parts[part][member] = column
-        return ChunkTimes(self.index,
+        return ChunkTimes(
+            self.index,
             [],
             rows,
             bases,
             times=parts["times"],
             floors=self.floors,
             rows_read=self.rows_read,
-            cut=parts["cut"],)
+            cut=parts["cut"],
+        )
 
 
 def tick_floors(times: dict[str, Int64s], arrivals_before: Int64s, interval_ms: int) -> Int64s | None:
