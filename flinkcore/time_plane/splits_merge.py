@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore._native.event_log import packed_integers, unpacked_integers
 from flinkcore._native.timeline import (
     SplitMerge,
     SplitRecords,
@@ -216,6 +217,10 @@ class SplitsMerge:
         return RangeMerge(MergedSplits.of(merge), *leads_of_ends(merge))
 
 
+_ROWS_OVER_TIME: Final = {"steps": 2, "statuses": 3, "holders": 3, "idle_spans": 3, "paused_spans": 3}
+"""Results of a merge, and how many columns they have."""
+
+
 @dataclass(frozen=True, eq=False)
 class RangeMerge:
     """A range that was merged by itself.
@@ -235,9 +240,14 @@ class RangeMerge:
 
     def to_ipc(self) -> bytes:
         """Return the range as an Arrow IPC stream."""
-        merged, columns = self.merged, {"final_watermarks": self.merged.final_watermarks}
-        for name in ("steps", "statuses", "holders", "idle_spans", "paused_spans"):
-            columns |= {f"{name}.{at}": column for at, column in enumerate(getattr(merged, name))}
+        merged = self.merged
+        columns: dict[str, Any] = {"final_watermarks": merged.final_watermarks}
+        for name in _ROWS_OVER_TIME:
+            for at, column in enumerate(getattr(merged, name)):
+                # Rows that follow each other differ by little.
+                differences = np.diff(column, prepend=column[:1])
+                columns[f"{name}.{at}"] = packed_integers(differences)
+                columns[f"{name}.{at}.ends"] = np.array([len(column), *column[:1]])
         scalars: dict[str, Any] = {
             name: getattr(self, name) for name in ("first_clock_ms", "first_led", "last_led", "lead_clock_ms")
         }
@@ -259,12 +269,20 @@ class RangeMerge:
             if name.startswith("state.")
         }
         parts = {
-            name: tuple(column for full, column in found.items() if full.startswith(f"{name}."))
-            for name in ("steps", "statuses", "holders", "idle_spans", "paused_spans")
+            name: tuple(_unpacked(found, f"{name}.{at}") for at in range(width))
+            for name, width in _ROWS_OVER_TIME.items()
         }
         merged = MergedSplits(**parts, final_watermarks=found["final_watermarks"], state=state)
         ends = (scalars[name] for name in ("first_clock_ms", "first_led", "last_led", "lead_clock_ms"))
         return cls(merged, *ends)
+
+
+def _unpacked(columns: Mapping[str, Any], name: str) -> Int64s:
+    length, *first = columns[f"{name}.ends"].tolist()
+    column = np.empty(length, np.int64)
+    unpacked_integers(columns[name], column)
+    np.cumsum(column, out=column)
+    return column + first[0] if first else column
 
 
 def joined_ranges(merge: SplitsMerge, ranges: Iterable[tuple[RangeMerge, Int64s | None]]) -> MergedSplits:

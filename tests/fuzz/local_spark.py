@@ -226,6 +226,9 @@ class LocalSpark:
         return LocalFrame([of(ids) for ids in numbers])
 
 
+LocalFrame.sparkSession = LocalSpark()
+
+
 def local_spark_environment(cores: int) -> SparkExecutionEnvironment:
     """An environment whose jobs run as Spark's tasks in this process."""
     env = SparkExecutionEnvironment(LocalSpark())
