@@ -614,6 +614,9 @@ cdef inline void _note_lead(SplitMerge merge, int64_t clock) noexcept nogil:
     if clock == merge.lead_clock or merge.holder_rows.size == 0:
         merge.lead_clock = clock
         return
+    if merge.lead_clock == INT64_MIN:  # the time before it is that of another merge
+        merge.lead_clock = merge.first_clock = clock
+        return
     if valve.n_aligned > 1:
         least, following = entry_time(valve.aligned[0]), INT64_MAX
         for child in range(1, min(5, valve.n_aligned)):  # the second least entry is a child of the root
@@ -637,6 +640,8 @@ cdef inline int _note_holder(SplitMerge merge, int64_t clock) except -1 nogil:
         last += n - 1
         if last.split == split:
             return 0
+    if n == 1 and last.clock != clock:
+        merge.first_led = merge.led
     if n == 0 or last.clock != clock:
         last = <Holder*> buffer_append(&merge.holder_rows, sizeof(Holder))
     last.clock = clock
@@ -778,6 +783,7 @@ cdef class SplitMerge:
         self.places = <int64_t*> malloc(self.window_ticks * sizeof(int64_t))
         if self.places == NULL:
             raise MemoryError(f"windows of {self.window_ticks} ticks")
+        self.first_clock = INT64_MIN
         self.alignment.next_update = INT64_MAX
         if max_drift_ms is not None and self.operators.interval:
             _alignment_start(&self.alignment, self.operators, min(max_drift_ms, INT64_MAX), update_interval_ms)
@@ -1002,6 +1008,30 @@ def split_merge_state(SplitMerge merge not None):
         "opened_ms": merge.operators.opened,
         "output_ms": output,
     }
+
+
+def continue_holders(SplitMerge merge not None):
+    """Let a restored merge begin with the split that holds the watermark back, at a clock of -2**63.
+
+    Its part of the lead is then in `leads_of_ends`, for whoever puts the holders of merges one after the other together.
+    """
+    cdef Call call = begin_call(&merge.guard, merge)
+    _note_holder(merge, INT64_MIN)
+    merge.lead_clock = INT64_MIN
+
+
+def leads_of_ends(SplitMerge merge not None):
+    """Return what the leads of the first and of the last holder are made of, after a run.
+
+    Returns
+    -------
+    tuple of int, float, float and int
+        The clock of the first emission, -2**63 if there was none or the merge does not continue another one; lead times
+        length of time, of the first holder and of the last; and the clock up to which the latter counts.
+    """
+    cdef Call call = begin_call(&merge.guard, merge)
+    cdef bint has_one = merge.holder_rows.size == <int64_t> sizeof(Holder)
+    return merge.first_clock, merge.led if has_one else merge.first_led, merge.led, merge.lead_clock
 
 
 def restore_split_merge(SplitMerge merge not None, dict state not None, int64_t stopped_ms):

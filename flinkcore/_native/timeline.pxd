@@ -88,6 +88,8 @@ cdef class SplitMerge:
     cdef Buffer holder_rows    # which split holds the watermark, from when on
     cdef int64_t lead_clock    # up to when the lead of the others is in `led`
     cdef double led            # since the last change of the holder, lead times length of time
+    cdef double first_led      # the same up to the first change
+    cdef int64_t first_clock   # of the first emission, if the merge continues another one
 
     cdef int _run_up_to(self, int64_t limit) except -1
     cdef int _start(self) except -1

@@ -8,7 +8,7 @@ import numpy as np
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.packed_steps import StepPacker
-from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge
+from flinkcore._native.timeline import restore_split_merge
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkTimes
@@ -17,6 +17,7 @@ from flinkcore.time_plane.log_records import RecordRanges
 from flinkcore.time_plane.paused_spans import NOT_READ, PausedSpans, summary_interval_ms
 from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordBlock, RecordLimits
 from flinkcore.time_plane.split_columns import SplitColumns
+from flinkcore.time_plane.splits_merge import MergedSplits, SplitsMerge, add_parts
 from flinkcore.time_plane.taken_chunks import TakenChunk, in_log_order, in_split_order, tick_floors
 from flinkcore.time_plane.time_cut import TimeCut
 from flinkcore.time_plane.timeline import (
@@ -28,7 +29,6 @@ from flinkcore.time_plane.timeline import (
     Timeline,
     TimePlane,
 )
-from flinkcore.time_plane.unordered_times import Cells, records_in_order
 
 _MOST_WARNINGS = 20
 
@@ -170,71 +170,54 @@ class LogTimes:
             rate=self._rate,
             by_arrival=self._by_arrival,
             restored_arrival_ms=before.last_arrival_ms,
-            cut=log.cut(merge, replay_range) if self._stops else None,
-            statuses=Statuses.none() if merge is None else Statuses.at_ticks(*merge.statuses()),
+            cut=log.cut(None if merge is None else merge.state, replay_range) if self._stops else None,
+            statuses=Statuses.none() if merge is None else Statuses.at_ticks(*merge.statuses),
             replay_range=replay_range,
             warnings=_first(text for chunk in ordered for text in chunk.warnings),
-            holders=Holders.unknown() if merge is None else Holders(*merge.holders()),
+            holders=Holders.unknown() if merge is None else Holders(*merge.holders),
             rows_before_cut=int(log.cut_counts.columns["before"].sum()),
             rows_after_cut=int(log.cut_counts.columns["after"].sum()),
         )
 
-    def _merged(self, records: RecordRanges, replay_range: tuple[int, int], packer: StepPacker) -> SplitMerge:
-        alignment, before = self._alignment, self._before
-        summary_ms = summary_interval_ms(self._interval_ms, alignment)
-        # A log without splits holds its replay back as one split without events does.
-        of_range = SplitRecords(splits=max(1, len(self._log.events)), interval_ms=summary_ms)
-        first_arrival_ms, last_arrival_ms = replay_range
-        merge = SplitMerge(
-            of_range,
-            packer,
+    def _merged(
+        self, records: RecordRanges, replay_range: tuple[int, int], packer: StepPacker
+    ) -> MergedSplits:
+        log, before = self._log, self._before
+        splits_merge = SplitsMerge(
+            n_splits=len(log.events),
+            generator=self._generator,
             interval_ms=self._interval_ms,
-            out_of_orderness_ms=self._generator.out_of_orderness_ms,
-            idleness_ms=self._generator.idleness_ms,
-            first_arrival_ms=first_arrival_ms,
-            last_arrival_ms=last_arrival_ms,
-            max_drift_ms=alignment.max_allowed_watermark_drift_ms if alignment else None,
-            update_interval_ms=alignment.update_interval_ms if alignment else None,
+            alignment=self._alignment,
+            by_arrival=self._by_arrival,
+            replay_range=replay_range,
+            stops=self._stops,
             window_emissions=self._limits.window_emissions,
         )
-        if before.last_arrival_ms is not None:
-            restore_split_merge(merge, before.operators(self._log.values), before.last_arrival_ms)
         splits = {
             chunk.index: splits for chunk, (splits, _, _) in zip(self._chunks, self._starts, strict=True)
         }
+        if splits_merge.is_divisible and before.last_arrival_ms is None:
+            merged = records.merged_apart(splits_merge, splits, self._floors, packer)
+            if merged is not None:
+                return merged
+        of_range, merge = splits_merge.begin(packer)
+        if before.last_arrival_ms is not None:
+            restore_split_merge(merge, before.operators(log.values), before.last_arrival_ms)
+        if self._by_arrival and splits_merge.summary_ms == 0:
+            add_parts(of_range, self._without_ticks(), np.arange(len(log.events), dtype=np.int32))
+            merge.run(stops=self._stops)
+            return MergedSplits.of(merge)
         for until_ms, blocks in records.ranges(self._floors):
-            if self._by_arrival:
-                _add_parts(of_range, *self._in_order(blocks, splits, summary_ms))
-            else:
-                for chunk, block in blocks:
-                    _add_parts(of_range, block, splits[chunk])
-            if until_ms is None:
-                merge.run(stops=self._stops)
-            else:
-                merge.run_before(until_ms)
-        return merge
+            splits_merge.add(of_range, blocks, splits)
+            splits_merge.run(merge, until_ms)
+        return MergedSplits.of(merge)
 
-    def _in_order(
-        self, blocks: Iterable[tuple[int, RecordBlock]], splits: dict[int, Int32s], interval_ms: int
-    ) -> tuple[RecordBlock, Int32s]:
-        """Return the records of a range of a log whose rows have no positions, as of one chunk in order of arrival."""
+    def _without_ticks(self) -> RecordBlock:
+        """Return what generators see of events that are in no order, at the end of the log."""
         log = self._log
-        numbers = np.arange(len(log.events), dtype=np.int32)
-        if interval_ms == 0:
-            live = numbers[log.events > 0]
-            ticks = np.full(len(live), MAX_TIMESTAMP)
-            none = np.empty(0, np.int64)
-            return RecordBlock(
-                live, ticks, ticks, log.max_timestamp_ms[live], np.zeros_like(ticks), none, none
-            ), numbers
-        cells = Cells()
-        for chunk, block in blocks:
-            of_records = np.repeat(splits[chunk][block.split], block.n_records)
-            cells.add(of_records, block.tick_ms, block.timestamp_ms)
-        generator = self._generator
-        return records_in_order(
-            cells, len(numbers), interval_ms, generator.idleness_ms, generator.makes_steps
-        ), numbers
+        live = np.flatnonzero(log.events > 0).astype(np.int32)
+        ticks, none = np.full(len(live), MAX_TIMESTAMP), np.empty(0, np.int64)
+        return RecordBlock(live, ticks, ticks, log.max_timestamp_ms[live], np.zeros_like(ticks), none, none)
 
 
 def combine(
@@ -248,18 +231,6 @@ def combine(
     return LogTimes(chunks, generator, interval_ms, **settings).time_plane(records)
 
 
-def _add_parts(records: SplitRecords, block: RecordBlock, numbers: Int32s) -> None:
-    records.add_parts(
-        numbers[block.split],
-        block.first_tick_ms,
-        block.last_tick_ms,
-        block.max_timestamp_ms,
-        block.n_records,
-        block.tick_ms,
-        block.timestamp_ms,
-    )
-
-
 def _first(warnings: Iterable[str]) -> tuple[str, ...]:
     """As many warnings as a user reads, and how many more there are."""
     found = list(warnings)
@@ -267,16 +238,13 @@ def _first(warnings: Iterable[str]) -> tuple[str, ...]:
     return (*found[:_MOST_WARNINGS], *([f"{left:,} more files are as suspicious"] if left > 0 else []))
 
 
-# ---- results of the merge ----------------------------------------------------------------------------------
-
-
-def _split_times(log: SplitColumns, merge: SplitMerge | None) -> SplitTimes:
+def _split_times(log: SplitColumns, merge: MergedSplits | None) -> SplitTimes:
     values = log.values
     final_watermarks = np.full(len(values), MIN_TIMESTAMP)
     spans: tuple[Int64s, ...] = (np.empty(0, np.int64),) * 3
     if merge is not None:
-        final_watermarks = merge.final_watermarks()[: len(values)]
-        spans = _by_split(merge.idle_spans()) if values else spans
+        final_watermarks = merge.final_watermarks[: len(values)]
+        spans = _by_split(merge.idle_spans) if values else spans
     return SplitTimes(
         values=values,
         rows=log.rows,
@@ -294,10 +262,12 @@ def _split_times(log: SplitColumns, merge: SplitMerge | None) -> SplitTimes:
     )
 
 
-def _paused_spans(replay_range: tuple[int, int] | None, merge: SplitMerge | None, stops: bool) -> PausedSpans:
+def _paused_spans(
+    replay_range: tuple[int, int] | None, merge: MergedSplits | None, stops: bool
+) -> PausedSpans:
     if merge is None or replay_range is None:
         return PausedSpans.none()
-    split, from_ms, to_ms = _by_split(merge.paused_spans())
+    split, from_ms, to_ms = _by_split(merge.paused_spans)
     read_ms = np.minimum(to_ms + 1, replay_range[1])
     if stops:  # only a split that is not resumed is paused up to the last arrival
         read_ms[to_ms == replay_range[1]] = NOT_READ

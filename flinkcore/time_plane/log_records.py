@@ -18,11 +18,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.time_summary import window_length
 from flinkcore.time_plane.record_blocks import RecordBlock, RecordLimits
 from flinkcore.time_plane.record_store import RecordStore
+from flinkcore.time_plane.splits_merge import MergedSplits, SplitsMerge
 
 
 class RecordRange(NamedTuple):
@@ -54,6 +56,32 @@ class RecordRanges(Protocol):
         floors : mapping of int to numpy.ndarray of int64
             For chunks in which an event was recorded before an earlier chunk had ended: for each split the tick of the
             last arrival before the chunk. Earlier events are read at that tick.
+        """
+
+    def merged_apart(
+        self,
+        merge: SplitsMerge,
+        splits: Mapping[int, Int32s],
+        floors: Mapping[int, Int64s],
+        packer: StepPacker,
+    ) -> MergedSplits | None:
+        """Merge all ranges at the same time, where the records are with tasks, and many.
+
+        Parameters
+        ----------
+        merge : SplitsMerge
+            A divisible one.
+        splits : mapping of int to numpy.ndarray of int32
+            For each chunk the numbers of its splits among those of the log.
+        floors
+            As of `ranges`.
+        packer : StepPacker
+            Takes the steps.
+
+        Returns
+        -------
+        MergedSplits or None
+            None: the caller merges `ranges`.
         """
 
 
@@ -136,6 +164,15 @@ class LogRecords:
                 blocks.append((chunk, read_within(block, floors.get(chunk), since_ms, until_ms)))
             yield RecordRange(until_ms, blocks)
             since_ms = MIN_TIMESTAMP if until_ms is None else until_ms
+
+    def merged_apart(
+        self,
+        merge: SplitsMerge,
+        splits: Mapping[int, Int32s],
+        floors: Mapping[int, Int64s],
+        packer: StepPacker,
+    ) -> None:
+        """Return None: the records are in this process."""
 
     def close(self) -> None:
         """Release memory and file."""

@@ -58,7 +58,7 @@ class RecordLimits:
     record_bytes: int = RECORD_BYTES
     range_bytes: int = 64 << 20
     collected_bytes: int = 96 << 20
-    packed_range_bytes: int = 16 << 20
+    packed_range_bytes: int = 8 << 20
     window_emissions: int = 1 << 18
     block_steps: int = BLOCK_STEPS
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore._native.timeline import SplitMerge, split_merge_state
 from flinkcore.errors import DataError
 from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.time_plane.chunk_times import ChunkTimes
@@ -96,7 +95,7 @@ class SplitColumns:
         before = [] if stopped is None else [stopped]
         return min(firsts + before), max(lasts + before)
 
-    def cut(self, merge: SplitMerge | None, replay_range: tuple[int, int] | None) -> TimeCut:
+    def cut(self, state: dict[str, Any] | None, replay_range: tuple[int, int] | None) -> TimeCut:
         """Return the cut from which another log can be resumed; without a merge there was never an event."""
         before, values = self._before, self.values
         columns = {
@@ -107,11 +106,11 @@ class SplitColumns:
         until_ms = self.cut_counts.until_ms
         taken_ms = np.maximum(before.column("taken_ms", values), self.cut_counts.columns["taken_ms"])
         columns["taken_ms"] = np.maximum(taken_ms, self.recorded_arrival_ms)
-        if merge is None or replay_range is None:
+        if state is None or replay_range is None:
             all_columns = before.columns_of(values) | columns
             return TimeCut(None, None, MIN_TIMESTAMP, values, all_columns, until_ms=until_ms)
         if not values:
             values, columns = [None], {name: TimeCut.of_no_split()[name] for name in columns}
-        state = split_merge_state(merge)
+        state = dict(state)
         opened_ms, watermark_ms = state.pop("opened_ms"), state.pop("output_ms")
         return TimeCut(replay_range[1], opened_ms, watermark_ms, values, state | columns, until_ms=until_ms)

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructField, StructType
 from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore.errors import SchemaError
 from flinkcore.spark import SparkExecutionEnvironment
-from flinkcore.spark.columnar import element_pass, time_pass
+from flinkcore.spark.columnar import element_pass, task_summaries, time_pass
 from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.elements import element_run
 from flinkcore.spark.logs import kept_rows
@@ -161,6 +161,12 @@ class LocalFrame:
         except Exception as error:  # of which Spark brings a text to the driver
             raise PythonException("".join(traceback.format_exception(error))) from error
 
+    def persist(self, level: Any) -> LocalFrame:
+        return self.localCheckpoint()
+
+    def unpersist(self) -> None:
+        """Nothing is kept elsewhere."""
+
     def toLocalIterator(self) -> Iterator[Any]:
         yield from self.collect()
 
@@ -220,6 +226,9 @@ class LocalSpark:
         return LocalFrame([of(ids) for ids in numbers])
 
 
+LocalFrame.sparkSession = LocalSpark()
+
+
 def local_spark_environment(cores: int) -> SparkExecutionEnvironment:
     """An environment whose jobs run as Spark's tasks in this process."""
     env = SparkExecutionEnvironment(LocalSpark())
@@ -263,7 +272,7 @@ def rows_at_once(frame: LocalFrame, *order: str) -> Generator[Any, None, None]:
 def without_jvm() -> ExitStack:
     """Within this context, jobs of `local_spark_environment` run."""
     stack = ExitStack()
-    for module in (element_pass, element_run):
+    for module in (element_pass, element_run, task_summaries):
         stack.enter_context(patch.object(module, "collected_in_parts", rows_at_once))
     stack.enter_context(patch.object(time_pass, "KeptPayloads", LocalPayloads))
     stack.enter_context(patch.object(sent_files, "executor_reports", lambda *_: []))

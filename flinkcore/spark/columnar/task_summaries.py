@@ -6,28 +6,35 @@ by ranges of time and exchange them; then the driver reads one range after the o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark import StorageLevel
 
-from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore._native.event_log import packed_integers, unpacked_integers
+from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.time_summary import window_length
+from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
-from flinkcore.spark.exchange.row_format import RowFormat
+from flinkcore.spark.exchange.row_format import RowFormat, row_values
 from flinkcore.spark.exchange.summary_rows import TIMES, packed_block
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
 from flinkcore.time_plane.log_records import LogRecords, RecordRange
 from flinkcore.time_plane.record_blocks import RecordBlock, RecordLimits
+from flinkcore.time_plane.splits_merge import MergedSplits, RangeMerge, SplitsMerge, joined_ranges
 from flinkcore.time_plane.time_pass import TimePass
 
 _CUT_RECORDS: Final = RowFormat("slot int, range int, chunk long, number int, payload binary")
+_OF_RANGES: Final = RowFormat("range int, payload binary")
 _CUT_ORDER: Final = ("range", "chunk", "number")
 
 
@@ -116,15 +123,10 @@ class TaskRecords:
 
     def ranges(self, floors: Mapping[int, Int64s]) -> Iterator[RecordRange]:
         """Yield all ranges, as of `RecordRanges`."""
-        start, stop = self._places
-        index = self._payloads.index[start:stop]
-        sizes = (
-            np.array([row.size for row in index], np.int64) if self._payloads.dataframe is not None else None
-        )
-        if sizes is not None and sizes.sum() > self._limits.collected_bytes:
-            spans = np.array([(row.first_ms, row.last_ms) for row in index], np.int64).T
-            yield from self._cut_ranges(floors, spans[0], spans[1], sizes)
+        if self._are_many:
+            yield from self._cut_ranges(floors)
             return
+        start, stop = self._places
         with closing(LogRecords(self._interval_ms, self._limits)) as here:
             for chunk, block in self._waiting:
                 here.add(chunk, block)
@@ -132,20 +134,73 @@ class TaskRecords:
                 here.add_packed(row.chunk, row.number, packed_block(row.payload), (row.first_ms, row.last_ms))
             yield from here.ranges(floors)
 
-    def _cut_ranges(
-        self, floors: Mapping[int, Int64s], firsts: Int64s, lasts: Int64s, sizes: Int64s
-    ) -> Iterator[RecordRange]:
+    def merged_apart(
+        self,
+        merge: SplitsMerge,
+        splits: Mapping[int, Int32s],
+        floors: Mapping[int, Int64s],
+        packer: StepPacker,
+    ) -> MergedSplits | None:
+        """Merge all ranges on executors, if there are many records, as of `RecordRanges`."""
+        if not self._are_many or self._waiting:
+            return None
+        bounds, cut = self._cut(floors)
+        kept = cut.persist(StorageLevel.DISK_ONLY)
+        spark = cut.sparkSession
+        try:
+            of_ranges = MaximaTask(merge, splits)
+            with task_errors_raised():
+                rows = kept.mapInArrow(portable(spark, of_ranges), _OF_RANGES.struct_type).collect()
+            found = {row.range: packed_block(row.payload) for row in rows}
+            maxima = maxima_before(merge, found, len(bounds) + 1)
+            task = MergeRangesTask(merge, splits, bounds, maxima)
+            merged = kept.mapInArrow(portable(spark, task), _OF_RANGES.struct_type)
+            with closing(collected_in_parts(merged, "range")) as rows_of_ranges:
+                return joined_ranges(merge, self._all_ranges(task, rows_of_ranges), packer)
+        finally:
+            kept.unpersist()
+
+    @staticmethod
+    def _all_ranges(task: MergeRangesTask, rows: Iterator[Any]) -> Iterator[tuple[RangeMerge, Int64s | None]]:
+        """Yield each range with the maxima before it: also those without records, for which there is no row."""
+        number = 0
+        for row in chain(rows, [None]):
+            stop = len(task.bounds) + 1 if row is None else row.range
+            for empty in range(number, stop):
+                yield task.merged(empty, []), task.maxima_of(empty)
+            if row is not None:
+                yield RangeMerge.from_ipc(bytes(row.payload)), task.maxima_of(stop)
+                number = stop + 1
+
+    @property
+    def _are_many(self) -> bool:
+        if self._payloads.dataframe is None:
+            return False
+        start, stop = self._places
+        n_bytes: int = sum(row.size for row in self._payloads.index[start:stop])
+        return n_bytes > self._limits.collected_bytes
+
+    def _cut(self, floors: Mapping[int, Int64s]) -> tuple[Int64s, Any]:
+        """Return the bounds of ranges, and a DataFrame with the records of a range in each partition."""
+        start, stop = self._places
+        firsts, lasts, sizes = (
+            np.array([row[name] for row in self._payloads.index[start:stop]], np.int64)
+            for name in ("first_ms", "last_ms", "size")
+        )
         window_ms = window_length(self._interval_ms, self._limits.window_ticks)
         bounds = range_bounds(firsts, lasts, sizes, window_ms, self._limits.packed_range_bytes)
         dataframe = self._payloads.dataframe
         slots = tuple(partition_slots(len(bounds) + 1, chooses_partitions(dataframe)))
         task = CutRecordsTask(self._way, bounds, dict(floors), slots, self._interval_ms)
         cut = dataframe.mapInArrow(portable(dataframe.sparkSession, task), _CUT_RECORDS.struct_type)
-        parts = to_partitions(cut, len(slots), "slot").sortWithinPartitions(*_CUT_ORDER)
+        return bounds, to_partitions(cut, len(slots), "slot").sortWithinPartitions(*_CUT_ORDER)
+
+    def _cut_ranges(self, floors: Mapping[int, Int64s]) -> Iterator[RecordRange]:
+        bounds, cut = self._cut(floors)
         untils = (*bounds.tolist(), None)
         done = 0
         with task_errors_raised():
-            for number, rows in groupby(parts.toLocalIterator(), key=attrgetter("range")):
+            for number, rows in groupby(cut.toLocalIterator(), key=attrgetter("range")):
                 for until_ms in untils[done:number]:
                     yield RecordRange(until_ms, self._waiting_once())
                 blocks = self._waiting_once()
@@ -229,3 +284,93 @@ class CutRecordsTask:
                     part = block.where(ranges == of_range)
                     payload = pa.py_buffer(part.packed(self.interval_ms))
                     yield _CUT_RECORDS.row(self.slots[of_range], of_range, chunk, number, payload)
+
+
+def _ranges_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[tuple[int, RecordBlock]]]]:
+    """Yield the ranges in a task's input, and the blocks of each."""
+    rows = row_values(batches, "range", "chunk", "payload")
+    for number, of_range in groupby(rows, key=itemgetter(0)):
+        yield number, ((chunk, RecordBlock.unpacked(packed_block(payload))) for _, chunk, payload in of_range)
+
+
+@dataclass(frozen=True)
+class MaximaTask:
+    """Finds the maximum timestamps of the splits in the task's ranges; picklable.
+
+    Attributes
+    ----------
+    merge
+        A divisible one.
+    splits
+        As of `RecordRanges.merged_apart`.
+    """
+
+    merge: SplitsMerge
+    splits: Mapping[int, Int32s]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row per range."""
+        for number, blocks in _ranges_of(batches):
+            yield _OF_RANGES.row(number, packed_integers(self.merge.maxima(blocks, self.splits)).tobytes())
+
+
+def maxima_before(merge: SplitsMerge, found: Mapping[int, Int64s], n_ranges: int) -> list[Int64s]:
+    """Return the maximum timestamps of the splits before each range but the first, packed.
+
+    Parameters
+    ----------
+    merge : SplitsMerge
+    found : mapping of int to numpy.ndarray of int64
+        Packed maxima within ranges; ranges without records have none.
+    n_ranges : int
+    """
+    maxima = np.full(max(1, merge.n_splits), MIN_TIMESTAMP)
+    of_range = np.empty_like(maxima)
+    packed = []
+    for number in range(n_ranges - 1):
+        if number in found:
+            unpacked_integers(found[number].view(np.uint8), of_range)
+            np.maximum(maxima, of_range, out=maxima)
+        packed.append(packed_integers(maxima).view(np.int64))
+    return packed
+
+
+@dataclass(frozen=True)
+class MergeRangesTask:
+    """Merges the splits in the task's ranges; picklable.
+
+    Attributes
+    ----------
+    merge
+        A divisible one.
+    splits
+        As of `RecordRanges.merged_apart`.
+    bounds
+        Where ranges end, but for the last.
+    maxima
+        As of `maxima_before`.
+    """
+
+    merge: SplitsMerge
+    splits: Mapping[int, Int32s]
+    bounds: Int64s
+    maxima: list[Int64s]
+
+    def maxima_of(self, number: int) -> Int64s | None:
+        """Return the maximum timestamps of the splits before a range; of the first None."""
+        if number == 0:
+            return None
+        maxima = np.empty(max(1, self.merge.n_splits), np.int64)
+        unpacked_integers(self.maxima[number - 1].view(np.uint8), maxima)
+        return maxima
+
+    def merged(self, number: int, blocks: Iterable[tuple[int, RecordBlock]]) -> RangeMerge:
+        """Merge the blocks of a range."""
+        since_ms = int(self.bounds[number - 1]) if number else None
+        until_ms = int(self.bounds[number]) if number < len(self.bounds) else None
+        return self.merge.merged_range(blocks, self.splits, since_ms, until_ms, self.maxima_of(number))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row per range."""
+        for number, blocks in _ranges_of(batches):
+            yield _OF_RANGES.row(number, self.merged(number, blocks).to_ipc())

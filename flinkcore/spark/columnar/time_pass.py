@@ -39,14 +39,13 @@ from flinkcore.time_plane.time_pass import (
 )
 from flinkcore.time_plane.timeline import TimePlane
 
-SHORT_RECORD_BYTES: Final = 64 << 20
-"""Most packed records of a short log that come with the job that makes them, of all its chunks together,"""
+LEAST_SUMMARY_BYTES: Final = 32 << 10
+"""Most bytes of the summary of a chunk that come with the job of a short log: so many, or a share of the chunk."""
 
-LEAST_RECORD_BYTES: Final = 256 << 10
-"""but so many of each chunk."""
+SHARE_OF_CHUNK: Final = 8
 
 _TOO_MANY: Final = -1
-"""In place of a way: the chunk has more records."""
+"""In place of a way: the summary of the chunk is larger."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +91,13 @@ class SummariseTask:
         Over the log, one for each way.
     source
         Gives the task its chunks, with the `RowsBefore` them.
-    most_bytes
-        Most bytes of packed records of a chunk; a chunk that has more is given up. None: no limit.
+    is_short
+        Whether a chunk is given up if its summary is too large to come with the job.
     """
 
     passes: tuple[TimePass, ...]
     source: ChunkSource
-    most_bytes: int | None = None
+    is_short: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of each chunk."""
@@ -106,10 +105,10 @@ class SummariseTask:
         for group in self.source.of_task(batches):
             for chunk in group.chunks:
                 found = summarised_together(self.passes, chunk, group.about.bases)
-                n_bytes = 0
+                room = max(LEAST_SUMMARY_BYTES, (chunk.size_bytes or 0) // SHARE_OF_CHUNK)
                 for row in summary_rows(chunk.index, found, intervals_ms):
-                    n_bytes += row.nbytes
-                    if self.most_bytes is not None and n_bytes > self.most_bytes:
+                    room -= row.nbytes
+                    if self.is_short and room < 0:
                         yield SUMMARIES.row(_TOO_MANY, TIMES, chunk.index, 0, TIMES, b"")
                         break
                     yield row
@@ -221,10 +220,7 @@ def _summaries(
     given = log.log.for_tasks(spark, RowsBefore(tuple(bases)))
     task = SummariseTask(tuple(passes), given.source)
     if log.is_short:
-        assert isinstance(log.log, FileInput)
-        share = SHORT_RECORD_BYTES // max(1, len(log.log.all_chunks))
-        within = replace(task, most_bytes=max(share, LEAST_RECORD_BYTES))
-        rows = _collected(_summarised(spark, within, given))
+        rows = _collected(_summarised(spark, replace(task, is_short=True), given))
         if all(row.way != _TOO_MANY for row in rows):
             return TaskSummaries(CollectedRows(rows))
     return TaskSummaries(KeptPayloads(_summarised(spark, task, given), *SUMMARIES_ORDER))

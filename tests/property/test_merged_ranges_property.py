@@ -1,0 +1,139 @@
+"""Ranges of a log that are merged apart from each other give the time plane of one merge over all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from equipment.example_counts import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models.timed_log import Log, chunk_times, steps
+from models.watermarks import Event
+
+from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._native.packed_steps import StepPacker
+from flinkcore.spark.columnar.task_summaries import CutRecordsTask, MaximaTask, MergeRangesTask, maxima_before
+from flinkcore.spark.exchange.summary_rows import records_row
+from flinkcore.time_plane.combine_times import LogTimes
+from flinkcore.time_plane.generator_spec import GeneratorSpec
+from flinkcore.time_plane.log_records import LogRecords
+from flinkcore.time_plane.record_blocks import RecordLimits
+from flinkcore.time_plane.splits_merge import MergedSplits, RangeMerge, SplitsMerge, joined_ranges
+from flinkcore.time_plane.timeline import TimePlane
+
+
+class TaskRanges(LogRecords):
+    """Records that tasks cut and merge, each with what travels to it."""
+
+    def __init__(self, interval_ms: int, limits: RecordLimits, bounds: list[int]) -> None:
+        super().__init__(interval_ms, limits)
+        self.bounds = np.array(bounds, np.int64)
+
+    def merged_apart(
+        self,
+        merge: SplitsMerge,
+        splits: Mapping[int, Int32s],
+        floors: Mapping[int, Int64s],
+        packer: StepPacker,
+    ) -> MergedSplits:
+        rows = [
+            records_row(chunk, number, block, self._interval_ms)
+            for until in self.ranges({})
+            for number, (chunk, block) in enumerate(until.blocks)
+        ]
+        cut_task = CutRecordsTask(0, self.bounds, floors, range(len(self.bounds) + 1), self._interval_ms)
+        cut = sorted(
+            (row for batch in cut_task(iter(rows)) for row in batch.to_pylist()),
+            key=lambda row: (row["range"], row["chunk"], row["number"]),
+        )
+        return joined(merge, splits, self.bounds, cut, packer)
+
+
+def joined(
+    merge: SplitsMerge,
+    splits: Mapping[int, Int32s],
+    bounds: Int64s,
+    cut: list[dict[str, Any]],
+    packer: StepPacker,
+) -> MergedSplits:
+    batches = [pa.RecordBatch.from_pylist([row]) for row in cut]
+    found = {
+        row["range"]: np.frombuffer(row["payload"], np.int64)
+        for batch in MaximaTask(merge, splits)(iter(batches))
+        for row in batch.to_pylist()
+    }
+    task = MergeRangesTask(merge, splits, bounds, maxima_before(merge, found, len(bounds) + 1))
+    merged = {
+        row["range"]: RangeMerge.from_ipc(row["payload"])
+        for batch in task(iter(batches))
+        for row in batch.to_pylist()
+    }
+    return joined_ranges(
+        merge,
+        [
+            (merged[number] if number in merged else task.merged(number, []), task.maxima_of(number))
+            for number in range(len(bounds) + 1)
+        ],
+        packer,
+    )
+
+
+EVENTS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(-40, 90), st.integers(-300, 100)),
+    min_size=1,
+    max_size=60,
+)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    events=EVENTS,
+    delay=st.sampled_from([0, 5, 200, 2**63 - 1]),
+    interval_ms=st.sampled_from([1, 7, 50]),
+    window_ticks=st.integers(1, 4),
+    cuts=st.sets(st.integers(1, 59), max_size=4),
+    bounds=st.sets(st.integers(-60, 300), max_size=12),
+    stops=st.booleans(),
+    end_ms=st.sampled_from([0, 0, 500]),
+)
+def test_ranges_that_are_merged_apart_are_those_of_one_merge(
+    events: list[tuple[str, int, int]],
+    delay: int,
+    interval_ms: int,
+    window_ticks: int,
+    cuts: set[int],
+    bounds: set[int],
+    stops: bool,
+    end_ms: int,
+) -> None:
+    clock, rows = 0, []
+    for split, stride, lag in events:
+        clock += stride
+        rows.append(Event(split, clock, clock + lag))
+    generator, limits = GeneratorSpec(delay), RecordLimits(window_ticks=window_ticks, piece_bytes=100)
+    window_ms = window_ticks * interval_ms
+    found = []
+    last_tick = -max(row.arrival_ms or 0 for row in rows) // interval_ms * -interval_ms
+    starts = sorted({min(bound, last_tick) // window_ms * window_ms for bound in bounds})
+    for records in (LogRecords(interval_ms, limits), TaskRanges(interval_ms, limits, starts)):
+        times = [
+            chunk_times(batches, generator, interval_ms, index=index, records=records, limits=limits)
+            for index, batches in enumerate(Log(rows, cuts, {20, 40}).chunks())
+        ]
+        log_times = LogTimes(times, generator, interval_ms, limits=limits, stops=stops)
+        assert log_times.replay_range is not None
+        first, last = log_times.replay_range
+        found.append(content(log_times.time_plane(records, (first - end_ms, last + end_ms))))
+    assert found[0] == found[1]
+
+
+def content(plane: TimePlane) -> dict[str, Any]:
+    return {
+        "steps": steps(plane),
+        "holders": list(zip(*(column.tolist() for column in vars(plane.holders).values()), strict=True)),
+        "final": plane.splits.final_watermark_ms.tolist(),
+        "cut": None if plane.cut is None else [column.tolist() for column in plane.cut.columns.values()],
+    }
