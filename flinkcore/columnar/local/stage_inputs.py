@@ -67,25 +67,25 @@ def passed_on(
 ) -> Generator[StageStep[PlacedEvents], None, None]:
     """Yield what an operator gives, step by step: its results, in total order, as what is ready.
 
-    Once a partition is behind, as its state has spilled, all results wait in a file for its last ones.
+    Once the state of a partition has spilled, all results wait in a file for its last ones.
 
     Parameters
     ----------
     run
         The operator.
     steps
-        What comes to it.
+        Its steps.
     is_before_last
         Whether only the last operator of the job takes the results.
     """
     until_ms: int | None = None
-    is_behind = False
+    defers = False
     with closing(PlacedMerge()) as merge:
-        for step, outputs, ends_behind in run.run(steps):
-            results, others = results_in_order(outputs) if not is_behind else (None, _waiting(outputs, merge))
+        for step, outputs, defers_now in run.run(steps):
+            results, others = results_in_order(outputs) if not defers else (None, _waiting(outputs, merge))
             side_outputs = [*step.outputs, *others]
-            is_behind = is_behind or ends_behind()
-            if is_behind:
+            defers = defers or defers_now()
+            if defers:
                 if results is not None:
                     merge.add(results)
                 yield StageStep([], until_ms, side_outputs, step.events_read)
@@ -93,7 +93,7 @@ def passed_on(
                 until_ms = step.until_ms
                 ready = [] if results is None else [(results, None)]
                 yield StageStep(ready, until_ms, side_outputs, step.events_read)
-        if is_behind:
+        if defers:
             yield from _in_steps(merge, run.context.last_arrival_ms, is_before_last)
 
 
