@@ -36,7 +36,7 @@ _OF_KEYS: Final = {
     TableKind.KEYED_STATE: "state {!r}",
     TableKind.WINDOWS: "windows",
 }
-"""What a table of keys has, in messages."""
+"""Names of the content of tables of keys, in messages."""
 
 
 class CheckpointWriter:

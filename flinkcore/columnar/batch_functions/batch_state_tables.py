@@ -33,7 +33,7 @@ EVENT_TIME, PROCESSING_TIME = "event_time", "processing_time"
 
 
 class BatchStateTables:
-    """Gives and takes what a function holds.
+    """Writes the state of a function to tables, and restores it from them.
 
     Parameters
     ----------

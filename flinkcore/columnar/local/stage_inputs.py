@@ -67,37 +67,37 @@ def passed_on(
 ) -> Generator[StageStep[PlacedEvents], None, None]:
     """Yield what an operator gives, step by step: its results, in total order, as what is ready.
 
-    Once a partition is behind, as its state has spilled, all results wait in a file for its last ones.
+    Once the state of a partition has spilled, all results wait in a file for its last ones.
 
     Parameters
     ----------
     run
         The operator.
     steps
-        What comes to it.
+        Its steps.
     is_before_last
         Whether only the last operator of the job takes the results.
     """
     until_ms: int | None = None
-    is_behind = False
+    defers = False
     batch_bytes = run.context.plan.batch_bytes
     with closing(PlacedMerge(batch_bytes)) as merge:
-        for step, outputs, ends_behind in run.run(steps):
+        for step, outputs, defers_now in run.run(steps):
             results: list[PlacedEvents] = []
-            if is_behind:
+            if defers:
                 others = _waiting(outputs, merge)
             else:
                 results, others = results_in_order(outputs, batch_bytes)
             side_outputs = [*step.outputs, *others]
-            is_behind = is_behind or ends_behind()
-            if is_behind:
+            defers = defers or defers_now()
+            if defers:
                 for each in results:
                     merge.add(each)
                 yield StageStep([], until_ms, side_outputs, step.events_read)
             else:
                 until_ms = step.until_ms
                 yield StageStep([(each, None) for each in results], until_ms, side_outputs, step.events_read)
-        if is_behind:
+        if defers:
             yield from _in_steps(merge, run.context.last_arrival_ms, is_before_last)
 
 

@@ -50,17 +50,17 @@ class PreparedStep(NamedTuple):
 
     Attributes
     ----------
-    behind
+    deferring
         Numbers of the partitions some of whose results are still to come once they have processed the step.
     """
 
     step: StageStep[Events]
     ready: list[tuple[Events, Any, list[RowNumbers | None]]]
-    behind: list[int]
+    deferring: list[int]
 
 
 class StageOutputs(NamedTuple):
-    """What an operator makes of a step.
+    """A step of an operator with its outputs.
 
     Attributes
     ----------
@@ -68,13 +68,13 @@ class StageOutputs(NamedTuple):
         The step.
     outputs
         Outputs of each partition, to be taken before the next step.
-    is_behind
+    defers
         Whether some results of the step, or of one before, are still to come; known once the outputs have been taken.
     """
 
     step: StageStep[Events]
     outputs: Sequence[Iterable[StageOutput]]
-    is_behind: Callable[[], bool]
+    defers: Callable[[], bool]
 
 
 class StageRun:
@@ -115,12 +115,12 @@ class StageRun:
                 _nbytes,
                 self.context.plan.batch_bytes,
             ).run():
-                yield StageOutputs(prepared.step, outputs, partial(bool, prepared.behind))
+                yield StageOutputs(prepared.step, outputs, partial(bool, prepared.deferring))
                 self._release(prepared)
         else:
             for step in steps:
                 prepared = self._prepare(step)
-                yield StageOutputs(step, [self._process(0, prepared)], partial(bool, prepared.behind))
+                yield StageOutputs(step, [self._process(0, prepared)], partial(bool, prepared.deferring))
                 self._release(prepared)
         ended = [partition.end() for partition in self.partitions]
         yield StageOutputs(StageStep([], None), ended, lambda: False)
@@ -146,8 +146,8 @@ class StageRun:
         # Another operator waits for its results, even if no event comes.
         if self.context.places_results and until_ms is not None:
             yield from partition.advance(until_ms)
-        if partition.is_behind:
-            prepared.behind.append(number)
+        if partition.defers:
+            prepared.deferring.append(number)
 
 
 def _nbytes(taken: StageStep[Events] | StageOutput) -> int:

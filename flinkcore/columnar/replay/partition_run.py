@@ -1,8 +1,8 @@
 """One partition of an operator, from what it is restored from to its end.
 
 When the open state takes more than the partition's share of the memory, its key groups are split into parts. The stage
-goes on over the first part. State and further rows of the others wait in temporary files until the first one has ended.
-Each part may be split again::
+continues over the first part. State and further rows of the others wait in temporary files until it has ended. Each of
+them may be split again::
 
     key groups   0 ┌─────────┬──────────────── 0 to 15, from the first row to the end
                 16 │         └ state, rows ~~~ 16 to 31 ──▶ once 0 to 15 have ended
@@ -95,7 +95,7 @@ class PartitionRun:
         return self._stage.current_watermark
 
     @property
-    def is_behind(self) -> bool:
+    def defers(self) -> bool:
         """Return whether rows wait in files, so that their results come at the end."""
         return bool(self._waiting)
 

@@ -19,7 +19,7 @@ class StagePlace(NamedTuple):
     steps
         Steps of the timeline that are done.
     clock_ms
-        What the replay clock shows.
+        Time of the replay clock, ms since the epoch.
     watermark_ms
         Watermark in force, ms since the epoch; -2**63 before the first.
     """

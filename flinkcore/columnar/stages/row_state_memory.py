@@ -27,7 +27,7 @@ class RowStateMemory:
     Attributes
     ----------
     entries
-        How many keys and entries there were when they were counted last.
+        Number of keys and entries when they were counted last.
     """
 
     def __init__(self, backend: KeyedStateBackend, timers: InternalTimeServiceManager) -> None:
