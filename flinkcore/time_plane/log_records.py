@@ -74,7 +74,7 @@ class RecordRanges(Protocol):
         Returns
         -------
         MergedSplits or None
-            None: the caller merges `ranges`.
+            The results, or None if the caller has to merge `ranges`.
         """
 
 
@@ -161,7 +161,7 @@ class LogRecords:
     def merged_apart(
         self, merge: SplitsMerge, splits: Mapping[int, Int32s], floors: Mapping[int, Int64s]
     ) -> None:
-        """Return None: the records are in this process."""
+        """Leave the merge to the caller, since the records are in this process."""
 
     def close(self) -> None:
         """Release memory and file."""
@@ -192,7 +192,7 @@ def read_within(
     floors : numpy.ndarray of int64, or None
         For each split of the chunk, a tick before which nothing is read.
     since_ms, until_ms : int
-        Bounds of windows; until None: to the end.
+        Bounds of windows; the latter is None for the last range.
     """
     read_ms = block.first_tick_ms
     if floors is not None:

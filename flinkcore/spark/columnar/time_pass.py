@@ -38,10 +38,8 @@ from flinkcore.time_plane.time_pass import (
 )
 from flinkcore.time_plane.timeline import TimePlane
 
-LEAST_SUMMARY_BYTES: Final = 32 << 10
-"""Most bytes of the summary of a chunk that come with the job of a short log: so many, or a share of the chunk."""
-
 SHARE_OF_CHUNK: Final = 8
+"""The summary of a chunk may have one byte for so many of the chunk to come with the job of a short log."""
 
 _TOO_MANY: Final = -1
 """In place of a way: the summary of the chunk is larger."""
@@ -85,7 +83,7 @@ class SummariseTask:
         intervals_ms = [time_pass.summary_interval_ms for time_pass in self.passes]
         for chunk in self.log.chunks(batches):
             found = summarised_together(self.passes, chunk, self.bases)
-            room = max(LEAST_SUMMARY_BYTES, (chunk.size_bytes or 0) // SHARE_OF_CHUNK)
+            room = max(self.passes[0].limits.short_bytes, (chunk.size_bytes or 0) // SHARE_OF_CHUNK)
             for row in summary_rows(chunk.index, found, intervals_ms):
                 room -= row.nbytes
                 if self.is_short and room < 0:
