@@ -2,7 +2,8 @@
 
 The summaries of the chunks are more than may stay in memory, and so go through a temporary file. What grows with the
 steps is the timeline, and a few numbers for each split of a chunk: four times the steps take little more memory.
-`FLINKCORE_BENCH_MERGE_SPLITS` (10,000) and `FLINKCORE_BENCH_MERGE_STEPS` (500,2000) set the sizes.
+`FLINKCORE_BENCH_MERGE_SPLITS` (10,000), `FLINKCORE_BENCH_MERGE_STEPS` (500,2000) and `FLINKCORE_BENCH_MERGE_CHUNKS`
+(100) set the sizes; 1,000 splits, 432000 steps and 333 chunks are a day of a month in 10,000 chunks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from benchmarks.merge_process import merge_in_process
 
 SPLITS = int(os.environ.get("FLINKCORE_BENCH_MERGE_SPLITS", 10_000))
 STEPS = [int(steps) for steps in os.environ.get("FLINKCORE_BENCH_MERGE_STEPS", "500,2000").split(",")]
-RECORD_BYTES = 32 << 20
+CHUNKS = int(os.environ.get("FLINKCORE_BENCH_MERGE_CHUNKS", 100))
+RECORD_BYTES = 8 << 20
 
 _peaks: dict[int, int] = {}
 
@@ -25,7 +27,7 @@ _peaks: dict[int, int] = {}
 @pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.benchmark(group=f"merge of {SPLITS:,} splits", timer=reported_clock)
 def test_merge(benchmark: Any, steps: int) -> None:
-    merges = reported_rounds(benchmark, lambda: merge_in_process(SPLITS, steps, RECORD_BYTES))
+    merges = reported_rounds(benchmark, lambda: merge_in_process(SPLITS, steps, CHUNKS, RECORD_BYTES))
     peak = max(merge.peak_bytes for merge in merges)
     assert peak <= 1.5 * _peaks.setdefault(SPLITS, peak)
     median = median_run(merges)
@@ -35,6 +37,7 @@ def test_merge(benchmark: Any, steps: int) -> None:
         "timeline_steps": median.timeline_steps,
         "ns_per_step": median.seconds / (SPLITS * steps) * 1e9,
         "cpu_ns_per_step": median.cpu_seconds / (SPLITS * steps) * 1e9,
+        "packed_bytes_per_step": median.packed_bytes / (SPLITS * steps),
         "peak_mib": peak / 2**20,
         "mib_before": max(merge.bytes_before for merge in merges) / 2**20,
     }

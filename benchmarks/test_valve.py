@@ -20,6 +20,8 @@ from flinkcore._native.valve import StatusWatermarkValve
 from flinkcore.time_plane.chunk_times import ChunkTimes
 from flinkcore.time_plane.combine_times import combine
 from flinkcore.time_plane.generator_spec import GeneratorSpec
+from flinkcore.time_plane.log_records import LogRecords
+from flinkcore.time_plane.record_blocks import DEFAULT_LIMITS, RecordBlock
 
 WATERMARKS = 1_000_000
 EVENTS = 4_000_000
@@ -189,13 +191,15 @@ def test_combine(benchmark: Any, splits: int) -> None:
         random.integers(0, splits, EVENTS).astype(np.int32),
     )
     numbers, rows = np.arange(splits, dtype=np.int32), np.zeros(splits, np.int64)
-    chunks = []
+    steps, chunks, records = 0, [], LogRecords(200, DEFAULT_LIMITS)
     for index, part in enumerate(np.array_split(np.arange(EVENTS), 8)):
         made = summary(splits)
         update(made, codes[part], numbers, arrivals[part], timestamps[part])
         floors = {"rows": np.array([len(part)]), "arrival_ms": arrivals[part[:1]]}
-        times, records = made.finish()
+        block = RecordBlock(*made.take())
+        records.add(index, block)
+        steps += len(block) + len(block.tick_ms)
+        times = made.finish()
         times["least_arrival_ms"] = times["first_arrival_ms"]
-        chunks.append(ChunkTimes(index, list(range(splits)), rows, rows, times, records, floors, len(part)))
-    steps = sum(len(chunk.records) // 2 for chunk in chunks)
-    measure(benchmark, steps, "step", lambda: combine(chunks, GeneratorSpec(4_000, 5_000), 200))
+        chunks.append(ChunkTimes(index, list(range(splits)), rows, rows, times, floors, len(part)))
+    measure(benchmark, steps, "step", lambda: combine(chunks, records, GeneratorSpec(4_000, 5_000), 200))

@@ -69,7 +69,7 @@ class LogTimes:
     Attributes
     ----------
     replay_range : (int, int) or None
-        First and last arrival of the log; None if there was none, here or before.
+        First and last arrival of the log, or None if nothing has arrived, here or before.
 
     Raises
     ------

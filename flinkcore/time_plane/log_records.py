@@ -81,7 +81,7 @@ class RecordRanges(Protocol):
         Returns
         -------
         MergedSplits or None
-            None: the caller merges `ranges`.
+            The results, or None if the caller has to merge `ranges`.
         """
 
 
@@ -172,7 +172,7 @@ class LogRecords:
         floors: Mapping[int, Int64s],
         packer: StepPacker,
     ) -> None:
-        """Return None: the records are in this process."""
+        """Leave the merge to the caller, since the records are in this process."""
 
     def close(self) -> None:
         """Release memory and file."""
@@ -203,7 +203,7 @@ def read_within(
     floors : numpy.ndarray of int64, or None
         For each split of the chunk, a tick before which nothing is read.
     since_ms, until_ms : int
-        Bounds of windows; until None: to the end.
+        Bounds of windows; the latter is None for the last range.
     """
     read_ms = block.first_tick_ms
     if floors is not None:

@@ -46,6 +46,8 @@ class RecordLimits:
         Packed records that come to Spark's driver as they are; if there are more, executors cut them by ranges of time.
     packed_range_bytes : int
         Packed records of such a range.
+    short_bytes : int
+        Summary of a chunk that comes to Spark's driver with the job of a short log, or else an eighth of the chunk.
     window_emissions : int
         Watermarks and statuses between the operators and the valve.
     block_steps : int
@@ -59,6 +61,7 @@ class RecordLimits:
     range_bytes: int = 64 << 20
     collected_bytes: int = 96 << 20
     packed_range_bytes: int = 8 << 20
+    short_bytes: int = 32 << 10
     window_emissions: int = 1 << 18
     block_steps: int = BLOCK_STEPS
 
@@ -74,6 +77,7 @@ class RecordLimits:
             range_bytes=int(share * cls.range_bytes),
             collected_bytes=int(share * cls.collected_bytes),
             packed_range_bytes=int(share * cls.packed_range_bytes),
+            short_bytes=int(share * cls.short_bytes),
             window_emissions=max(1, int(share * cls.window_emissions)),
             block_steps=max(1, min(cls.block_steps, int(share * (1 << 16)))),
         )
@@ -175,7 +179,7 @@ class RecordBlock:
         Parameters
         ----------
         interval_ms : int
-            Interval of the ticks, of which they are multiples; 0: there are none.
+            Interval of the ticks, of which they are multiples, or 0 without ticks.
         """
         ticks, timestamps = self.tick_ms.copy(), self.timestamp_ms.copy()
         firsts = steps_to_differences(self.first_tick_ms, self.n_records, ticks, timestamps, interval_ms)

@@ -1,7 +1,7 @@
 """The merge of the splits of a log: at once, or by ranges of time that are merged apart from each other.
 
-What a merge knows at the start of a range is the maximum timestamp of each split before it, if splits do not turn idle
-and are not aligned: generators and valve follow from that. So where there are many records, a first job finds the
+If splits neither turn idle nor are aligned, the state of a merge at the start of a range follows from the maximum
+timestamp of each split before it: generators and valve depend on nothing else. So where there are many records, a first job finds the
 maxima of each range, and a second one merges each range by itself; the driver only joins their steps. With idleness or
 alignment the state depends on what was emitted before, so the driver merges one range after the other: its memory is
 bounded, too, but it reads all records (60 ns each).
@@ -72,7 +72,7 @@ class MergedSplits:
 
 @dataclass(frozen=True)
 class SplitsMerge:
-    """How the splits of a log are merged; picklable.
+    """Settings of the merge of the splits of a log; picklable.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class SplitsMerge:
         add_parts(records, in_order, np.arange(self.n_splits, dtype=np.int32))
 
     def run(self, merge: SplitMerge, until_ms: int | None) -> None:
-        """Run to the end of a range; None: of the log."""
+        """Run to the end of a range, or of the log if it is None."""
         if until_ms is None:
             merge.run(stops=self.stops)
         else:

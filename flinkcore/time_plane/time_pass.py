@@ -194,7 +194,7 @@ class TimePass:
         records
             Records of all chunks.
         replay_range
-            The first and the last arrival of the replay, of all its logs; None: nothing arrives.
+            The first and the last arrival of the replay, of all its logs, or None if nothing arrives.
 
         Raises
         ------

@@ -49,6 +49,7 @@ from flinkcore.spark.columnar import progress
 from flinkcore.spark.columnar.progress import ProgressAddress, ProgressReceiver
 from flinkcore.spark.columnar.replay import SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
+from flinkcore.spark.columnar.time_pass import run_time_passes
 from flinkcore.spark.exchange import collecting
 from flinkcore.spark.logs import spark_log
 from flinkcore.spark.logs.log_input import FileInput
@@ -56,6 +57,8 @@ from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.sessions.launch_settings import read_properties
 from flinkcore.spark.sessions.spark_settings import SHORT_JOB_SETTINGS
 from flinkcore.spark.shipping import sent_files
+from flinkcore.time_plane.record_blocks import RecordLimits
+from flinkcore.time_plane.time_pass import time_planes_of
 
 REJECTED = OutputTag("rejected")
 
@@ -155,6 +158,29 @@ def test_summaries_of_chunks_may_come_some_at_a_time(
     files = FileInput(tuple(plan.logs[0].log.chunks(5)))
     replay = SparkReplay(spark, plan, [SparkLog(plan.logs[0], files)], 2)
     assert SparkResult(replay).report == embedded.report
+    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
+
+
+@pytest.mark.parametrize("idleness_ms", [None, 3_600_000])
+@pytest.mark.parametrize("record_bytes", [100, 20_000])
+def test_many_records_of_the_first_pass_are_merged_by_ranges_of_time(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, record_bytes: int, idleness_ms: int | None
+) -> None:
+    monkeypatch.setattr(spark_log, "SHORT_LOG_BYTES", 0)
+    monkeypatch.setattr(spark_log, "SMALL_LOG_BYTES", 0)
+    plan = flights_plan()
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(30))
+    if idleness_ms is not None:
+        strategy = strategy.with_idleness(Duration.of_millis(idleness_ms))
+    log = replace(plan.logs[0], strategy=strategy, log=replace(plan.logs[0].log, split="origin"))
+    (expected,) = time_planes_of([log], [log.log.chunks(5)], 1)
+    few = replace(log, record_limits=RecordLimits.of(record_bytes))
+    files = FileInput(tuple(log.log.chunks(5)))
+    ((found, _),) = run_time_passes(spark, [SparkLog(few, files, files.dataframe(spark))])
+    assert found.to_ipc() == expected.to_ipc()
+    assert [column.tolist() for column in vars(found.holders).values()] == [
+        column.tolist() for column in vars(expected.holders).values()
+    ]
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
 

@@ -60,7 +60,7 @@ class CollectedRows:
 
 
 class TaskSummaries:
-    """What tasks have given back about the chunks of a log that is used on several ways.
+    """Summaries, made by tasks, of the chunks of a log that is used on several ways.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def range_bounds(firsts: Int64s, lasts: Int64s, sizes: Int64s, window_ms: int, r
     rate = np.cumsum(np.concatenate([rates, -rates])[order])
     total = np.append(0, np.cumsum(np.maximum(rate[:-1], 0) * np.diff(moments)))
     targets = np.arange(1, int(total[-1] // max(range_bytes, 1)) + 1) * max(range_bytes, 1)
-    bounds = np.interp(targets, total, moments).astype(np.int64) + base
+    bounds = np.rint(np.interp(targets, total, moments)).astype(np.int64) + base
     bounds = np.unique(bounds // window_ms * window_ms)
     found: Int64s = bounds[bounds > base]
     return found

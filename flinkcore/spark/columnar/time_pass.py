@@ -39,10 +39,8 @@ from flinkcore.time_plane.time_pass import (
 )
 from flinkcore.time_plane.timeline import TimePlane
 
-LEAST_SUMMARY_BYTES: Final = 32 << 10
-"""Most bytes of the summary of a chunk that come with the job of a short log: so many, or a share of the chunk."""
-
 SHARE_OF_CHUNK: Final = 8
+"""The summary of a chunk may have one byte for so many of the chunk to come with the job of a short log."""
 
 _TOO_MANY: Final = -1
 """In place of a way: the summary of the chunk is larger."""
@@ -105,7 +103,7 @@ class SummariseTask:
         for group in self.source.of_task(batches):
             for chunk in group.chunks:
                 found = summarised_together(self.passes, chunk, group.about.bases)
-                room = max(LEAST_SUMMARY_BYTES, (chunk.size_bytes or 0) // SHARE_OF_CHUNK)
+                room = max(self.passes[0].limits.short_bytes, (chunk.size_bytes or 0) // SHARE_OF_CHUNK)
                 for row in summary_rows(chunk.index, found, intervals_ms):
                     room -= row.nbytes
                     if self.is_short and room < 0:
