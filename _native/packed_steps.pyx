@@ -68,52 +68,99 @@ cdef inline uint64_t _divisor(uint64_t a, uint64_t b) noexcept nogil:
     return a
 
 
+cdef bint _divide(uint64_t* numbers, int64_t n, uint64_t scale, int64_t* wrong) noexcept nogil:
+    # Divides numbers below 2**51, all multiples of the scale, by it: multiplications with its inverse, which vectorise. Returns
+    # false and the number of the first other one.
+    cdef double inverse = 1.0 / <double> scale
+    cdef uint64_t quotient
+    cdef int64_t i
+    for i in range(n):
+        quotient = <uint64_t> <int64_t> (<double> <int64_t> numbers[i] * inverse + 0.5)
+        if quotient * scale != numbers[i]:
+            wrong[0] = i
+            return False
+        numbers[i] = quotient
+    return True
+
+
+cdef uint64_t _scale_down(uint64_t* numbers, int64_t n, uint64_t all_bits) noexcept nogil:
+    # Divides numbers, which are not all 0, by their greatest common divisor, and returns that. Ticks are multiples of the interval.
+    cdef uint64_t scale = 0
+    cdef int64_t i, wrong = 0
+    if all_bits >> 51:
+        for i in range(n):
+            scale = _divisor(numbers[i], scale)
+            if scale == 1:
+                return 1
+        for i in range(n):
+            numbers[i] //= scale
+        return scale
+    for i in range(n):
+        scale = _divisor(numbers[i], scale)
+        if i >= 8 and scale:
+            break  # most likely that of all
+    while scale != 1 and not _divide(numbers, n, scale, &wrong):
+        for i in range(wrong):
+            numbers[i] *= scale
+        scale = _divisor(numbers[wrong], scale)
+    return scale
+
+
+cdef void _pack_codes(uint8_t* place, const uint64_t* codes, int64_t n, int width) noexcept nogil:
+    # Writes up to 8 bytes more than the codes take.
+    cdef uint64_t word = 0
+    cdef int64_t i
+    cdef int filled = 0
+    for i in range(n):
+        word |= codes[i] << filled
+        filled += width
+        if filled >= 64:
+            memcpy(place, &word, 8)
+            place += 8
+            filled -= 64
+            word = codes[i] >> (width - filled) if filled else 0
+    memcpy(place, &word, 8)
+
+
 cdef int _pack_column(Buffer* codes, StepBlock* block, int column, int64_t* values, int64_t n) except -1 nogil:
     # Overwrites the values. Arithmetic is modulo 2**64, so that any values come back.
     cdef uint64_t* numbers = <uint64_t*> values
-    cdef uint64_t base, scale = 0, all_bits = 0, code
-    cdef int64_t i, bit, least, size
+    cdef uint64_t base, scale, all_bits = 0
+    cdef int64_t i, least, size
     cdef uint8_t width = 0
-    cdef uint8_t* place
     block.values[column] = values[0]
+    if n == 1:
+        return 0
     if _is_cumulative(column):
         for i in range(n - 1, 0, -1):
             numbers[i] -= numbers[i - 1]
-        base = numbers[1] if n > 1 else 0
+        base = numbers[1]
         for i in range(2, n):
             base = min(base, numbers[i])
     else:
-        least = values[1] if n > 1 else 0
+        least = values[1]
         for i in range(2, n):
             least = min(least, values[i])
         base = <uint64_t> least
     for i in range(1, n):
         numbers[i] -= base
-        if scale != 1:
-            scale = _divisor(numbers[i], scale)
-    if scale > 1:
-        for i in range(1, n):
-            numbers[i] //= scale
-    for i in range(1, n):
         all_bits |= numbers[i]
+    block.base[column] = base
+    if all_bits == 0:
+        return 0
+    block.scale[column] = scale = _scale_down(numbers + 1, n - 1, all_bits)
+    if scale > 1:
+        all_bits = 0
+        for i in range(1, n):
+            all_bits |= numbers[i]
     while width < 64 and all_bits >> width:
         width += 1
     if width >= WHOLE_WORDS:
         width = 64
-    block.base[column] = base
-    block.scale[column] = scale
     block.width[column] = width
     size = _codes_bytes(n, width)
     buffer_reserve(codes, size + 8)
-    place = codes.data + codes.size
-    memset(place, 0, size + 8)
-    if width == 64:
-        memcpy(place, numbers + 1, size)
-    elif width:
-        for i in range(n - 1):
-            bit = i * width
-            code = _load(place + (bit >> 3)) | numbers[i + 1] << (bit & 7)
-            memcpy(place + (bit >> 3), &code, 8)
+    _pack_codes(codes.data + codes.size, numbers + 1, n - 1, width)
     codes.size += size
     return 0
 
@@ -122,7 +169,7 @@ cdef int packing_flush(StepPacking* packing) except -1 nogil:
     cdef StepBlock* block
     cdef int64_t i, n = packing.n_held
     cdef int64_t* splits = packing.held[<int> StepColumn.SPLIT]
-    cdef int column
+    cdef int column, packed = N_COLUMNS
     if n == 0:
         return 0
     buffer_reserve(&packing.blocks, sizeof(StepBlock))
@@ -134,7 +181,10 @@ cdef int packing_flush(StepPacking* packing) except -1 nogil:
         for i in range(n):
             if splits[i] == AFTER_ALL:
                 splits[i] = -1  # close to the numbers of splits, and none of them
-    for column in range(N_COLUMNS):
+    else:
+        block.values[<int> StepColumn.SPLIT] = block.base[<int> StepColumn.SPLIT] = AFTER_ALL
+        packed = <int> StepColumn.SPLIT
+    for column in range(packed):
         _pack_column(&packing.codes, block, column, packing.held[column], n)
     packing.blocks.size += sizeof(StepBlock)
     packing.n += n
@@ -517,6 +567,13 @@ cdef Chosen _chosen(const uint32_t[::1] rows, int64_t n) except *:
     return chosen
 
 
+cdef inline bint _is_after_next(const StepCursor* cursor, int64_t step, int64_t arrival) noexcept nogil:
+    # Returns true if an arrival lies between the clocks of the next step and of the one after it, in the block that is unpacked.
+    cdef const int64_t* clocks = cursor.columns[<int> StepColumn.CLOCK]
+    cdef int64_t at = step - cursor.first
+    return 0 <= at < cursor.n - 1 and clocks[at] < arrival < clocks[at + 1]
+
+
 cdef inline int64_t _row(const Chosen* chosen, int64_t i) noexcept nogil:
     return chosen.rows[i] if chosen.rows != NULL else i
 
@@ -668,7 +725,12 @@ cdef class PackedSteps:
                 for i in range(chosen.n):
                     at = _row(&chosen, i)
                     arrival = arrivals_ms[at]
-                    if not after < arrival < until:
+                    if after < arrival < until:
+                        pass
+                    elif _is_after_next(&cursor, step, arrival):
+                        step += 1
+                        after, until = until, cursor.columns[<int> StepColumn.CLOCK][step - cursor.first]
+                    else:
                         step = steps_before_place(&cursor, step, arrival, splits[at], positions[at])
                         steps_around(&cursor, step, &after, &until)
                     before[at] = step

@@ -188,9 +188,9 @@ class WatermarkStrategy:
 
         Each watermark that advances, and each change of idleness, takes 32 bytes where the timeline is built (on Spark,
         the driver): in memory up to 256 MiB, beyond that in a temporary file. Each step of the timeline, at which the
-        merged watermark advances, takes 32 bytes of memory there and in each task, or 16 if all steps are at ticks. A
-        generator that emits at every event may make about as many steps as there are events; a periodic one makes at
-        most one per tick.
+        merged watermark advances, takes two to four bytes there and on each executor if it is at a tick, and up to
+        eight if an event made it. A generator that emits at every event may make about as many steps as there are
+        events; a periodic one makes at most one per tick.
 
         A job that stops with a checkpoint, or is restored from one, needs the state of its generators:
         `WatermarkGenerator.snapshot_state` and `restore_state`.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flinkcore._native.packed_steps import PackedSteps, StepPacker, StepReader
@@ -39,6 +39,12 @@ class Steps:
         return list(zip(self.clock_ms.tolist(), self.split.tolist(), self.position.tolist(), strict=True))
 
 
+def at_clocks(*clock_ms: int) -> Steps:
+    """Steps of ticks, with watermarks below their clocks."""
+    clocks = np.array(clock_ms, np.int64)
+    return Steps(clocks, clocks - 1, np.full_like(clocks, AFTER_ALL), np.zeros_like(clocks))
+
+
 @st.composite
 def steps(draw: st.DrawFn) -> Steps:
     """Draw steps of ticks or events, dense, sparse or at the ends of 64 bits, with or without the end of the log."""
@@ -60,6 +66,9 @@ def steps(draw: st.DrawFn) -> Steps:
 
 
 @given(steps=steps(), block_steps=BLOCK_STEPS, parts=st.integers(1, 3))
+@example(at_clocks(*[200] * 12, 400, 601, 2**52), 1024, 1)
+@example(at_clocks(*range(0, 4000, 200), 4003), 1024, 1)
+@example(at_clocks(*(3 * 2**56 + 2**57 * step for step in range(-40, 20))), 1024, 1)
 def test_blocks_unpack_to_what_was_packed(steps: Steps, block_steps: int, parts: int) -> None:
     packed = steps.packed(block_steps, parts)
     packed._check()

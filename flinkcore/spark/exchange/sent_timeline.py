@@ -1,4 +1,4 @@
-"""Timelines on their way to Spark's tasks: a short one within each task, a long one once for each host.
+"""Timelines for tasks of Spark: a short one in each task, a long one once for each executor.
 
 A long timeline is a broadcast of Spark. The first worker of an executor that needs it writes it to a file in the
 executor's local directory, which Spark removes with the executor, and all workers map that file. It stays packed, so a
@@ -154,7 +154,7 @@ def _local_directory() -> Path:
 
 
 def _remove_unused(directory: Path) -> None:
-    # Who has mapped a file keeps it.
+    # Workers that have mapped a file keep its content.
     for path in directory.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if path.stat().st_mtime < time.time() - _UNUSED_SECONDS:

@@ -2,7 +2,9 @@
 
 import datetime
 import pickle
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from models.timed_log import Log, chunk_times, steps, watermarks_of
 from models.watermarks import Event
 
+import flinkcore
 from flinkcore._internal.arrow.column_ipc import write_columns
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError
 from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkCounts, ChunkTimes, position_bases
@@ -306,3 +309,19 @@ def test_a_generator_out_of_range_is_refused() -> None:
         GeneratorSpec(-1)
     with pytest.raises(ConfigurationError, match="idle timeout"):
         GeneratorSpec(0, 0)
+
+
+def test_only_what_the_driver_does_unpacks_all_steps() -> None:
+    """Tasks have as many steps as the driver; they read one block at a time."""
+    package = Path(flinkcore.__file__).parent
+    uses = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search(r"timeline\.blocks\(|steps\.block\(", path.read_text())
+    }
+    # What unites the watermarks of several logs, and what looks for the cause of late events.
+    assert uses == {
+        "time_plane/timeline.py",
+        "time_plane/stream_watermarks.py",
+        "columnar/results/late_events.py",
+    }
