@@ -92,11 +92,11 @@ class CountedChunk(TableChunk):
 
     opened: Any = None
 
-    def _read(self, columns: Any, batch_rows: int, encoded: Any, warnings: Any) -> Iterator[pa.RecordBatch]:
+    def _read(self, columns: Any, batch_rows: int, *settings: Any) -> Iterator[pa.RecordBatch]:
         self.opened.now += 1
         self.opened.most = max(self.opened.most, self.opened.now)
         try:
-            yield from super()._read(columns, batch_rows, encoded, warnings)
+            yield from super()._read(columns, batch_rows, *settings)
         finally:
             self.opened.now -= 1
 

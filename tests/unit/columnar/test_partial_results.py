@@ -264,7 +264,7 @@ def merger_of(log: pa.Table, limits: MergeLimits) -> tuple[EventMerger, LogEvent
     times = log.column("ts").to_numpy(), log.column("at").to_numpy()
     zeros = np.zeros(n, np.int64)
     merged = LogEvents(batch, *times, zeros.astype(np.int32), np.arange(n))
-    timeline = Timeline.to_end_of_time(zeros[:0], zeros[:0])
+    timeline = Timeline.ended(Timeline.packer(None), stops=False)
     return EventMerger(windows, timeline, limits), merged
 
 

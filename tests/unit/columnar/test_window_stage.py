@@ -55,8 +55,11 @@ def outputs(
 
 
 def rows_in_order(batches: list[pa.RecordBatch], parallelism: int) -> list[dict[str, Any]]:
+    return by_key(pa.Table.from_batches(batches).to_pylist(), parallelism)
+
+
+def by_key(rows: list[dict[str, Any]], parallelism: int) -> list[dict[str, Any]]:
     """Rows of a key keep their order; partitions take turns at the ends of batches."""
-    rows: list[dict[str, Any]] = pa.Table.from_batches(batches).to_pylist()
     return rows if parallelism == 1 else sorted(rows, key=lambda row: str(row["key"]))
 
 
@@ -66,16 +69,17 @@ def rows_in_order(batches: list[pa.RecordBatch], parallelism: int) -> list[dict[
 def test_small_batches_hold_the_same_rows_in_the_same_order(
     monkeypatch: pytest.MonkeyPatch, assigner: str, lateness: int, parallelism: int
 ) -> None:
-    whole, *others = outputs(ASSIGNERS[assigner], lateness, parallelism)
+    whole, late, report = outputs(ASSIGNERS[assigner], lateness, parallelism)
     assert sum(batch.num_rows for batch in whole) > 100
-    assert others[0]
+    assert late
     for rows, batch_bytes in ((1, BATCH_BYTES), (7, BATCH_BYTES), (1 << 18, 200)):
         with monkeypatch.context() as patch:
             patch.setattr(window_stage, "RESULT_BATCH_ROWS", rows)
-            cut, *same = outputs(ASSIGNERS[assigner], lateness, parallelism, batch_bytes)
+            cut, cut_late, cut_report = outputs(ASSIGNERS[assigner], lateness, parallelism, batch_bytes)
         assert len(cut) > len(whole)
         assert rows_in_order(cut, parallelism) == rows_in_order(whole, parallelism)
-        assert same == others
+        assert by_key(cut_late, parallelism) == by_key(late, parallelism)
+        assert cut_report == report
 
 
 def test_one_watermark_fires_in_batches_of_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
