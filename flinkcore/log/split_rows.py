@@ -106,7 +106,7 @@ class SplitCounter:
         return SplitRows(codes, self._values, positions, self._rows - before)
 
     def _add_new(self, values: list[Any], numbers: list[int], indices: npt.NDArray[np.int32]) -> None:
-        """Give numbers to those values of a dictionary that have none.
+        """Number the values of a dictionary that have no number yet.
 
         A dictionary may hold a value twice, and null. A value that no row has is not a split: nothing would ever arrive
         on it.

@@ -150,7 +150,7 @@ def _aligned(values: Collection[Any], of: Mapping[Any, int]) -> Int64s:
 
 
 def _as_many(counts: Int64s, number: int) -> Int64s:
-    """Return counts with zeros behind them, so that there are so many."""
+    """Return counts with zeros after them, of this length."""
     return np.append(counts, np.zeros(number - len(counts), np.int64))
 
 

@@ -572,7 +572,7 @@ class TimePlane:
         first_ms[np.append(floors.chunk, MIN_TIMESTAMP)[at] != chunks] = MAX_TIMESTAMP
         places = np.searchsorted(starts.chunks, chunks)
         if not self.by_arrival and len(starts.arrival_ms):
-            # No split goes back behind the chunks before.
+            # No split goes back before the arrivals of earlier chunks.
             has_splits = np.diff(starts.offsets) > 0
             least_ms = np.full(len(has_splits), MIN_TIMESTAMP)
             least_ms[has_splits] = np.minimum.reduceat(starts.arrival_ms, starts.offsets[:-1][has_splits])

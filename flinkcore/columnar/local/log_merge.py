@@ -147,7 +147,7 @@ class LogMerge:
                 self._add(log, of_way.events)
             side_outputs += [output for of_way in read for output in of_way.side_outputs]
             rows_read += sum(of_way.rows_read for of_way in read)
-            # What overlaps is merged in large pieces: each costs a look at all that is held.
+            # Overlapping events are merged in large pieces: each costs a look at all events that are held.
             if rows_read < max(rows_held, self._least_rows) and not self._is_full():
                 continue
             until_ms = min(each.floor_ms for each in reading)

@@ -166,7 +166,7 @@ def most_overlapping(first_ms: Int64s, last_ms: Int64s) -> Int64s:
     numpy.ndarray of int64, shape (n_spans,)
     """
     firsts = np.sort(first_ms)
-    # How many there are as each one begins.
+    # The number of spans as each one begins.
     at_once = np.arange(1, len(firsts) + 1) - np.searchsorted(np.sort(last_ms), firsts, side="left")
     bounds = np.empty((len(firsts), 2), np.int64)
     bounds[:, 0] = np.searchsorted(firsts, first_ms, side="right") - 1

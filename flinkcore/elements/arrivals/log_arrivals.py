@@ -183,7 +183,7 @@ class LogReading:
                     for rows in rejected.batches:
                         for row in element_rows(rows):
                             output.collect_side(rejected.tag, StreamRecord(row))
-                # What overlaps is merged in large pieces: each costs a look at all that is held.
+                # Overlapping events are merged in large pieces: each costs a look at all events that are held.
                 if rows_read >= rows_held or merge.is_full:
                     yield from self._ordered(merge, reading.floor_ms)
                     rows_read, rows_held = 0, merge.rows_in_memory

@@ -31,6 +31,8 @@ from flinkcore.log.formats.file_format import ColumnsToRead, source_faults
 _PREFETCH_BYTES = 64 << 20
 _STREAM_BYTES = 1 << 20
 _PAGE_BYTES = 1 << 16
+# Else a reader holds whole columns of a row group, and several files may be read at once.
+_BUFFER_BYTES = 1 << 18
 
 
 class ParquetFormat:
@@ -219,13 +221,14 @@ class ParquetFormat:
         metadata: Any = None,
         streams: bool = False,
     ) -> Any:
+        local = isinstance(file.filesystem, fs.LocalFileSystem)
         return pq.ParquetFile(
             file.path,
             metadata=metadata,
             filesystem=file.filesystem,
             read_dictionary=list(encoded),
-            pre_buffer=not streams and not isinstance(file.filesystem, fs.LocalFileSystem),
-            buffer_size=_STREAM_BYTES if streams else 0,
+            pre_buffer=not (streams or local),
+            buffer_size=_STREAM_BYTES if streams else _BUFFER_BYTES if local else 0,
             page_checksum_verification=True,
             coerce_int96_timestamp_unit=int96_unit or self._int96_unit,
         )

@@ -23,7 +23,7 @@ from flinkcore.log.files.log_files import LogFile
 
 @dataclass
 class LocatedMemory:
-    """What the schema of a file means for the columns to read: most files of a log have the same one.
+    """Meaning of the schema of the last file for the columns to read: most files of a log have the same schema.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class ColumnsToRead:
     in_part : mapping of str to pyarrow.StructType
         Columns of which only the fields of these types are wanted: others may be left out.
     memory : LocatedMemory
-        What was found out about the last file, for others that are read with the same columns.
+        Meaning of the last file's schema, for other files that are read with the same columns.
     """
 
     schema: pa.Schema

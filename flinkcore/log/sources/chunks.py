@@ -77,7 +77,7 @@ class LogSchema:
     stored: StoredColumns | None = None
     of_conditions: pa.Schema = field(default_factory=lambda: pa.schema([]))
     plans: dict[Any, "_ReadPlan"] = field(init=False, default_factory=dict, compare=False, repr=False)
-    """How chunks of the log read columns, which each process finds out by itself."""
+    """Plans by which chunks of the log read columns; each process makes its own."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "plans": {}}
@@ -274,7 +274,7 @@ class Chunk(ABC):
 
 @dataclass(frozen=True)
 class _ReadPlan:
-    """How the chunks of a log read some columns.
+    """Plan by which the chunks of a log read some columns.
 
     Attributes
     ----------
@@ -283,11 +283,11 @@ class _ReadPlan:
     taken : list of str
         These, and those that conditions read.
     nested : mapping of str to NestedField
-        Those of `taken` that are fields of others.
+        Columns of `taken` that are fields of other columns.
     fields : list of pyarrow.Field
         Columns that are made of what the format reads.
     to_read : ColumnsToRead
-        What the format reads, but for what differs from one reading to another.
+        Columns that the format reads; batch size and warnings are those of each reading.
     """
 
     names: list[str]
