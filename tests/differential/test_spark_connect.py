@@ -17,14 +17,20 @@ pytest.importorskip("grpc", reason='Spark Connect needs grpcio: pip install "pys
 pytest.importorskip("grpc_status", reason='Spark Connect needs grpcio-status: pip install "pyspark[connect]"')
 pytest.importorskip("zstandard", reason='Spark Connect needs zstandard: pip install "pyspark[connect]"')
 
+from flinkcore.columnar.plans.job_plan import make_plan
 from flinkcore.columnar.results.progress import Progress
-from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.common import Duration, ExecutionConfig, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, max_
+from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.errors import ConfigurationError, UserCodeError
 from flinkcore.examples.flights import LATE, LOG, hourly_flights
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import progress
+from flinkcore.spark.columnar.replay import SparkReplay
+from flinkcore.spark.columnar.result import SparkResult
+from flinkcore.spark.logs.log_input import FileInput
+from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.shipping.wheel import installed_wheel
 
 
@@ -65,6 +71,15 @@ def test_dataframes_and_files_have_the_rows_of_an_embedded_replay(
     assert report == embedded.report
     assert rows(ds.dataset(tmp_path / "hourly").to_table()) == rows(embedded.to_arrow())
     assert ds.dataset(tmp_path / "late").count_rows() == late
+
+
+def test_chunks_come_to_tasks_as_rows(spark: Any, embedded: Any) -> None:
+    stream = hourly_flights(StreamExecutionEnvironment())
+    plan = make_plan(StreamGraph(stream._transformation), ExecutionConfig())
+    files = FileInput(tuple(plan.logs[0].log.chunks(5)), inline_bytes=0)
+    result = SparkResult(SparkReplay(spark, plan, [SparkLog(plan.logs[0], files)], 3))
+    assert rows(result.to_arrow()) == rows(embedded.to_arrow())
+    assert result.report == embedded.report
 
 
 def test_executors_that_lack_flinkcore_are_sent_it(spark: Any) -> None:
