@@ -36,7 +36,7 @@ class Twice(KeyedProcessFunction):
 
 
 class Echo(KeyedBatchProcessFunction):
-    def process_batch(self, elements: Any) -> Iterator[Any]:
+    def process_batch(self, elements: Any, ctx: Any) -> Iterator[Any]:
         yield elements.results(elements.batch.select(TYPE.names))
 
 

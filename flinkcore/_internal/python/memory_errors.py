@@ -14,7 +14,7 @@ WHAT_HELPS: Final = (
     "fewer columns by select(), state that ends (a time to live, shorter windows), and write_parquet() or to_batches() "
     "in place of to_arrow()"
 )
-"""What takes less memory in any process."""
+"""Advice for any process."""
 
 
 @contextmanager

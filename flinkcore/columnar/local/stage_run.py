@@ -167,7 +167,7 @@ def results_in_order(
     Parameters
     ----------
     outputs
-        Of each partition.
+        A sequence for each partition.
     batch_bytes
         Results that take more memory are not joined, but sorted by way of a temporary file.
     """

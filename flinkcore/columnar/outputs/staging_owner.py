@@ -64,7 +64,7 @@ class StagingOwner:
     def claim(self, filesystem: Any, staging: str) -> bool:
         """Name the owner in a staging folder that has just been made; False if another one was faster.
 
-        Of two that begin at once in an object store, both may have claimed it.
+        In an object store, both of two that begin at once may have claimed it.
         """
         if isinstance(filesystem, LocalFileSystem):
             try:

@@ -19,7 +19,7 @@ from flinkcore.operators.records.shown_values import cut_off, shown
 BATCH_ROWS = 1 << 15
 
 _WEIGHED: Final = 7
-"""Of so many values and one more, the first is weighed: to weigh each would take as long as to take it in."""
+"""One value is weighed, and so many are not: to weigh each would take as long as to take it in."""
 
 Subject = int | tuple[Any]
 """Subject of a value: the row of an element among the current ones, or the key, in a tuple, of a timer."""

@@ -172,7 +172,7 @@ class Chunk(ABC):
                     batch = batch.append_column(BAD_RECORD, pa.nulls(batch.num_rows, BAD_RECORD_TYPE))
                 yield from cut(batch, batch_bytes)
                 if batch.num_rows < batch_rows and batch.nbytes > batch_bytes // 2:
-                    # Of large buffers that come and go, Arrow's allocator would keep as much as is in use.
+                    # Arrow's allocator would keep as much of large buffers that come and go as is in use.
                     del batch
                     pa.default_memory_pool().release_unused()
 

@@ -51,7 +51,8 @@ def outputs(
         .execute()
     )
     batches = [batch for batch in result.to_arrow().to_batches() if batch.num_rows]
-    return batches, result.get_side_output(LATE).to_arrow().to_pylist(), str(result.report)
+    late = result.get_side_output(LATE).to_arrow().to_pylist()
+    return batches, late if parallelism == 1 else sorted(late, key=str), str(result.report)
 
 
 def rows_in_order(batches: list[pa.RecordBatch], parallelism: int) -> list[dict[str, Any]]:
