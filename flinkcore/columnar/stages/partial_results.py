@@ -428,10 +428,14 @@ class PartialAccumulators:
         self._keys = [field.name for field in key_fields]
         self._key_schema = pa.schema(key_fields)
         self._accumulators = accumulators
+        self._n_restored = 0
 
     def restored(self, partials: pa.RecordBatch) -> Accumulators:
-        """The accumulators with an entry for each partial result; those of a batch before have been taken in."""
+        """The accumulators with an entry for each partial result; those of the batch before are no longer needed."""
         n = partials.num_rows
+        # Rows of key groups that wait in a file have not been taken in.
+        self._accumulators.clear(np.arange(self._n_restored, dtype=np.uint32))
+        self._n_restored = n
         self._accumulators.reserve(n)
         held = [name for name in partials.schema.names if name.partition(".")[0].isdecimal()]
         columns = [

@@ -15,13 +15,15 @@ from equipment.small_batches import read_in_batches_of
 from jobs.checkpoint_trials import JOBS, entries_of_trials
 from jobs.resumed_jobs import TWO_LOGS, tables_of
 
+from flinkcore._native.aggregates import Accumulators
 from flinkcore.checkpoint import Checkpoint
 from flinkcore.columnar.replay import partition_run
 from flinkcore.columnar.replay.spilled_part import SpilledPart
 from flinkcore.columnar.replay.spilled_rows import SpilledBatches, SpilledRows
-from flinkcore.columnar.stages.partial_results import MergedPartials
+from flinkcore.columnar.stages.partial_results import MergedPartials, PartialAccumulators
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents
 from flinkcore.columnar.stages.window_stage import WindowStage
+from flinkcore.columnar.stages.window_state import accumulator_columns
 from flinkcore.common import Configuration, Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     EventTimeSessionWindows,
@@ -342,6 +344,24 @@ def test_rows_that_wait_are_read_as_they_came() -> None:
     assert merged.events.batch == batch.take(pa.array([4]))
     assert merged.partials == batch.take(pa.array([2, 1]))
     assert merged.events.timestamps[in_order].tolist() == [2, 4, 1]
+
+
+def test_partial_results_that_were_not_taken_in_leave_nothing_to_the_next_ones() -> None:
+    numbers = Accumulators(pa.schema({"n": pa.int64()}), [("count_distinct", "n", None, None)])
+    partials = PartialAccumulators([], numbers)
+    parts = accumulator_columns(numbers, np.empty(0, np.uint32))
+
+    def batch(words: list[int]) -> pa.RecordBatch:
+        columns = {name: pa.nulls(1, column.type) for name, column in parts.items()}
+        columns |= {
+            "touched": pa.array([0], pa.uint8()),
+            "0.word_set": pa.array([words], pa.large_list(pa.uint64())),
+        }
+        return pa.record_batch({name: columns[name] for name in parts})
+
+    partials.restored(batch([3, 4]))
+    left = accumulator_columns(partials.restored(batch([])), np.zeros(1, np.uint32))
+    assert left["0.word_set"].to_pylist() == [[]]
 
 
 def test_the_result_may_be_written_to_files(tmp_path: Path) -> None:
