@@ -1,10 +1,10 @@
 """The merge of the splits of a log: at once, or by ranges of time that are merged apart from each other.
 
 If splits neither turn idle nor are aligned, the state of a merge at the start of a range follows from the maximum
-timestamp of each split before it: generators and valve depend on nothing else. So where there are many records, a first job finds the
-maxima of each range, and a second one merges each range by itself; the driver only joins their steps. With idleness or
-alignment the state depends on what was emitted before, so the driver merges one range after the other: its memory is
-bounded, too, but it reads all records (60 ns each).
+timestamp of each split before it: generators and valve depend on nothing else. So where there are many records, a first
+job finds the maxima of each range, and a second one merges each range by itself; the driver only joins their steps.
+With idleness or alignment the state depends on what was emitted before, so the driver merges one range after the other:
+its memory is bounded, too, but it reads all records (60 ns each).
 """
 
 from __future__ import annotations
