@@ -69,6 +69,11 @@ class KeyGroupsHandle:
     stream: StreamHandle
     is_canonical: bool
 
+    @property
+    def first_offset(self) -> int:
+        """Position of the first key group, before which the header ends."""
+        return min((offset for offset in self.offsets if offset), default=self.stream.size)
+
 
 @dataclass(frozen=True)
 class OperatorStateHandle:
@@ -136,6 +141,7 @@ def read_keyed_handle(reader: ByteReader) -> KeyGroupsHandle | None:
     stream = read_stream_handle(reader)
     if stream is None:
         reader.fail("key groups are in no stream")
+    _check_offsets(reader, offsets, stream)
     if _HEAP_KEY_GROUPS.get(kind):
         reader.utf()
     return KeyGroupsHandle(first, offsets, stream, kind == _SAVEPOINT_KEY_GROUPS)
@@ -165,7 +171,15 @@ def read_operator_handle(reader: ByteReader) -> OperatorStateHandle | None:
     stream = read_stream_handle(reader)
     if stream is None:
         reader.fail("operator states are in no stream")
+    for _, of_state in offsets.values():
+        _check_offsets(reader, of_state, stream)
     return OperatorStateHandle(offsets, stream)
+
+
+def _check_offsets(reader: ByteReader, offsets: tuple[int, ...], stream: StreamHandle) -> None:
+    wrong = next((offset for offset in offsets if not 0 <= offset <= stream.size), None)
+    if wrong is not None:
+        reader.fail(f"a state begins at byte {wrong:,} of a stream that has {stream.size:,}")
 
 
 def _refuse(reader: ByteReader, kind: int) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flinkcore._native.state_entries import EntryBlocks, EntryTable
-from flinkcore.errors import SavepointError, UnsupportedSavepointError
+from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import damage
 from flinkcore.savepoints.entry_errors import EntryError, entry_error
 from flinkcore.savepoints.handles import KeyGroupsHandle
@@ -40,26 +40,6 @@ class KeyGroupsFile:
                     (self.handle.first_group + i, begin, ends[after] if after < len(ends) else begin)
                 )
         return sorted(found, key=lambda each: each[1])
-
-
-def first_offset(handle: KeyGroupsHandle) -> int:
-    """Return where the header of a stream of key groups ends at the latest.
-
-    Raises
-    ------
-    SavepointError
-        If an offset is not in the stream.
-    """
-    size = handle.stream.size
-    for i, offset in enumerate(handle.offsets):
-        if not 0 <= offset < max(size, 1):
-            raise SavepointError(
-                f"the savepoint is damaged: key group {handle.first_group + i} begins at byte {offset:,} of "
-                f"{handle.stream.location or '_metadata'}, which has {size:,}",
-                file=handle.stream.location,
-                offset=offset,
-            )
-    return min((offset for offset in handle.offsets if offset), default=size)
 
 
 def read_entries(

@@ -13,7 +13,7 @@ from flinkcore._internal.io.stores import stores_of
 from flinkcore.errors import ConfigurationError, SavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
 from flinkcore.savepoints.handles import KeyGroupsHandle, OperatorStateHandle
-from flinkcore.savepoints.key_groups import KeyGroupsFile, first_offset
+from flinkcore.savepoints.key_groups import KeyGroupsFile
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.metadata import Metadata, OperatorMetadata, read_metadata
@@ -110,9 +110,8 @@ class SavepointOperator:
     @cached_property
     def _keyed_files(self) -> list[KeyGroupsFile]:
         def read(handle: KeyGroupsHandle) -> KeyGroupsFile:
-            most_bytes = first_offset(handle)
             with self.directory.open(handle.stream, self.settings.block_bytes) as stream:
-                return KeyGroupsFile(handle, read_keyed_header(stream, most_bytes))
+                return KeyGroupsFile(handle, read_keyed_header(stream, handle.first_offset))
 
         return _at_once(read, (handle for each in self.metadata.subtasks for handle in each.keyed_states))
 

@@ -194,7 +194,7 @@ class StateStream:
                 plain = self._chunk(codec, kind, body, begin)
                 parts.append(plain)
                 size += len(plain)
-            elif kind < 0x80:
+            else:  # Flink writes no padding
                 raise damage(self.name, self.base + begin, f"there is no frame of Snappy of the kind {kind}")
             begin += 4 + length
             if size >= self.block_bytes:

@@ -127,7 +127,7 @@ def write_savepoint(
     key : bytes
         Snapshot of the keys' serializer.
     file : str or None
-        Name of a file for the states, to which the metadata refers by an absolute path; by default they are in the metadata.
+        Name of a file for the states, to which the metadata refers by an absolute path; else they are in the metadata.
     """
     stream = (
         i32(6) + bytes([is_compressed]) + i32(2) + key + struct.pack(">h", len(states)) + b"".join(states)
