@@ -51,7 +51,7 @@ class StateDifferences:
 
     @property
     def differ(self) -> bool:
-        """Whether there is any difference."""
+        """Return whether there is any difference."""
         counts = self.n_only_in_first or self.n_only_in_second or self.n_changed
         return bool(self.only_in or self.incomparable or counts)
 

@@ -7,8 +7,6 @@ from flinkcore.errors import SavepointError
 from flinkcore.savepoints.byte_reader import damage
 from flinkcore.savepoints.state_streams import StateStream
 
-__all__ = ["EntryError", "entry_error"]
-
 
 def entry_error(
     failure: EntryError,

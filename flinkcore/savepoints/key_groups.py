@@ -6,10 +6,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from flinkcore._native.state_columns import EntryError
 from flinkcore._native.state_entries import EntryBlocks, EntryTable
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import damage
-from flinkcore.savepoints.entry_errors import EntryError, entry_error
+from flinkcore.savepoints.entry_errors import entry_error
 from flinkcore.savepoints.handles import KeyGroupsHandle
 from flinkcore.savepoints.state_headers import KeyedHeader
 from flinkcore.savepoints.state_streams import StateStream

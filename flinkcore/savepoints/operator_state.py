@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from flinkcore._native.state_columns import RestColumn, StateColumn
+from flinkcore._native.state_columns import EntryError, RestColumn, StateColumn
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import damage
-from flinkcore.savepoints.entry_errors import EntryError, entry_error
+from flinkcore.savepoints.entry_errors import entry_error
 from flinkcore.savepoints.handles import OperatorStateHandle
 from flinkcore.savepoints.serializers.serializer import Serializer
 from flinkcore.savepoints.state import State
