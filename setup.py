@@ -14,6 +14,7 @@ MODULES = (
     "accumulator_state",
     "aggregates",
     "arrow",
+    "binary_rows",
     "call_guard",
     "checksums",
     "column_values",

@@ -182,32 +182,32 @@ cdef class BooleanColumn(StateColumn):
 cdef class BytesColumn(StateColumn):
     """Values of any length; the base of texts."""
 
-    cdef Buffer _bytes
-    cdef str _format
-
     def __init__(self):
-        self._format = "z"
+        self.format = "z"
 
     def __dealloc__(self):
-        buffer_free(&self._bytes)
+        buffer_free(&self.bytes)
 
-    cdef inline int end_value(self, Cursor* cursor, bint is_valid) except -1:
+    cdef int end_value(self, Cursor* cursor, bint is_valid) except -1:
         if not self.values.size:
             (<int32_t*> buffer_append(&self.values, 4))[0] = 0
-        if self._bytes.size > 0x7FFFFFFF:
+        if self.bytes.size > 0x7FFFFFFF:
             no_place(cursor, "a batch has more than 2 GiB of text")
-        (<int32_t*> buffer_append(&self.values, 4))[0] = <int32_t> self._bytes.size
+        (<int32_t*> buffer_append(&self.values, 4))[0] = <int32_t> self.bytes.size
         return bits_append(&self.validity, is_valid)
 
     cdef int append_text(self, Cursor* cursor, bytes text) except -1:
         spend(cursor)
-        buffer_append_bytes(&self._bytes, <const char*> text, len(text))
+        buffer_append_bytes(&self.bytes, <const char*> text, len(text))
         return self.end_value(cursor, True)
 
     cdef int read(self, Cursor* cursor) except -1:
         cdef int64_t size = read_count(cursor)
+        return self.append_bytes(cursor, take(cursor, size), size)
+
+    cdef int append_bytes(self, Cursor* cursor, const uint8_t* place, int64_t size) except -1:
         spend(cursor)
-        buffer_append_bytes(&self._bytes, take(cursor, size), size)
+        buffer_append_bytes(&self.bytes, place, size)
         return self.end_value(cursor, True)
 
     cdef int append_null(self, Cursor* cursor) except -1:
@@ -215,10 +215,10 @@ cdef class BytesColumn(StateColumn):
         return self.end_value(cursor, False)
 
     cdef NativeArray take_array(self):
-        return native_array(self._format, self.validity.length, &self.validity, &self.values, &self._bytes)
+        return native_array(self.format, self.validity.length, &self.validity, &self.values, &self.bytes)
 
     cdef int64_t size_bytes(self):
-        return self.values.size + self._bytes.size
+        return self.values.size + self.bytes.size
 
 
 @cython.final
@@ -226,11 +226,9 @@ cdef class RestColumn(BytesColumn):
     """All bytes up to the end of an entry: values of serializers that are not known."""
 
     cdef int read(self, Cursor* cursor) except -1:
-        cdef int64_t size = cursor.end - cursor.at
-        spend(cursor)
-        buffer_append_bytes(&self._bytes, cursor.data + cursor.at, size)
+        cdef int64_t begin = cursor.at
         cursor.at = cursor.end
-        return self.end_value(cursor, True)
+        return self.append_bytes(cursor, cursor.data + begin, cursor.end - begin)
 
 
 cdef inline int append_unit(Buffer* bytes, uint32_t unit) except -1:
@@ -288,7 +286,7 @@ cdef class StringColumn(BytesColumn):
     cdef bint _is_char
 
     def __init__(self, bint exact=False, bint is_char=False):
-        self._format = "z" if exact else "u"
+        self.format = "z" if exact else "u"
         self._exact = exact
         self._is_char = is_char
 
@@ -301,7 +299,7 @@ cdef class StringColumn(BytesColumn):
         if self._is_char:
             unit = be16(take(cursor, 2))
             self.check(cursor, unit)
-            append_unit(&self._bytes, unit)
+            append_unit(&self.bytes, unit)
             return self.end_value(cursor, True)
         left = read_varint(cursor, 5)
         if left == 0:
@@ -314,7 +312,7 @@ cdef class StringColumn(BytesColumn):
         n = 0
         while n < left and place[n] < 0x80:
             n += 1
-        buffer_append_bytes(&self._bytes, place, n)
+        buffer_append_bytes(&self.bytes, place, n)
         cursor.at += n
         left -= n
         while left:
@@ -327,11 +325,11 @@ cdef class StringColumn(BytesColumn):
                 low = <uint32_t> read_varint(cursor, 3)
                 if low & 0xFFFFFC00 == 0xDC00:
                     left -= 1
-                    append_unit(&self._bytes, 0x10000 + ((unit & 0x3FF) << 10 | (low & 0x3FF)))
+                    append_unit(&self.bytes, 0x10000 + ((unit & 0x3FF) << 10 | (low & 0x3FF)))
                     continue
                 cursor.at = i
             self.check(cursor, unit)
-            append_unit(&self._bytes, unit)
+            append_unit(&self.bytes, unit)
         return self.end_value(cursor, True)
 
     cdef inline int check(self, Cursor* cursor, uint32_t unit) except -1:
@@ -349,10 +347,8 @@ cdef class ChoiceColumn(BytesColumn):
     texts : list of bytes
     """
 
-    cdef list _texts
-
     def __init__(self, list texts):
-        self._format = "u"
+        self.format = "u"
         self._texts = texts
 
     cdef int read(self, Cursor* cursor) except -1:
@@ -377,7 +373,7 @@ cdef class TextColumn(BytesColumn):
     cdef object _read
 
     def __init__(self, read):
-        self._format = "u"
+        self.format = "u"
         self._read = read
 
     cdef int read(self, Cursor* cursor) except -1:
@@ -564,47 +560,44 @@ cdef class MapColumn(StateColumn):
         Make lists of structs, whose keys may be null, as they may in Java.
     """
 
-    cdef StateColumn _key
-    cdef StateColumn _value
-    cdef bint _exact
-    cdef int64_t _items
-
     def __init__(self, StateColumn key not None, StateColumn value not None, bint exact=False):
-        self._key = key
-        self._value = value
+        self.key = key
+        self.value = value
         self._exact = exact
 
     cdef int read(self, Cursor* cursor) except -1:
         cdef int64_t count = read_count(cursor), i
-        if self._items + count > 0x7FFFFFFF:
-            no_place(cursor, "a batch has more than 2,147,483,647 entries of maps")
-        spend(cursor)
         for i in range(count):
-            self._key.read(cursor)
+            self.key.read(cursor)
             if take(cursor, 1)[0]:
-                self._value.append_null(cursor)
+                self.value.append_null(cursor)
             else:
-                self._value.read(cursor)
-        if not self._exact and self._key.validity.zeros:
-            no_place(cursor, "a map has a null key, which Arrow's maps do not have" + EXACT)
-        self._items += count
-        return self.close(True)
+                self.value.read(cursor)
+        return self.close(cursor, count)
 
-    cdef inline int close(self, bint is_valid) except -1:
+    cdef int close(self, Cursor* cursor, int64_t entries) except -1:
+        if not self._exact and self.key.validity.zeros:
+            no_place(cursor, "a map has a null key, which Arrow's maps do not have" + EXACT)
+        if self.items + entries > 0x7FFFFFFF:
+            no_place(cursor, "a batch has more than 2,147,483,647 entries of maps")
+        self.items += entries
+        return self.end_map(cursor, True)
+
+    cdef int end_map(self, Cursor* cursor, bint is_valid) except -1:
+        spend(cursor)
         if not self.values.size:
             (<int32_t*> buffer_append(&self.values, 4))[0] = 0
-        (<int32_t*> buffer_append(&self.values, 4))[0] = <int32_t> self._items
+        (<int32_t*> buffer_append(&self.values, 4))[0] = <int32_t> self.items
         return bits_append(&self.validity, is_valid)
 
     cdef int append_null(self, Cursor* cursor) except -1:
-        spend(cursor)
-        return self.close(False)
+        return self.end_map(cursor, False)
 
     cdef NativeArray take_array(self):
         cdef NativeArray entries = native_array(
-            "+s", self._items, NULL, NULL, NULL, [self._key.take_array(), self._value.take_array()], ["key", "value"]
+            "+s", self.items, NULL, NULL, NULL, [self.key.take_array(), self.value.take_array()], ["key", "value"]
         )
-        self._items = 0
+        self.items = 0
         if not self._exact:
             entries.schema.flags = 0
             entries.schema.children[0].flags = 0
@@ -619,7 +612,7 @@ cdef class MapColumn(StateColumn):
         )
 
     cdef int64_t size_bytes(self):
-        return self.values.size + self._key.size_bytes() + self._value.size_bytes()
+        return self.values.size + self.key.size_bytes() + self.value.size_bytes()
 
 
 cdef class StructColumn(StateColumn):

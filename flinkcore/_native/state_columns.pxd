@@ -56,6 +56,30 @@ cdef class StateColumn:
     cdef int64_t size_bytes(self)
 
 
+cdef class BytesColumn(StateColumn):
+    cdef Buffer bytes
+    cdef str format
+    # Appends bytes, or a null, whose bytes lie behind those before it.
+    cdef int append_bytes(self, Cursor* cursor, const uint8_t* place, int64_t size) except -1
+    cdef int append_text(self, Cursor* cursor, bytes text) except -1
+    cdef int end_value(self, Cursor* cursor, bint is_valid) except -1
+
+
+cdef class ChoiceColumn(BytesColumn):
+    cdef list _texts
+    cdef int append_choice(self, Cursor* cursor, int64_t number) except -1
+
+
+cdef class MapColumn(StateColumn):
+    cdef StateColumn key
+    cdef StateColumn value
+    cdef bint _exact
+    cdef int64_t items
+    # Appends a map of the entries that were appended to its columns.
+    cdef int close(self, Cursor* cursor, int64_t entries) except -1
+    cdef int end_map(self, Cursor* cursor, bint is_valid) except -1
+
+
 cdef class ListColumn(StateColumn):
     cdef StateColumn child
     cdef int flags

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from flinkcore._native.state_columns import (
     BooleanColumn,
+    BytesColumn,
     ChoiceColumn,
     EitherColumn,
     FixedColumn,
@@ -244,6 +245,23 @@ class BufferEntrySerializer(CompositeSerializer):
 
 
 @dataclass(frozen=True)
+class RawValueSerializer(CompositeSerializer):
+    """Values of SQL's type RAW: their size, then bytes that another serializer wrote."""
+
+    java_name = "RAW"
+
+    @property
+    def parts(self) -> tuple[Serializer, ...]:
+        return ()  # they stay bytes, which can be read whatever that serializer is
+
+    def merged(self, other: Serializer) -> Serializer:
+        return self if isinstance(other, RawValueSerializer) else super().merged(other)
+
+    def column(self, exact: bool) -> StateColumn:
+        return BytesColumn()
+
+
+@dataclass(frozen=True)
 class TimerSerializer(CompositeSerializer):
     """Timers: key and namespace; the time comes first."""
 
@@ -278,5 +296,8 @@ COMPOSITE_SERIALIZERS: Final[dict[str, Callable[..., CompositeSerializer]]] = {
         BufferEntrySerializer
     ),
     "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot": TimerSerializer,
+    "org.apache.flink.table.runtime.typeutils.RawValueDataSerializer$RawValueDataSerializerSnapshot": (
+        RawValueSerializer
+    ),
 }
 """Serializers by the class of their snapshots, which are composite ones."""

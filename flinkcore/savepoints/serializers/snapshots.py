@@ -19,11 +19,13 @@ from flinkcore.savepoints.serializers.composite import (
 )
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
 from flinkcore.savepoints.serializers.serializer import NothingSerializer, OpaqueSerializer, Serializer
+from flinkcore.savepoints.serializers.sql import SQL_TEXT, read_array_data, read_map_data, read_row_data
 from flinkcore.savepoints.serializers.times import TIME_SERIALIZERS
 
 _COMPOSITE, _NESTED, _OPTIONAL_MAP = 911108, 1333245, 0x4F2C69A3D70
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
+_SQL: Final = "org.apache.flink.table.runtime.typeutils."
 _MOST_NESTED: Final = 64
 """Levels of serializers in serializers; a forged snapshot could have as many as Python has frames."""
 
@@ -87,15 +89,19 @@ def _read_composite(reader: ByteReader, name: str, depth: int) -> Serializer:
         settings = (reader.integer(4),)
         if not 0 <= settings[0] <= 1 << 16:
             reader.fail(f"nulls are padded with {settings[0]:,} bytes")
-    _expect(reader, _NESTED, "nested snapshots")
-    reader.integer(4)
-    nested = tuple(read_serializer(reader, depth + 1) for _ in range(reader.count(6)))
+    nested = _read_nested(reader, depth)
     n_nested = getattr(kind, "n_nested", None)
     if n_nested is not None and len(nested) != n_nested:
         reader.fail(f"{name} has {len(nested)} nested snapshots instead of {n_nested}")
     if kind is TupleSerializer and not nested:
         return NothingSerializer("Tuple0")
     return kind(nested, *settings)
+
+
+def _read_nested(reader: ByteReader, depth: int) -> tuple[Serializer, ...]:
+    _expect(reader, _NESTED, "nested snapshots")
+    reader.integer(4)
+    return tuple(read_serializer(reader, depth + 1) for _ in range(reader.count(6)))
 
 
 def _expect(reader: ByteReader, magic: int, what: str) -> None:
@@ -170,6 +176,19 @@ def _read_ttl_aware(reader: ByteReader, version: int, depth: int) -> Serializer:
     return read_serializer(reader, depth + 1)
 
 
+def _read_row_data(reader: ByteReader, version: int, depth: int) -> Serializer:
+    return read_row_data(reader, lambda: _read_nested(reader, depth))
+
+
+def _read_decimal_data(reader: ByteReader, version: int, depth: int) -> Serializer:
+    precision, scale = reader.integer(4), reader.integer(4)
+    return OpaqueSerializer(f"DecimalData({precision}, {scale})")
+
+
+def _read_timestamp_data(reader: ByteReader, version: int, depth: int) -> Serializer:
+    return OpaqueSerializer(f"TimestampData({reader.integer(4)})")
+
+
 _OTHERS: Final[dict[str, Callable[[ByteReader, int, int], Serializer]]] = {
     f"{_BASE}EnumSerializer$EnumSerializerSnapshot": _read_enum,
     f"{_RUNTIME}PojoSerializerSnapshot": _read_pojo,
@@ -178,6 +197,16 @@ _OTHERS: Final[dict[str, Callable[[ByteReader, int, int], Serializer]]] = {
     f"{_RUNTIME}CopyableValueSerializer$CopyableValueSerializerSnapshot": _read_generic,
     f"{_RUNTIME}ValueSerializer$ValueSerializerSnapshot": _read_generic,
     "org.apache.flink.runtime.state.JavaSerializer$JavaSerializerSnapshot": _read_java,
+    f"{_SQL}RowDataSerializer$RowDataSerializerSnapshot": _read_row_data,
+    f"{_SQL}ArrayDataSerializer$ArrayDataSerializerSnapshot": lambda reader, version, depth: read_array_data(
+        reader
+    ),
+    f"{_SQL}MapDataSerializer$MapDataSerializerSnapshot": lambda reader, version, depth: read_map_data(
+        reader
+    ),
+    f"{_SQL}DecimalDataSerializer$DecimalSerializerSnapshot": _read_decimal_data,
+    f"{_SQL}TimestampDataSerializer$TimestampDataSerializerSnapshot": _read_timestamp_data,
+    f"{_SQL}StringDataSerializer$StringDataSerializerSnapshot": lambda reader, version, depth: SQL_TEXT,
     "org.apache.flink.runtime.state.ttl.TtlAwareSerializerSnapshot": _read_ttl_aware,
 }
 

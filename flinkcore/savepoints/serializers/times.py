@@ -116,6 +116,7 @@ TIME_SERIALIZERS: Final = {
     f"{_WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": GLOBAL_WINDOW,
     # Windows of SQL and of PyFlink.
     "org.apache.flink.table.runtime.operators.window.TimeWindow$Serializer$TimeWindowSerializerSnapshot": _TIME_WINDOW,
+    "org.apache.flink.table.dataview.NullSerializer$NullSerializerSnapshot": NothingSerializer("Null"),
     "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": VOID_NAMESPACE,
 }
 """Serializers by the class of their snapshots, which have no content."""
