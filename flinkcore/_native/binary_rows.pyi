@@ -1,5 +1,7 @@
 from typing import final
 
+from typing_extensions import disjoint_base
+
 from flinkcore._native.state_columns import BytesColumn, ChoiceColumn, StateColumn
 
 @final
@@ -13,6 +15,7 @@ class SqlBooleanColumn(StateColumn): ...
 class SqlTextColumn(BytesColumn):
     def __init__(self, exact: bool) -> None: ...
 
+@disjoint_base
 class SqlValue:
     @property
     def column(self) -> StateColumn: ...

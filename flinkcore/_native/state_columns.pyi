@@ -1,7 +1,7 @@
 from collections.abc import Callable
-from typing import final
+from typing import Any, final
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from flinkcore._native.arrow import NativeArray
 
@@ -10,6 +10,7 @@ class EntryError(ValueError):
     is_damage: bool
     def __init__(self, message: str, at: int, is_damage: bool) -> None: ...
 
+@disjoint_base
 class StateColumn:
     def array(self) -> NativeArray: ...
     def read_value(self, data: Buffer, at: int, max_values: int) -> int: ...
@@ -21,8 +22,9 @@ class FixedColumn(StateColumn):
 @final
 class BooleanColumn(StateColumn): ...
 
+@disjoint_base
 class BytesColumn(StateColumn):
-    def __init__(self) -> None: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
 @final
 class RestColumn(BytesColumn): ...
@@ -43,6 +45,7 @@ class TextColumn(BytesColumn):
 class TimeColumn(StateColumn):
     def __init__(self, kind: int) -> None: ...
 
+@disjoint_base
 class ListColumn(StateColumn):
     def __init__(self, child: StateColumn, flags: int = 0) -> None: ...
 
@@ -50,6 +53,7 @@ class ListColumn(StateColumn):
 class MapColumn(StateColumn):
     def __init__(self, key: StateColumn, value: StateColumn, exact: bool = False) -> None: ...
 
+@disjoint_base
 class StructColumn(StateColumn):
     def __init__(self, names: list[str], children: list[StateColumn]) -> None: ...
 

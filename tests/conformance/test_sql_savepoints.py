@@ -1,7 +1,7 @@
 """Savepoints of Flink SQL's jobs hold what the queries have read: keys and accumulators as binary rows."""
 
 from collections import defaultdict
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,6 +9,9 @@ from flinkcore import savepoints
 
 SQL = Path(__file__).parents[1] / "golden" / "savepoints" / "sql"
 
+# The source also has d DOUBLE, day_ DATE, inst TIMESTAMP_LTZ(3), nested ROW, arr ARRAY, mp MAP, b TINYINT, s SMALLINT,
+# f FLOAT, tm TIME and bin BYTES. The queries were:
+# SELECT *, ROW_NUMBER() OVER (PARTITION BY v ORDER BY d DESC) rn FROM t, of which rn <= 2
 # SELECT u, flag, COUNT(*), SUM(v), MAX(m), MAX(big), MIN(at), COUNT(DISTINCT v) FROM t GROUP BY u, flag
 
 
@@ -57,3 +60,27 @@ def test_states_after_a_serializer_of_the_planner_are_reported() -> None:
     (reason,) = operator.unread
     assert "distinctAcc_0_null_state" in reason
     assert "ExternalSerializer" in reason
+
+
+def test_rows_of_a_rank_are_read_with_all_their_types() -> None:
+    (operator,) = (each for each in savepoints.open(SQL / "rank").operators if each.states)
+    found = {}
+    for row in operator.state("data-state-with-append").to_arrow().to_pylist():
+        (value,) = row["value"]
+        assert value.pop("row_kind") == value["f9"].pop("row_kind") == "+I"
+        assert row["map_key"] == {"f0": value["f2"], "row_kind": "+I"}
+        found[row["key"]["f0"]] = list(value.values())
+    start = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    assert found == {
+        i: [
+            *(row["u"], i, None if i % 7 == 0 else i * 1.5, row["m"], row["big"]),
+            *(date(2026, 1, 1) + timedelta(days=i), row["at"], start + timedelta(seconds=i), row["flag"]),
+            *(
+                {"x": i, "y": f"n{i}"},
+                [f"a{i}", None, f"a longer text {i}"],
+                None if i % 3 == 0 else [("k", i)],
+            ),
+            *(i, -i, 1.25 * i, time(1, 2, i), bytes([1, i])),
+        ]
+        for i, row in enumerate(table())
+    }
