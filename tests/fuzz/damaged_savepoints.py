@@ -17,15 +17,17 @@ from flinkcore import savepoints
 from flinkcore.errors import SavepointError
 from flinkcore.savepoints import ReadSettings
 
-CASES = Path(__file__).parents[1] / "golden" / "savepoints" / "cases"
-NAMES = sorted(path.name for path in CASES.iterdir())
+GOLDEN = Path(__file__).parents[1] / "golden" / "savepoints"
+FOLDERS = {path.name: path / "savepoint" for path in sorted((GOLDEN / "cases").iterdir())} | {
+    f"sql-{path.name}": path for path in sorted((GOLDEN / "sql").iterdir())
+}
+"""Undamaged savepoints by their names."""
 SETTINGS = (ReadSettings(exact=True), ReadSettings(batch_rows=3, block_bytes=13))
 
 
 def files_of(name: str) -> list[str]:
     """Return the names of the files of a savepoint; of RocksDB's own, the metadata alone is read."""
-    folder = CASES / name / "savepoint"
-    return sorted(path.name for path in folder.iterdir() if path.is_file())
+    return sorted(path.name for path in FOLDERS[name].iterdir() if path.is_file())
 
 
 def request(name: str, file: int, damages: list[Damage], settings: int) -> Any:
@@ -58,7 +60,7 @@ def rows(folder: Path, settings: ReadSettings) -> dict[str, Any]:
 def whole(name: str, settings: int) -> dict[str, Any] | str:
     """Return what an undamaged savepoint holds."""
     try:
-        return rows(CASES / name / "savepoint", SETTINGS[settings])
+        return rows(FOLDERS[name], SETTINGS[settings])
     except SavepointError as failure:
         return str(failure)
 
@@ -75,7 +77,7 @@ def outcome(name: str, file: str, damages: list[Damage], settings: int) -> dict[
     expected = whole(name, settings)
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory) / "savepoint"
-        shutil.copytree(CASES / name / "savepoint", folder)
+        shutil.copytree(FOLDERS[name], folder)
         data = (folder / file).read_bytes()
         (folder / file).chmod(0o644)
         (folder / file).write_bytes(damaged(data, damages))
