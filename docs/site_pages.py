@@ -64,6 +64,7 @@ REFERENCE = {
     ),
     "results": ("flinkcore",),
     "analysis": ("flinkcore.analysis",),
+    "savepoints": ("flinkcore.savepoints",),
     "spark": ("flinkcore.spark",),
     "testing": ("flinkcore.testing",),
     "others": ("flinkcore.metrics", "flinkcore.table", "flinkcore.table.types", "flinkcore.errors"),

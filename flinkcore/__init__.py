@@ -20,6 +20,8 @@ flinkcore.spark
     SparkExecutionEnvironment, configure_spark, start_session; needs pyspark.
 flinkcore.analysis
     Lateness, histories of keys, comparison of results, and point-in-time joins.
+flinkcore.savepoints
+    Savepoints of Flink as Arrow tables.
 flinkcore.testing
     Test harnesses of functions and operators, and a pytest plugin.
 flinkcore.errors
@@ -35,7 +37,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from flinkcore._internal.python.lazy_names import by_name, lazy_names
 
 if TYPE_CHECKING:
-    from flinkcore import analysis, common, datastream, errors, spark, testing  # noqa: F401, attributes
+    from flinkcore import analysis, common, datastream, errors, savepoints, spark, testing  # noqa: F401, attributes
     from flinkcore.columnar.results.report import ReplayReport
     from flinkcore.columnar.results.result import JobResult, SideOutput
     from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
@@ -123,6 +125,6 @@ def _refuse(name: str) -> NoReturn:
     refuse_aggregate(__name__, name)
 
 
-_PACKAGES: Final = ("analysis", "common", "datastream", "errors", "spark", "testing")
+_PACKAGES: Final = ("analysis", "common", "datastream", "errors", "savepoints", "spark", "testing")
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, _refuse, _PACKAGES)

@@ -107,6 +107,26 @@ class CheckpointError(SourceError):
     """A checkpoint that is damaged, contradicts itself or the job, or cannot be read or written."""
 
 
+class SavepointError(SourceError):
+    """A savepoint of Flink that is damaged, or has a value that its column has no place for.
+
+    Attributes
+    ----------
+    file : str or None
+        Path or URI of the file.
+    offset : int or None
+        Position in the file, in bytes; None if unknown.
+    """
+
+    def __init__(self, message: str, *, file: str | None = None, offset: int | None = None) -> None:
+        super().__init__(message, file=file)
+        self.offset = offset
+
+
+class UnsupportedSavepointError(SavepointError):
+    """A savepoint, or a state in it, of a kind that flinkcore does not read; the message says what to do."""
+
+
 class LateEventsWarning(UserWarning):
     """A replay has lost many events as late; the message names the likely cause and what to do."""
 

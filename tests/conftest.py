@@ -24,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="folder with golden files (KIND.jsonl) to check instead of tests/golden",
     )
+    parser.addoption(
+        "--golden-savepoints",
+        metavar="DIR",
+        help="folder with savepoints to read (cases/NAME/savepoint and expected.json) instead of those of tests/golden",
+    )
     fuzz = parser.getgroup("fuzz", "tests/fuzz, where what they mean is told")
     fuzz.addoption(
         "--fuzz-seconds",

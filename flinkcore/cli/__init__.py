@@ -25,6 +25,7 @@ _MODULES: Final = {
     "races": "flinkcore.cli.races",
     "run": "flinkcore.cli.run",
     "checkpoint": "flinkcore.cli.checkpoint",
+    "savepoint": "flinkcore.cli.savepoint",
     "compare": "flinkcore.cli.compare",
 }
 """Modules of the commands: each loads only what it needs, so that a program starts soon."""

@@ -4,7 +4,18 @@ from typing import Final
 
 PUBLIC_PACKAGES: Final = frozenset(
     (
-        *("analysis", "cli", "common", "datastream", "examples", "metrics", "spark", "table", "testing"),
+        *(
+            "analysis",
+            "cli",
+            "common",
+            "datastream",
+            "examples",
+            "metrics",
+            "savepoints",
+            "spark",
+            "table",
+            "testing",
+        ),
         "_native",  # its contracts are public: programs cimport them
     )
 )

@@ -1,0 +1,876 @@
+"""Columns of values that Flink's serializers wrote: bytes in, Arrow arrays out.
+
+A serializer is a tree of columns. None of them keeps a Python object per value, except where Arrow has no type for what Java holds:
+numbers of any size, and times outside of Arrow's range.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_READ
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from flinkcore._native.arrow cimport NativeArray, native_array
+from flinkcore._native.memory cimport (
+    BitBuffer,
+    Buffer,
+    bits_append,
+    buffer_append,
+    buffer_append_bytes,
+    buffer_free,
+)
+
+
+class EntryError(ValueError):
+    """An entry that cannot be read.
+
+    Attributes
+    ----------
+    at : int
+        Position in the bytes that are being read.
+    is_damage : bool
+        Whether no serializer writes such bytes; otherwise the value is right, and the type of its column has no place for it.
+    """
+
+    def __init__(self, message, at, is_damage):
+        super().__init__(message)
+        self.at = at
+        self.is_damage = is_damage
+
+
+cdef int damaged(Cursor* cursor, str message) except -1:
+    raise EntryError(message, cursor.at, True)
+
+
+cdef int no_place(Cursor* cursor, str message) except -1:
+    raise EntryError(message, cursor.at, False)
+
+
+cdef int too_short(Cursor* cursor, int64_t size) except -1:
+    raise EntryError(f"{size:,} bytes are missing: {cursor.end - cursor.at:,} are left", cursor.at, True)
+
+
+cdef int64_t read_count(Cursor* cursor) except -1:
+    cdef int64_t count = <int32_t> be32(take(cursor, 4))
+    if count < 0 or count > cursor.end - cursor.at:
+        cursor.at -= 4
+        damaged(cursor, f"{count:,} elements cannot be in {cursor.end - cursor.at - 4:,} bytes")
+    return count
+
+
+cdef inline int spend(Cursor* cursor) except -1:
+    cursor.values_left -= 1
+    if cursor.values_left < 0:
+        no_place(cursor, "the entry has more values than max_values_per_entry allows")
+    return 0
+
+
+cdef class StateColumn:
+    """A column of values of one serializer."""
+
+    def __dealloc__(self):
+        buffer_free(&self.validity.bytes)
+        buffer_free(&self.values)
+
+    cdef int read(self, Cursor* cursor) except -1:
+        raise NotImplementedError
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        raise NotImplementedError
+
+    cdef NativeArray take_array(self):
+        raise NotImplementedError
+
+    cdef int64_t size_bytes(self):
+        return self.values.size + self.validity.bytes.size
+
+    def array(self):
+        """Return the values as an Arrow array, and forget them."""
+        return self.take_array()
+
+    def read_value(self, const uint8_t[::1] data, int64_t at, int64_t max_values):
+        """Append the value at a position, and return the position after it."""
+        cdef Cursor cursor
+        cursor.data = &data[0] if data.shape[0] else NULL
+        cursor.at, cursor.end, cursor.values_left = at, data.shape[0], max_values
+        self.read(&cursor)
+        return cursor.at
+
+
+@cython.final
+cdef class FixedColumn(StateColumn):
+    """Numbers of a fixed size, big endian.
+
+    Parameters
+    ----------
+    format : str
+        Format of the Arrow array.
+    size : int
+        Bytes of a value.
+    least_is_null : bool
+        Whether the least number of 8 bytes stands for null.
+    """
+
+    cdef str _format
+    cdef int _size
+    cdef bint _least_is_null
+
+    def __init__(self, str format, int size, bint least_is_null=False):
+        self._format = format
+        self._size = size
+        self._least_is_null = least_is_null
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef const uint8_t* place = take(cursor, self._size)
+        cdef uint64_t wide
+        cdef uint32_t word
+        spend(cursor)
+        if self._size == 8:
+            wide = be64(place)
+            if self._least_is_null and wide == <uint64_t> 1 << 63:
+                cursor.values_left += 1
+                return self.append_null(cursor)
+            (<uint64_t*> buffer_append(&self.values, 8))[0] = wide
+        elif self._size == 4:
+            (<uint32_t*> buffer_append(&self.values, 4))[0] = be32(place)
+        elif self._size == 2:
+            word = be16(place)
+            memcpy(buffer_append(&self.values, 2), &word, 2)
+        else:
+            (<uint8_t*> buffer_append(&self.values, 1))[0] = place[0]
+        return bits_append(&self.validity, True)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        cdef uint64_t zero = 0
+        spend(cursor)
+        memcpy(buffer_append(&self.values, self._size), &zero, self._size)
+        return bits_append(&self.validity, False)
+
+    cdef NativeArray take_array(self):
+        return native_array(self._format, self.validity.length, &self.validity, &self.values, NULL)
+
+
+@cython.final
+cdef class BooleanColumn(StateColumn):
+    """Truth values, a byte each; all but 0 are true."""
+
+    cdef BitBuffer _bits
+
+    def __dealloc__(self):
+        buffer_free(&self._bits.bytes)
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef bint value = take(cursor, 1)[0] != 0
+        spend(cursor)
+        bits_append(&self._bits, value)
+        return bits_append(&self.validity, True)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        spend(cursor)
+        bits_append(&self._bits, False)
+        return bits_append(&self.validity, False)
+
+    cdef NativeArray take_array(self):
+        cdef int64_t length = self.validity.length
+        self._bits.length = self._bits.zeros = 0
+        return native_array("b", length, &self.validity, &self._bits.bytes, NULL)
+
+    cdef int64_t size_bytes(self):
+        return self._bits.bytes.size
+
+
+cdef class BytesColumn(StateColumn):
+    """Values of any length; the base of texts."""
+
+    def __init__(self):
+        self.format = "z"
+
+    def __dealloc__(self):
+        buffer_free(&self.bytes)
+
+    cdef int end_value(self, Cursor* cursor, bint is_valid) except -1:
+        if not self.values.size:
+            (<int32_t*> buffer_append(&self.values, 4))[0] = 0
+        if self.bytes.size > 0x7FFFFFFF:
+            no_place(cursor, "a batch has more than 2 GiB of text")
+        (<int32_t*> buffer_append(&self.values, 4))[0] = <int32_t> self.bytes.size
+        return bits_append(&self.validity, is_valid)
+
+    cdef int append_text(self, Cursor* cursor, bytes text) except -1:
+        spend(cursor)
+        buffer_append_bytes(&self.bytes, <const char*> text, len(text))
+        return self.end_value(cursor, True)
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef int64_t size = read_count(cursor)
+        return self.append_bytes(cursor, take(cursor, size), size)
+
+    cdef int append_bytes(self, Cursor* cursor, const uint8_t* place, int64_t size) except -1:
+        spend(cursor)
+        buffer_append_bytes(&self.bytes, place, size)
+        return self.end_value(cursor, True)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        spend(cursor)
+        return self.end_value(cursor, False)
+
+    cdef NativeArray take_array(self):
+        return native_array(self.format, self.validity.length, &self.validity, &self.values, &self.bytes)
+
+    cdef int64_t size_bytes(self):
+        return self.values.size + self.bytes.size
+
+
+@cython.final
+cdef class RestColumn(BytesColumn):
+    """All bytes up to the end of an entry: values of serializers that are not known."""
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef int64_t begin = cursor.at
+        cursor.at = cursor.end
+        return self.append_bytes(cursor, cursor.data + begin, cursor.end - begin)
+
+
+cdef inline int append_unit(Buffer* bytes, uint32_t unit) except -1:
+    # Appends a code point in UTF-8; a surrogate takes three bytes.
+    cdef uint8_t* place
+    if unit < 0x80:
+        (<uint8_t*> buffer_append(bytes, 1))[0] = unit
+    elif unit < 0x800:
+        place = <uint8_t*> buffer_append(bytes, 2)
+        place[0] = 0xC0 | unit >> 6
+        place[1] = 0x80 | (unit & 0x3F)
+    elif unit < 0x10000:
+        place = <uint8_t*> buffer_append(bytes, 3)
+        place[0] = 0xE0 | unit >> 12
+        place[1] = 0x80 | (unit >> 6 & 0x3F)
+        place[2] = 0x80 | (unit & 0x3F)
+    else:
+        place = <uint8_t*> buffer_append(bytes, 4)
+        place[0] = 0xF0 | unit >> 18
+        place[1] = 0x80 | (unit >> 12 & 0x3F)
+        place[2] = 0x80 | (unit >> 6 & 0x3F)
+        place[3] = 0x80 | (unit & 0x3F)
+    return 0
+
+
+cdef int64_t read_varint(Cursor* cursor, int most_bytes) except -1:
+    cdef int64_t value = 0
+    cdef uint8_t byte
+    cdef int i
+    for i in range(most_bytes):
+        byte = take(cursor, 1)[0]
+        value |= <int64_t> (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return value
+    return damaged(cursor, "a number of a text is too long")
+
+
+cdef str EXACT = ". Read it with exact=True (--exact)"
+cdef str LONE_SURROGATE = "a text has half of a surrogate pair, which UTF-8 does not have" + EXACT
+
+
+@cython.final
+cdef class StringColumn(BytesColumn):
+    """Java's strings, as StringValue writes them: the length + 1, then UTF-16 units, all of them in groups of 7 bits.
+
+    Parameters
+    ----------
+    exact : bool
+        Make binary values, in which half of a surrogate pair takes three bytes as if it were a character.
+    is_char : bool
+        Each value is one unit of 2 bytes.
+    """
+
+    cdef bint _exact
+    cdef bint _is_char
+
+    def __init__(self, bint exact=False, bint is_char=False):
+        self.format = "z" if exact else "u"
+        self._exact = exact
+        self._is_char = is_char
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef int64_t left
+        cdef uint32_t unit, low
+        cdef const uint8_t* place
+        cdef int64_t n, i
+        spend(cursor)
+        if self._is_char:
+            unit = be16(take(cursor, 2))
+            self.check(cursor, unit)
+            append_unit(&self.bytes, unit)
+            return self.end_value(cursor, True)
+        left = read_varint(cursor, 5)
+        if left == 0:
+            return self.end_value(cursor, False)
+        left -= 1
+        if left > cursor.end - cursor.at:
+            damaged(cursor, f"{left:,} characters cannot be in {cursor.end - cursor.at:,} bytes")
+        # Most texts are ASCII for a long way.
+        place = cursor.data + cursor.at
+        n = 0
+        while n < left and place[n] < 0x80:
+            n += 1
+        buffer_append_bytes(&self.bytes, place, n)
+        cursor.at += n
+        left -= n
+        while left:
+            unit = <uint32_t> read_varint(cursor, 3)
+            left -= 1
+            if unit > 0xFFFF:
+                damaged(cursor, "a character has more than 16 bits")
+            if unit & 0xFC00 == 0xD800 and left:
+                i = cursor.at
+                low = <uint32_t> read_varint(cursor, 3)
+                if low & 0xFFFFFC00 == 0xDC00:
+                    left -= 1
+                    append_unit(&self.bytes, 0x10000 + ((unit & 0x3FF) << 10 | (low & 0x3FF)))
+                    continue
+                cursor.at = i
+            self.check(cursor, unit)
+            append_unit(&self.bytes, unit)
+        return self.end_value(cursor, True)
+
+    cdef inline int check(self, Cursor* cursor, uint32_t unit) except -1:
+        if unit & 0xF800 == 0xD800 and not self._exact:
+            no_place(cursor, LONE_SURROGATE)
+        return 0
+
+
+@cython.final
+cdef class ChoiceColumn(BytesColumn):
+    """Texts of which values have the number: constants of an enum.
+
+    Parameters
+    ----------
+    texts : list of bytes
+    """
+
+    def __init__(self, list texts):
+        self.format = "u"
+        self._texts = texts
+
+    cdef int read(self, Cursor* cursor) except -1:
+        return self.append_choice(cursor, <int32_t> be32(take(cursor, 4)))
+
+    cdef int append_choice(self, Cursor* cursor, int64_t number) except -1:
+        if number < 0 or number >= len(self._texts):
+            damaged(cursor, f"an enum of {len(self._texts)} constants does not have number {number}")
+        return self.append_text(cursor, <bytes> self._texts[number])
+
+
+@cython.final
+cdef class TextColumn(BytesColumn):
+    """Texts that a Python function reads: values for which Arrow has no type.
+
+    Parameters
+    ----------
+    read : callable
+        Takes the bytes up to the end of the entry as a memory view; returns the text in UTF-8, or None, and how many bytes it took.
+    """
+
+    cdef object _read
+
+    def __init__(self, read):
+        self.format = "u"
+        self._read = read
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef int64_t left = cursor.end - cursor.at
+        cdef int64_t used
+        if left <= 0:
+            too_short(cursor, 1)
+        try:
+            text, used = self._read(PyMemoryView_FromMemory(<char*> cursor.data + cursor.at, left, PyBUF_READ))
+        except IndexError:
+            return damaged(cursor, "the entry ends in the middle of a value")
+        except ValueError as failure:
+            return damaged(cursor, str(failure))
+        cursor.at += used
+        if text is None:
+            return self.append_null(cursor)
+        return self.append_text(cursor, <bytes?> text)
+
+
+cdef enum TimeKind:
+    DATE = 0
+    TIME = 1
+    DATE_TIME = 2
+    INSTANT = 3
+    SQL_TIMESTAMP = 4
+
+
+cdef int64_t days_of(int64_t year, int month, int day) noexcept nogil:
+    # Days since 1970-01-01 in the proleptic Gregorian calendar.
+    cdef int64_t y = year - (month <= 2)
+    cdef int64_t era = (y if y >= 0 else y - 399) // 400
+    cdef int64_t of_era = y - era * 400
+    cdef int64_t of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+
+
+cdef str OUTSIDE = "a time is outside of those that Arrow has in nanoseconds, the years 1678 to 2261" + EXACT
+
+
+@cython.final
+cdef class TimeColumn(StateColumn):
+    """Dates and times of java.time, and SQL's timestamps, in nanoseconds.
+
+    Parameters
+    ----------
+    kind : int
+        0 for dates, 1 for times of day, 2 for both, 3 for instants, 4 for SQL's timestamps.
+    """
+
+    cdef TimeKind _kind
+    cdef str _format
+
+    def __init__(self, int kind):
+        self._kind = <TimeKind> kind
+        self._format = ("tdD", "ttn", "tsn:", "tsn:UTC", "tsn:UTC")[kind]
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef int64_t days = 0, seconds = 0, nanos = 0
+        cdef const uint8_t* place
+        cdef int64_t year
+        spend(cursor)
+        if self._kind == TimeKind.DATE or self._kind == TimeKind.DATE_TIME:
+            place = take(cursor, 6)
+            year = <int32_t> be32(place)
+            if year == -0x80000000:
+                if self._kind == TimeKind.DATE_TIME:
+                    take(cursor, 7)
+                cursor.values_left += 1
+                return self.append_null(cursor)
+            if not (1 <= place[4] <= 12 and 1 <= place[5] <= 31):
+                damaged(cursor, f"there is no month {place[4]} with a day {place[5]}")
+            days = days_of(year, place[4], place[5])
+        if self._kind == TimeKind.DATE:
+            if days != <int32_t> days:
+                no_place(cursor, "a date is outside of those that Arrow has" + EXACT)
+            (<int32_t*> buffer_append(&self.values, 4))[0] = <int32_t> days
+            return bits_append(&self.validity, True)
+        if self._kind == TimeKind.TIME or self._kind == TimeKind.DATE_TIME:
+            place = take(cursor, 7)
+            nanos = <int32_t> be32(place + 3)
+            if <int8_t> place[0] == -128 and self._kind == TimeKind.TIME:
+                cursor.values_left += 1
+                return self.append_null(cursor)
+            if not (place[0] < 24 and place[1] < 60 and place[2] < 60 and 0 <= nanos < 1000000000):
+                damaged(cursor, "there is no such time of day")
+            seconds = (place[0] * 60 + place[1]) * 60 + place[2]
+            if -1000000 < days < 1000000:
+                seconds += days * 86400
+            else:
+                no_place(cursor, OUTSIDE)
+        else:
+            place = take(cursor, 12)
+            seconds = <int64_t> be64(place)
+            nanos = <int32_t> be32(place + 8)
+            if seconds == <int64_t> (<uint64_t> 1 << 63):
+                cursor.values_left += 1
+                return self.append_null(cursor)
+            if not 0 <= nanos < 1000000000:
+                damaged(cursor, f"a second does not have {nanos:,} nanoseconds")
+            if self._kind == TimeKind.SQL_TIMESTAMP:  # milliseconds, whose fraction the nanoseconds repeat
+                seconds = seconds // 1000 - (seconds % 1000 < 0)
+        if seconds < -9223372036 or seconds >= 9223372036:
+            no_place(cursor, OUTSIDE)
+        (<int64_t*> buffer_append(&self.values, 8))[0] = seconds * 1000000000 + nanos
+        return bits_append(&self.validity, True)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        spend(cursor)
+        if self._kind == TimeKind.DATE:
+            (<int32_t*> buffer_append(&self.values, 4))[0] = 0
+        else:
+            (<int64_t*> buffer_append(&self.values, 8))[0] = 0
+        return bits_append(&self.validity, False)
+
+    cdef NativeArray take_array(self):
+        return native_array(self._format, self.validity.length, &self.validity, &self.values, NULL)
+
+
+cdef enum Flags:
+    NO_FLAG = 0
+    NULL_FLAG = 1   # a byte before each element: 0, or 1 if it is null
+    THERE_FLAG = 2  # the other way around
+
+
+cdef class ListColumn(StateColumn):
+    """Lists, sets and arrays: how many elements, then the elements.
+
+    Parameters
+    ----------
+    child : StateColumn
+    flags : int
+        1 if a byte before each element is 1 for null, 2 if it is 0 for null, 0 if there is none.
+    """
+
+    def __init__(self, StateColumn child not None, int flags=0):
+        self.child = child
+        self.flags = flags
+
+    cdef int close(self, int64_t items) except -1:
+        if not self.values.size:
+            (<int32_t*> buffer_append(&self.values, 4))[0] = 0
+        self.items += items
+        (<int32_t*> buffer_append(&self.values, 4))[0] = <int32_t> self.items
+        return bits_append(&self.validity, True)
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef int64_t count = read_count(cursor), i
+        if self.items + count > 0x7FFFFFFF:
+            no_place(cursor, "a batch has more than 2,147,483,647 elements of lists")
+        spend(cursor)
+        for i in range(count):
+            if self.flags != Flags.NO_FLAG and (take(cursor, 1)[0] != 0) == (self.flags == Flags.NULL_FLAG):
+                self.child.append_null(cursor)
+            else:
+                self.child.read(cursor)
+        return self.close(count)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        spend(cursor)
+        self.close(0)
+        # The last bit is that of the list: it is null.
+        self.validity.bytes.data[(self.validity.length - 1) >> 3] &= ~(1 << ((self.validity.length - 1) & 7))
+        self.validity.zeros += 1
+        return 0
+
+    cdef NativeArray take_array(self):
+        self.items = 0
+        return native_array(
+            "+l", self.validity.length, &self.validity, &self.values, NULL, [self.child.take_array()], ["item"]
+        )
+
+    cdef int64_t size_bytes(self):
+        return self.values.size + self.child.size_bytes()
+
+
+@cython.final
+cdef class MapColumn(StateColumn):
+    """Maps: how many entries, then each key, a byte that is 1 for null, and the value.
+
+    Parameters
+    ----------
+    key, value : StateColumn
+    exact : bool
+        Make lists of structs, whose keys may be null, as they may in Java.
+    """
+
+    def __init__(self, StateColumn key not None, StateColumn value not None, bint exact=False):
+        self.key = key
+        self.value = value
+        self._exact = exact
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef int64_t count = read_count(cursor), i
+        for i in range(count):
+            self.key.read(cursor)
+            if take(cursor, 1)[0]:
+                self.value.append_null(cursor)
+            else:
+                self.value.read(cursor)
+        return self.close(cursor, count)
+
+    cdef int close(self, Cursor* cursor, int64_t entries) except -1:
+        if not self._exact and self.key.validity.zeros:
+            no_place(cursor, "a map has a null key, which Arrow's maps do not have" + EXACT)
+        if self.items + entries > 0x7FFFFFFF:
+            no_place(cursor, "a batch has more than 2,147,483,647 entries of maps")
+        self.items += entries
+        return self.end_map(cursor, True)
+
+    cdef int end_map(self, Cursor* cursor, bint is_valid) except -1:
+        spend(cursor)
+        if not self.values.size:
+            (<int32_t*> buffer_append(&self.values, 4))[0] = 0
+        (<int32_t*> buffer_append(&self.values, 4))[0] = <int32_t> self.items
+        return bits_append(&self.validity, is_valid)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        return self.end_map(cursor, False)
+
+    cdef NativeArray take_array(self):
+        cdef NativeArray entries = native_array(
+            "+s", self.items, NULL, NULL, NULL, [self.key.take_array(), self.value.take_array()], ["key", "value"]
+        )
+        self.items = 0
+        if not self._exact:
+            entries.schema.flags = 0
+            entries.schema.children[0].flags = 0
+        return native_array(
+            "+l" if self._exact else "+m",
+            self.validity.length,
+            &self.validity,
+            &self.values,
+            NULL,
+            [entries],
+            ["item" if self._exact else "entries"],
+        )
+
+    cdef int64_t size_bytes(self):
+        return self.values.size + self.key.size_bytes() + self.value.size_bytes()
+
+
+cdef class StructColumn(StateColumn):
+    """Tuples, and whatever else is one value after the other.
+
+    Parameters
+    ----------
+    names : list of str
+    children : list of StateColumn
+    """
+
+    cdef list _names
+    cdef list _children
+    cdef int64_t _width
+
+    def __init__(self, list names, list children):
+        self._names = names
+        self._children = children
+        self._width = len(children)
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef int64_t i
+        spend(cursor)
+        for i in range(self._width):
+            (<StateColumn> self._children[i]).read(cursor)
+        return bits_append(&self.validity, True)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        cdef int64_t i
+        spend(cursor)
+        for i in range(self._width):
+            (<StateColumn> self._children[i]).append_null(cursor)
+        return bits_append(&self.validity, False)
+
+    cdef NativeArray take_array(self):
+        cdef int64_t length = self.validity.length
+        cdef list arrays = [(<StateColumn> child).take_array() for child in self._children]
+        return native_array("+s", length, &self.validity, NULL, NULL, arrays, self._names)
+
+    cdef int64_t size_bytes(self):
+        cdef int64_t size = self.validity.bytes.size
+        for child in self._children:
+            size += (<StateColumn> child).size_bytes()
+        return size
+
+
+@cython.final
+cdef class RowColumn(StructColumn):
+    """Flink's Row: a mask of the kind's two bits and one for each null, then the fields; the last child is the kind.
+
+    Parameters
+    ----------
+    names : list of str
+    children : list of StateColumn
+    has_kind : bool
+        Whether the mask has the bits of the kind.
+    """
+
+    cdef bint _has_kind
+
+    def __init__(self, list names, list children, bint has_kind=True):
+        super().__init__(names, children)
+        self._has_kind = has_kind
+        if has_kind:
+            self._width -= 1
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef int64_t skipped = 2 if self._has_kind else 0, i, bit
+        cdef const uint8_t* mask = take(cursor, (self._width + skipped + 7) >> 3)
+        spend(cursor)
+        for i in range(self._width):
+            bit = i + skipped
+            if mask[bit >> 3] >> (7 - (bit & 7)) & 1:
+                (<StateColumn> self._children[i]).append_null(cursor)
+            else:
+                (<StateColumn> self._children[i]).read(cursor)
+        if self._has_kind:
+            (<ChoiceColumn> self._children[self._width]).append_choice(cursor, mask[0] >> 7 | (mask[0] >> 6 & 1) << 1)
+        return bits_append(&self.validity, True)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        if self._has_kind:
+            (<StateColumn> self._children[self._width]).append_null(cursor)
+        return StructColumn.append_null(self, cursor)
+
+
+cdef enum PojoFlags:
+    IS_NULL = 1
+    IS_EXACT = 2
+    IS_SUBCLASS = 4
+    IS_REGISTERED = 8
+
+
+@cython.final
+cdef class PojoColumn(StructColumn):
+    """POJOs of a class and its subclasses; each field has a byte that is 1 for null.
+
+    Parameters
+    ----------
+    names : list of str
+    children : list of StateColumn
+        The fields of all classes; the last one is the name of the class if there are subclasses.
+    fields : list of list of int
+        For each class the numbers of its fields' children in the order in which they are written; the class itself is first.
+    classes : list of str
+        Names of the classes.
+    registered : list of int
+        Number of the class of each tag, or -1 if its serializer is not known.
+    """
+
+    cdef list _fields
+    cdef list _absent
+    cdef dict _subclasses
+    cdef list _registered
+    cdef bint _has_class
+
+    def __init__(self, list names, list children, list fields, list classes, list registered):
+        super().__init__(names, children)
+        self._has_class = len(classes) > 1
+        self._fields = fields
+        of_fields = set(range(len(children) - self._has_class))
+        self._absent = [sorted(of_fields.difference(each)) for each in fields]
+        self._subclasses = {name: number for number, name in enumerate(classes)}
+        self._registered = registered
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef uint8_t flags = take(cursor, 1)[0]
+        cdef int64_t number = 0, tag, child
+        if flags & PojoFlags.IS_NULL:
+            return self.append_null(cursor)
+        if flags & PojoFlags.IS_SUBCLASS:
+            name = read_java_text(cursor)
+            found = self._subclasses.get(name)
+            if found is None:
+                no_place(cursor, f"the savepoint has no serializer of the subclass {name}")
+            number = found
+        elif flags & PojoFlags.IS_REGISTERED:
+            tag = take(cursor, 1)[0]
+            if tag >= len(self._registered):
+                damaged(cursor, f"no subclass is registered with the tag {tag}")
+            number = self._registered[tag]
+            if number < 0:
+                no_place(cursor, f"the savepoint has no serializer of the subclass with the tag {tag}")
+        elif not flags & PojoFlags.IS_EXACT:
+            damaged(cursor, f"a POJO does not have the flags {flags}")
+        if number and take(cursor, 1)[0] != PojoFlags.IS_EXACT:
+            damaged(cursor, "a subclass of a POJO is not of that class")
+        spend(cursor)
+        for child in self._fields[number]:
+            if take(cursor, 1)[0]:
+                (<StateColumn> self._children[child]).append_null(cursor)
+            else:
+                (<StateColumn> self._children[child]).read(cursor)
+        for child in self._absent[number]:
+            (<StateColumn> self._children[child]).append_null(cursor)
+        if self._has_class:
+            (<ChoiceColumn> self._children[self._width - 1]).append_choice(cursor, number)
+        return bits_append(&self.validity, True)
+
+
+cdef str read_java_text(Cursor* cursor):
+    # Java's modified UTF-8, of ASCII: names of classes.
+    cdef int64_t size = be16(take(cursor, 2))
+    cdef const uint8_t* place = take(cursor, size)
+    return (<const char*> place)[:size].decode("utf-8", "backslashreplace")
+
+
+@cython.final
+cdef class EitherColumn(StructColumn):
+    """Flink's Either and the elements of co-groups: a byte that is 1 for the first of two columns, then the value."""
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef bint is_left = take(cursor, 1)[0] == 1
+        spend(cursor)
+        (<StateColumn> self._children[not is_left]).read(cursor)
+        (<StateColumn> self._children[is_left]).append_null(cursor)
+        return bits_append(&self.validity, True)
+
+
+@cython.final
+cdef class RecordColumn(StructColumn):
+    """Stream records in windows with an evictor: a byte that is 0 if a timestamp follows, the timestamp, the value."""
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef uint8_t tag = take(cursor, 1)[0]
+        if tag > 1:
+            damaged(cursor, f"an element of a window is a record, which does not have the tag {tag}")
+        spend(cursor)
+        if tag == 0:
+            (<StateColumn> self._children[0]).read(cursor)
+        else:
+            (<StateColumn> self._children[0]).append_null(cursor)
+        (<StateColumn> self._children[1]).read(cursor)
+        return bits_append(&self.validity, True)
+
+
+@cython.final
+cdef class NullableColumn(StateColumn):
+    """Values of NullableSerializer: a byte that is 1 for null and then padding, or the value.
+
+    Parameters
+    ----------
+    child : StateColumn
+    padding : int
+        Bytes that follow the flag of a null.
+    """
+
+    cdef StateColumn _child
+    cdef int64_t _padding
+
+    def __init__(self, StateColumn child not None, int64_t padding):
+        self._child = child
+        self._padding = padding
+
+    cdef int read(self, Cursor* cursor) except -1:
+        if take(cursor, 1)[0] == 0:
+            return self._child.read(cursor)
+        take(cursor, self._padding)
+        return self._child.append_null(cursor)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        return self._child.append_null(cursor)
+
+    cdef NativeArray take_array(self):
+        return self._child.take_array()
+
+    cdef int64_t size_bytes(self):
+        return self._child.size_bytes()
+
+
+@cython.final
+cdef class NothingColumn(StateColumn):
+    """Values that have one value only: null in Arrow.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of a value.
+    """
+
+    cdef int64_t _size
+    cdef int64_t _length
+
+    def __init__(self, int64_t size=1):
+        self._size = size
+
+    cdef int read(self, Cursor* cursor) except -1:
+        take(cursor, self._size)
+        return self.append_null(cursor)
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        spend(cursor)
+        self._length += 1
+        return 0
+
+    cdef NativeArray take_array(self):
+        cdef int64_t length = self._length
+        cdef NativeArray made = native_array("n", length, NULL, NULL, NULL)
+        made.array.null_count = length
+        self._length = 0
+        return made

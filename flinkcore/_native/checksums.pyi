@@ -1,0 +1,3 @@
+from typing_extensions import Buffer
+
+def masked_crc32c(data: Buffer) -> int: ...

@@ -1,0 +1,37 @@
+from typing import final
+
+from typing_extensions import Buffer
+
+from flinkcore._native.arrow import NativeArray
+from flinkcore._native.state_columns import StateColumn
+
+@final
+class EntryTable:
+    n_rows: int
+    def __init__(
+        self,
+        kind: int,
+        key: StateColumn,
+        namespace: StateColumn | None,
+        map_key: StateColumn | None,
+        value: StateColumn | None,
+        last_access: StateColumn | None,
+        group_bytes: int,
+        has_lengths: bool,
+        rest_is_namespace: int,
+        max_values_per_entry: int,
+        spare_key: StateColumn | None = None,
+        spare_namespace: StateColumn | None = None,
+    ) -> None: ...
+    @property
+    def size_bytes(self) -> int: ...
+    def read_heap_table(self, data: Buffer, at: int, group: int) -> int: ...
+    def take(self) -> NativeArray: ...
+
+@final
+class EntryBlocks:
+    has_ended: bool
+    def __init__(self, tables: list[EntryTable | None], group: int) -> None: ...
+    @property
+    def counts(self) -> list[int]: ...
+    def feed(self, data: Buffer, at: int, most_rows: int) -> int: ...

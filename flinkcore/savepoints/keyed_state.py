@@ -1,0 +1,146 @@
+"""Keyed states and timers of an operator, over all its key groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+import pyarrow as pa
+
+from flinkcore._native.state_entries import EntryBlocks, EntryTable
+from flinkcore.errors import UnsupportedSavepointError
+from flinkcore.savepoints.key_groups import KeyGroupsFile, read_entries, read_heap_group
+from flinkcore.savepoints.keyed_types import KeyedTypes
+from flinkcore.savepoints.serializers.serializer import Serializer
+from flinkcore.savepoints.state import State, batch_of
+from flinkcore.savepoints.state_headers import KeyedHeader
+from flinkcore.savepoints.state_streams import StateStream
+
+_NO_LIMIT: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class KeyedState(State):
+    """A keyed state, or timers, of an operator.
+
+    A row is an entry: a key and a namespace with the value, the list, one entry of the map, or the time of the timer.
+    """
+
+    max_parallelism: int
+    keyed_types: KeyedTypes
+    files: tuple[KeyGroupsFile, ...]
+
+    @property
+    def types(self) -> dict[str, Serializer]:
+        return self.keyed_types.by_column
+
+    @property
+    def schema(self) -> pa.Schema:
+        return batch_of(self._table().take()).schema
+
+    def batches(self, key_groups: range | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches; the memory that is needed is that of a batch and a block.
+
+        A checkpoint of the heap backend needs memory for a whole key group.
+
+        Parameters
+        ----------
+        key_groups : range or None
+            Only these key groups, so that several processes can share the work.
+
+        Raises
+        ------
+        SavepointError
+            If a file is damaged or missing, or a value has no place in its column.
+        UnsupportedSavepointError
+            If the entries of the state cannot be told apart without Java.
+        """
+        if self.keyed_types.obstacle is not None:
+            raise UnsupportedSavepointError(
+                f"state {self.name!r} cannot be read: {self.keyed_types.obstacle}"
+            )
+        table = self._table()
+        for file in self.files:
+            wanted = [each for each in file.ranges if key_groups is None or each[0] in key_groups]
+            if not wanted:
+                continue
+            number = next(i for i, state in enumerate(file.header.states) if state.name == self.name)
+            with self.directory.open(file.handle.stream, self.settings.block_bytes) as stream:
+                read = self._canonical_groups if file.handle.is_canonical else self._heap_groups
+                for _ in read(stream, file.header, wanted, number, table):
+                    if (
+                        table.n_rows >= self.settings.batch_rows
+                        or table.size_bytes >= self.settings.batch_bytes
+                    ):
+                        yield from self._parts(batch_of(table.take()))
+        if table.n_rows:
+            yield from self._parts(batch_of(table.take()))
+
+    def count(self) -> int:
+        return counts(self)[self.name]
+
+    def _table(self, types: KeyedTypes | None = None) -> EntryTable:
+        settings = self.settings
+        used = self.keyed_types if types is None else types
+        return used.table(self.max_parallelism, settings.exact, settings.max_values_per_entry)
+
+    def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for begin in range(0, batch.num_rows, self.settings.batch_rows):
+            yield batch.slice(begin, self.settings.batch_rows)
+
+    def _canonical_groups(
+        self,
+        stream: StateStream,
+        header: KeyedHeader,
+        groups: Sequence[tuple[int, int, int]],
+        number: int,
+        table: EntryTable,
+    ) -> Iterator[None]:
+        tables: list[EntryTable | None] = [None] * header.n_states
+        tables[number] = table
+        for group, begin, end in groups:
+            entries = EntryBlocks(tables, group)
+            yield from read_entries(
+                stream, header, group, begin, end, entries, self.settings.batch_rows, self.name
+            )
+
+    def _heap_groups(
+        self,
+        stream: StateStream,
+        header: KeyedHeader,
+        groups: Sequence[tuple[int, int, int]],
+        number: int,
+        table: EntryTable,
+    ) -> Iterator[None]:
+        tables: list[EntryTable] = []
+        for i, state in enumerate(header.states):
+            types = self.keyed_types if i == number else KeyedTypes.of(header.key, state)
+            if any(each.unknown for each in types.by_column.values()):
+                break
+            tables.append(table if i == number else self._table(types))
+        for group in groups:
+            read_heap_group(stream, header, group, tables, number, self.name)
+            yield
+
+
+def counts(state: KeyedState) -> dict[str, int]:
+    """Return the number of entries of a state and of all that lie in the same files, from one reading."""
+    found: dict[str, int] = {}
+    for file in state.files:
+        with state.directory.open(file.handle.stream, state.settings.block_bytes) as stream:
+            names = [each.name for each in file.header.states]
+            if not file.handle.is_canonical:
+                for name in names:
+                    found.setdefault(name, 0)
+                continue
+            for group, begin, end in file.ranges:
+                entries = EntryBlocks([None] * file.header.n_states, group)
+                for _ in read_entries(stream, file.header, group, begin, end, entries, _NO_LIMIT, state.name):
+                    pass
+                for name, count in zip(names, islice(entries.counts, len(names)), strict=True):
+                    found[name] = found.get(name, 0) + count
+    if any(not file.handle.is_canonical for file in state.files):
+        found[state.name] = sum(batch.num_rows for batch in state.batches())
+    return found

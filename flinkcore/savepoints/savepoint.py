@@ -1,0 +1,289 @@
+"""Savepoints of Flink: operators with their states, read without Java."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+from flinkcore._internal.io.stores import stores_of
+from flinkcore.errors import ConfigurationError, SavepointError
+from flinkcore.savepoints.byte_reader import ByteReader
+from flinkcore.savepoints.handles import KeyGroupsHandle, OperatorStateHandle
+from flinkcore.savepoints.key_groups import KeyGroupsFile
+from flinkcore.savepoints.keyed_state import KeyedState
+from flinkcore.savepoints.keyed_types import KeyedTypes
+from flinkcore.savepoints.metadata import Metadata, OperatorMetadata, read_metadata
+from flinkcore.savepoints.operator_ids import operator_id
+from flinkcore.savepoints.operator_state import OperatorState, OperatorStateFile
+from flinkcore.savepoints.serializers.serializer import Serializer
+from flinkcore.savepoints.serializers.snapshots import StateDescription
+from flinkcore.savepoints.state import ReadSettings, State
+from flinkcore.savepoints.state_headers import read_keyed_header, read_operator_header
+from flinkcore.savepoints.state_streams import SavepointDirectory
+
+_METADATA: Final = "_metadata"
+_MOST_METADATA_BYTES: Final = 1 << 31
+_HEADERS_AT_ONCE: Final = 8
+
+_Each = TypeVar("_Each")
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True)
+class SavepointOperator:
+    """An operator of a savepoint.
+
+    Attributes
+    ----------
+    metadata : OperatorMetadata
+    """
+
+    directory: SavepointDirectory = field(repr=False)
+    settings: ReadSettings = field(repr=False)
+    metadata: OperatorMetadata = field(repr=False)
+
+    @property
+    def uid(self) -> str | None:
+        """The uid that the program gave it; None if it gave none, or the savepoint is older than metadata version 5."""
+        return self.metadata.uid
+
+    @property
+    def operator_id(self) -> str:
+        """The hash of the uid, or of the operator's place in the job: 32 hexadecimal digits."""
+        return self.metadata.operator_id
+
+    @property
+    def parallelism(self) -> int:
+        """Number of subtasks that wrote the savepoint."""
+        return self.metadata.parallelism
+
+    @property
+    def max_parallelism(self) -> int:
+        """The number of key groups."""
+        return self.metadata.max_parallelism
+
+    @cached_property
+    def states(self) -> dict[str, State]:
+        """States by name: keyed states and timers, then operator states.
+
+        Raises
+        ------
+        SavepointError
+            If a file is damaged or missing.
+        UnsupportedSavepointError
+            If the serializer of the keys is not known.
+        """
+        states: dict[str, State] = dict(self._keyed_states())
+        for name, state in self._operator_states().items():
+            # An operator may use one name for both.
+            states[name if name not in states else f"{name} (operator state)"] = state
+        return states
+
+    def state(self, name: str) -> State:
+        """Return a state by its name.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such state.
+        """
+        if name not in self.states:
+            stopped = "".join(f". {reason}" for reason in self.unread)
+            raise ConfigurationError(
+                f"operator {self.uid or self.operator_id!r} has no state {name!r}; it has {list(self.states)}{stopped}"
+            )
+        return self.states[name]
+
+    @cached_property
+    def unread(self) -> list[str]:
+        """Reasons why there are states of which not even the name is known."""
+        reasons = [
+            *(file.header.stopped for file in self._keyed_files),
+            *(file.header.stopped for file in self._operator_files),
+        ]
+        return list(dict.fromkeys(reason for reason in reasons if reason is not None))
+
+    @cached_property
+    def _keyed_files(self) -> list[KeyGroupsFile]:
+        def read(handle: KeyGroupsHandle) -> KeyGroupsFile:
+            with self.directory.open(handle.stream, self.settings.block_bytes) as stream:
+                return KeyGroupsFile(handle, read_keyed_header(stream, handle.first_offset))
+
+        return _at_once(read, (handle for each in self.metadata.subtasks for handle in each.keyed_states))
+
+    @cached_property
+    def _operator_files(self) -> list[OperatorStateFile]:
+        def read(part: tuple[int, OperatorStateHandle]) -> OperatorStateFile:
+            subtask, handle = part
+            with self.directory.open(handle.stream, self.settings.block_bytes) as stream:
+                return OperatorStateFile(subtask, handle, read_operator_header(stream, stream.size))
+
+        parts = ((each.index, handle) for each in self.metadata.subtasks for handle in each.operator_states)
+        return _at_once(read, parts)
+
+    def _keyed_states(self) -> dict[str, KeyedState]:
+        types: dict[str, KeyedTypes] = {}
+        files: dict[str, list[KeyGroupsFile]] = {}
+        for file in self._keyed_files:
+            for state in file.header.states:
+                with _contradictions(self, state.name):
+                    of_file = KeyedTypes.of(file.header.key, state)
+                    types[state.name] = types[state.name].merged(of_file) if state.name in types else of_file
+                files.setdefault(state.name, []).append(file)
+        return {
+            name: KeyedState(
+                self.directory, self.settings, name, each.kind, self.max_parallelism, each, tuple(files[name])
+            )
+            for name, each in types.items()
+        }
+
+    def _operator_states(self) -> dict[str, OperatorState]:
+        found: dict[str, tuple[Serializer | None, Serializer]] = {}
+        modes: dict[str, str] = {}
+        files: dict[str, list[OperatorStateFile]] = {}
+        for file in self._operator_files:
+            for state in file.header.states:
+                with _contradictions(self, state.name):
+                    types = _operator_types(state)
+                    if state.name in found:
+                        key, value = found[state.name]
+                        types = (
+                            None if key is None or types[0] is None else key.merged(types[0]),
+                            value.merged(types[1]),
+                        )
+                found[state.name] = types
+                default = state.options.get("OPERATOR_STATE_DISTRIBUTION_MODE", "SPLIT_DISTRIBUTE")
+                modes[state.name], _ = file.handle.offsets.get(
+                    state.name, (modes.get(state.name, default), ())
+                )
+                files.setdefault(state.name, []).append(file)
+        return {
+            name: OperatorState(self.directory, self.settings, name, modes[name], *types, tuple(files[name]))
+            for name, types in found.items()
+        }
+
+
+def _operator_types(state: StateDescription) -> tuple[Serializer | None, Serializer]:
+    return state.serializers.get("KEY_SERIALIZER"), state.serializers["VALUE_SERIALIZER"]
+
+
+class _contradictions:
+    """Raises errors of types as those of a savepoint."""
+
+    def __init__(self, operator: SavepointOperator, state: str) -> None:
+        self._operator = operator
+        self._state = state
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ValueError):
+            operator = self._operator
+            raise SavepointError(
+                f"{operator.directory.place.name} is damaged, or of a job that flinkcore does not know: operator "
+                f"{operator.uid or operator.operator_id}, state {self._state!r}: {error}",
+                file=operator.directory.place.name,
+            ) from None
+
+
+def _at_once(read: Callable[[_Each], _Made], parts: Iterable[_Each]) -> list[_Made]:
+    each = list(parts)
+    if len(each) < 2:
+        return [read(part) for part in each]
+    with ThreadPoolExecutor(min(len(each), _HEADERS_AT_ONCE)) as pool:
+        return list(pool.map(read, each))
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """A savepoint, or a checkpoint of the heap backend, of Flink 1.11 to 2.3.
+
+    Attributes
+    ----------
+    version : int
+        Version of the metadata.
+    checkpoint_id : int
+    operators : list of SavepointOperator
+    """
+
+    directory: SavepointDirectory = field(repr=False)
+    metadata: Metadata = field(repr=False)
+    operators: list[SavepointOperator]
+
+    @property
+    def path(self) -> str:
+        """Its directory, as a local path or a URI."""
+        return self.directory.place.name
+
+    @property
+    def version(self) -> int:
+        return self.metadata.version
+
+    @property
+    def checkpoint_id(self) -> int:
+        return self.metadata.checkpoint_id
+
+    def operator(self, uid: str) -> SavepointOperator:
+        """Return an operator by its uid or its id.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such operator.
+        """
+        wanted = {uid, operator_id(uid)}
+        for operator in self.operators:
+            if operator.uid == uid or operator.operator_id in wanted:
+                return operator
+        raise ConfigurationError(
+            f"{self.path} has no operator {uid!r}; it has {[each.uid or each.operator_id for each in self.operators]}"
+        )
+
+
+def open_savepoint(
+    path: str | os.PathLike[str],
+    *,
+    exact: bool = False,
+    filesystem: Any = None,
+    settings: ReadSettings | None = None,
+) -> Savepoint:
+    """Open a savepoint: read its metadata, and nothing of its states yet.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the savepoint, local or a URI of a store, or its file ``_metadata``.
+    exact : bool
+        Keep the values for which usual types of Arrow have no place: texts become binary values, in which half of a
+        surrogate pair is encoded like a character; dates, local date-times and instants become texts in ISO 8601; maps
+        become lists, whose keys may be null. Otherwise such values are errors.
+    filesystem : pyarrow.fs.FileSystem, fsspec filesystem or None
+        Where the files are; by default the path says it, with the usual settings of stores.
+    settings : ReadSettings or None
+        Sizes of batches and blocks.
+
+    Raises
+    ------
+    SavepointError
+        If there is no savepoint, or its metadata is damaged.
+    UnsupportedSavepointError
+        If the metadata has another version, or the states are in RocksDB's own format.
+    ConfigurationError
+        If the path is empty.
+    """
+    location = os.fspath(path)
+    if not location:
+        raise ConfigurationError("the path of a savepoint is empty; give a directory")
+    stores = stores_of(filesystem)
+    place = stores.locate(location.removesuffix(f"/{_METADATA}"))
+    directory = SavepointDirectory(place, stores)
+    content = directory.read(_METADATA, _MOST_METADATA_BYTES)
+    metadata = read_metadata(ByteReader(content, place.below(_METADATA).name))
+    used = settings or ReadSettings(exact=exact)
+    operators = [SavepointOperator(directory, used, each) for each in metadata.operators]
+    return Savepoint(directory, metadata, operators)

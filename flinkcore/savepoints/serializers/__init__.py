@@ -1,0 +1,1 @@
+"""Private. Serializers of Flink by their classes: what a snapshot says of them, and columns of their values."""

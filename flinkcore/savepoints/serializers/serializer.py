@@ -1,0 +1,139 @@
+"""Serializers of Flink as flinkcore knows them: name, size, and the column of their values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from flinkcore._native.state_columns import NothingColumn, RestColumn, StateColumn
+
+
+@dataclass(frozen=True)
+class Serializer(ABC):
+    """A serializer, as its snapshot in a savepoint describes it."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its type as Java programs name it, such as ``Tuple2<String, Long>``."""
+
+    @property
+    def length(self) -> int | None:
+        """Bytes of every value, or None if they differ; as Flink's ``TypeSerializer.getLength`` returns it."""
+        return None
+
+    @property
+    def parts(self) -> tuple[Serializer, ...]:
+        """Serializers of which this one consists."""
+        return ()
+
+    @abstractmethod
+    def column(self, exact: bool) -> StateColumn:
+        """Return an empty column for its values.
+
+        Parameters
+        ----------
+        exact : bool
+            Keep values for which Arrow's usual types have no place: see `flinkcore.savepoints.open`.
+        """
+
+    def merged(self, other: Serializer) -> Serializer:
+        """Return a serializer of the values of this one and of another subtask's.
+
+        Raises
+        ------
+        ValueError
+            If they differ in more than in the subclasses that they have met.
+        """
+        if self != other:
+            raise ValueError(f"its subtasks differ in types: {self.name} and {other.name}")
+        return self
+
+    def walk(self) -> Iterator[Serializer]:
+        """Yield this serializer and all of its parts."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+    @property
+    def unknown(self) -> str | None:
+        """Class whose values cannot be decoded, or None if all of them can."""
+        return next((each.name for each in self.walk() if isinstance(each, OpaqueSerializer)), None)
+
+
+ReadColumn: TypeAlias = Callable[[bool], StateColumn]
+
+
+@dataclass(frozen=True)
+class SimpleSerializer(Serializer):
+    """A serializer without parts.
+
+    Parameters
+    ----------
+    name : str
+    make : callable
+        Returns its column, given whether it is exact.
+    length : int or None
+    """
+
+    java_name: str
+    make: ReadColumn
+    size: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.java_name
+
+    @property
+    def length(self) -> int | None:
+        return self.size
+
+    def column(self, exact: bool) -> StateColumn:
+        return self.make(exact)
+
+
+@dataclass(frozen=True)
+class NothingSerializer(Serializer):
+    """A serializer of one value only, such as the void namespace.
+
+    Parameters
+    ----------
+    name : str
+    length : int
+    """
+
+    java_name: str
+    size: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.java_name
+
+    @property
+    def length(self) -> int | None:
+        return self.size
+
+    def column(self, exact: bool) -> StateColumn:
+        return NothingColumn(self.size)
+
+
+@dataclass(frozen=True)
+class OpaqueSerializer(Serializer):
+    """A serializer whose values only Java can read, such as Kryo's.
+
+    Parameters
+    ----------
+    name : str
+        Name of the serializer and the class of its values.
+    """
+
+    java_name: str
+
+    @property
+    def name(self) -> str:
+        return self.java_name
+
+    def column(self, exact: bool) -> StateColumn:
+        return RestColumn()
