@@ -41,7 +41,7 @@ class ScaleJob:
     partitions
         Number of partitions on Spark.
     memory
-        Memory for open state, as the setting has it; None for the default.
+        Memory for open state, as `taskmanager.memory.managed.size` has it; None for the default.
     """
 
     log: ScaleLog
@@ -80,10 +80,14 @@ def _flinkcore(env: Any, job: ScaleJob) -> Any:
 
 def run_flinkcore(job: ScaleJob) -> Callable[[], list[int]]:
     """Embedded; each batch of results is dropped once it is summed."""
+    from flinkcore.common import Configuration
     from flinkcore.datastream import StreamExecutionEnvironment
 
     def run() -> list[int]:
-        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(THREADS)
+        config = Configuration()
+        if job.memory is not None:
+            config.set_string("taskmanager.memory.managed.size", job.memory)
+        env = StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(THREADS)
         sums = [0] * (1 + len(SUMS))
         for batch in _flinkcore(env, job).to_batches():
             found = [batch.num_rows, *(int(pc.sum(batch[name]).as_py() or 0) for name in SUMS)]

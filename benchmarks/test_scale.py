@@ -71,9 +71,9 @@ JOBS: dict[str, tuple[ScaleJob, Sequence[str]]] = {
         ScaleJob(ScaleLog(_sized(20_000_000), DAY_MS, keys=_sized(20_000_000)), window_ms=DAY_MS),
         EMBEDDED,
     ),
-    "20 M open keys, 1 GB for state": (
+    "20 M open keys, 300 MB for state": (
         ScaleJob(
-            ScaleLog(_sized(20_000_000), DAY_MS, keys=_sized(20_000_000)), window_ms=DAY_MS, memory="1g"
+            ScaleLog(_sized(20_000_000), DAY_MS, keys=_sized(20_000_000)), window_ms=DAY_MS, memory="300m"
         ),
         EMBEDDED,
     ),
