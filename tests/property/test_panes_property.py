@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from equipment.example_counts import examples
+from equipment.timelines import steps_with_watermarks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,8 +79,7 @@ class Job:
             accumulators=self.accumulators,
             key_names=["key"],
             aggregate_names=["n", "total", "top"],
-            steps=np.arange(len(self.watermarks)),
-            watermarks=np.array(self.watermarks, np.int64),
+            timeline=steps_with_watermarks(self.watermarks),
             row_limit=self.row_limit,
             byte_limit=1 << 30,
             retracting=self.name == "withdrawn",

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from equipment.timelines import packed_steps
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
@@ -40,15 +41,13 @@ def test_windows_take_memory_for_their_keys(kind: str, keys: str) -> None:
     values: Any = numbers if keys == "integers" else [f"a key of {n:010}" for n in numbers]
     batch = pa.record_batch({"user": values})
     encoder = KeyEncoder(batch.schema, ["user"])
-    none = np.empty(0, np.int64)
     operator = WindowOperator(
         KERNELS[kind](),
         keys=KeyEncoder(batch.schema, ["user"]),
         accumulators=Accumulators(batch.schema, [("count", None, None, None)]),
         key_names=["user"],
         aggregate_names=["n"],
-        steps=none,
-        watermarks=none,
+        timeline=packed_steps((), ()),
         row_limit=1 << 20,
         byte_limit=1 << 30,
     )

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
+from equipment.timelines import steps_with_watermarks
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
@@ -41,8 +42,7 @@ class Windows:
             accumulators=self.accumulators,
             key_names=["key"],
             aggregate_names=["n", "total", "top", "low", "values"],
-            steps=np.arange(steps + 1),
-            watermarks=np.append(10 * np.arange(steps), 2**63 - 1),
+            timeline=steps_with_watermarks(np.append(10 * np.arange(steps), 2**63 - 1)),
             row_limit=1 << 20,
             byte_limit=1 << 30,
             **settings,
