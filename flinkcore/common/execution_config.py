@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.python.missing_features import WithFormerMethods
+from flinkcore._internal.values.memory_limits import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    HELD_BYTES,
+    OPEN_CHUNKS,
+    RECORD_BYTES,
+)
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings import flink_settings as settings
 from flinkcore.errors import ConfigurationError
@@ -15,16 +21,6 @@ JobClockName: TypeAlias = Literal["arrival", "system"]
 
 ProgressMode: TypeAlias = Literal["auto", "on", "off"]
 """Display of progress: on, off, or only on terminals and in notebooks (auto)."""
-
-BATCH_ROWS: Final = 1 << 17
-RECORD_BYTES: Final = 128 << 20
-"""Rows of a batch that is read from a log, at most."""
-
-OPEN_CHUNKS: Final = 16
-"""Files of a log, or parts of files, that one process reads at the same time, at most."""
-
-HELD_BYTES: Final = 64 << 20
-"""Bytes of events that wait in memory for earlier ones of other files; more wait in a temporary file."""
 
 LatencyGranularity: TypeAlias = Literal["single", "operator", "subtask"]
 """Latency markers that are measured together: all of an operator, of a source, or of a source's subtask."""
@@ -60,16 +56,12 @@ class ExecutionConfig(WithFormerMethods):
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration() if configuration is None else configuration
+        # Limits of memory: results do not depend on them.
         self._batch_rows = BATCH_ROWS
-        """Rows of a batch that is read from a log, at most; results do not depend on it."""
         self._batch_bytes = BATCH_BYTES
-        """Bytes of any batch, at most, unless it has only one row; nor do they depend on this."""
         self._open_chunks = OPEN_CHUNKS
-        """Files, or parts of files, of a log that one process reads at once; results do not depend on it."""
         self._held_bytes = HELD_BYTES
-        """Bytes of events that wait in memory for earlier ones of other files; results do not depend on it."""
         self._record_bytes = RECORD_BYTES
-        """Bytes of watermark steps of splits that a process keeps in memory; results do not depend on it."""
 
     def get_parallelism(self) -> int:
         """Return the number of parallel tasks; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""

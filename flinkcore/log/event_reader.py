@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.arrow.column_ops import (
     HIDDEN_PREFIX,
     ColumnOp,
@@ -28,9 +27,9 @@ from flinkcore._internal.arrow.expressions import is_expression
 from flinkcore._internal.arrow.milliseconds import check_time_type, no_time, to_milliseconds
 from flinkcore._internal.arrow.plain_columns import narrowest, require_readable
 from flinkcore._internal.show.times import dated
+from flinkcore._internal.values.memory_limits import BATCH_BYTES, BATCH_ROWS
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import MAX_ARRIVAL_MS
-from flinkcore.common.execution_config import BATCH_ROWS
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import DataError, SchemaError
 from flinkcore.log.arrival_cut import ChunkCutter, CutRows, ReadArrivals, SideOfCut

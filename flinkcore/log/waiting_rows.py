@@ -19,8 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES, pieces
+from flinkcore._internal.arrow.batch_bytes import pieces
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.table_file import TableFile, read_table, refused_as

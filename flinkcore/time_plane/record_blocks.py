@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.values.memory_limits import RECORD_BYTES
 from flinkcore._native.event_log import packed_integers, unpacked_integers
 from flinkcore._native.packed_steps import BLOCK_STEPS
 from flinkcore._native.time_summary import DEFAULT_WINDOW_TICKS, differences_to_steps, steps_to_differences
-from flinkcore.common.execution_config import RECORD_BYTES
 from flinkcore.errors import DataError
 
 _PACKED_COLUMNS = 8

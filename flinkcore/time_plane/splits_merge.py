@@ -202,7 +202,8 @@ class SplitsMerge:
         blocks, splits
             As of `add`.
         since_ms, until_ms : int or None
-            Start and end of the range, or None for those of the log.
+            Start and end of the range, or None for those of the log. An end is not after the last tick with an event:
+            a tick at the last arrival is run with the last range only.
         maxima : numpy.ndarray of int64, shape (n_splits,), or None
             Maximum timestamps of the splits before the range; of the first range None.
         """

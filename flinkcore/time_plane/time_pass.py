@@ -41,7 +41,7 @@ from flinkcore.time_plane.timeline import TimePlane
 Summary = TypeVar("Summary")
 
 _GROWTH: Final = 8
-"""How many times larger rows may be in memory than in files."""
+"""Factor by which rows may be larger in memory than in files."""
 
 
 @dataclass(frozen=True)

@@ -423,6 +423,7 @@ class ChunkStarts:
             split=self.split[entries],
             base=self.base[entries],
             arrival_ms=self.arrival_ms[entries],
+            last_ms=self.last_ms[first : last + 1],
         )
 
 

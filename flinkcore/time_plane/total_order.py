@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s, RowNumbers
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES, pieces_of
+from flinkcore._internal.arrow.batch_bytes import pieces_of
 from flinkcore._internal.arrow.joined_batches import joined, taken
+from flinkcore._internal.values.memory_limits import BATCH_BYTES, HELD_BYTES
 from flinkcore._native.exchange import total_order
-from flinkcore.common.execution_config import HELD_BYTES
 from flinkcore.time_plane.parked_events import ParkedEvents, Place
 from flinkcore.time_plane.timeline import Timeline
 

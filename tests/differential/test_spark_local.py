@@ -107,7 +107,7 @@ def test_a_timeline_that_is_mapped_gives_the_same_rows_however_late_a_dataframe_
 ) -> None:
     plan = flights_plan()
     files = FileInput(tuple(plan.logs[0].log.chunks(3)))
-    logs = [SparkLog(plan.logs[0], files, files.dataframe(spark))]
+    logs = [SparkLog(plan.logs[0], files)]
     result = SparkResult(SparkReplay(spark, plan, logs, 3, inline_bytes=0))
     dataframe = result.to_dataframe()
     assert by_origin(dataframe.toArrow()) == by_origin(embedded.to_arrow())
@@ -177,7 +177,7 @@ def test_many_records_of_the_first_pass_are_merged_by_ranges_of_time(
     n_bytes = 8 * expected.events // ranges  # of packed records, about
     few = replace(log, record_limits=RecordLimits(collected_bytes=0, packed_range_bytes=n_bytes))
     files = FileInput(tuple(log.log.chunks(5)))
-    ((found, _),) = run_time_passes(spark, [SparkLog(few, files, files.dataframe(spark))])
+    ((found, _),) = run_time_passes(spark, [SparkLog(few, files)])
     assert found.to_ipc() == expected.to_ipc()
     assert [column.tolist() for column in vars(found.holders).values()] == [
         column.tolist() for column in vars(expected.holders).values()

@@ -1,6 +1,6 @@
 """Logs that are read in small batches and within small limits, where a job joins short ones otherwise."""
 
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.datastream import StreamExecutionEnvironment
 
 

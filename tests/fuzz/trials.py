@@ -80,7 +80,9 @@ class Trials:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            # Tests before this one may have left folders of programs on the path: its own modules come first.
+            # Tests before this one may have left folders of programs, as the working directory or on the path: its own
+            # modules come first.
+            cwd=_TESTS,
             env={**os.environ, "PYTHONPATH": os.pathsep.join([_TESTS, *filter(None, sys.path)])},
         )
         assert self._program.stdout is not None

@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from equipment.example_counts import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.timed_log import Log, chunk_times, steps
 from models.watermarks import Event
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.packed_steps import StepPacker
-from flinkcore.spark.columnar.task_summaries import CutRecordsTask, MaximaTask, MergeRangesTask, maxima_before
+from flinkcore.spark.columnar.task_summaries import (
+    CutRecordsTask,
+    MaximaTask,
+    MergeRangesTask,
+    maxima_before,
+    range_bounds,
+)
 from flinkcore.spark.exchange.summary_rows import records_row
 from flinkcore.time_plane.combine_times import LogTimes
 from flinkcore.time_plane.generator_spec import GeneratorSpec
@@ -26,11 +33,20 @@ from flinkcore.time_plane.timeline import TimePlane
 
 
 class TaskRanges(LogRecords):
-    """Records that tasks cut and merge, each with what travels to it."""
+    """Records that tasks cut and merge, each with what travels to it: at these bounds, or at those of the limits."""
 
-    def __init__(self, interval_ms: int, limits: RecordLimits, bounds: list[int]) -> None:
+    def __init__(self, interval_ms: int, limits: RecordLimits, bounds: list[int] | None) -> None:
         super().__init__(interval_ms, limits)
-        self.bounds = np.array(bounds, np.int64)
+        self._fixed = None if bounds is None else np.array(bounds, np.int64)
+
+    def bounds(self, rows: list[pa.RecordBatch]) -> Int64s:
+        if self._fixed is not None:
+            return self._fixed
+        firsts, lasts = (
+            np.array([row[name][0].as_py() for row in rows], np.int64) for name in ("first_ms", "last_ms")
+        )
+        sizes = np.array([len(row["payload"][0].as_py()) for row in rows], np.int64)
+        return range_bounds(firsts, lasts, sizes, self._window_ms, self._limits.packed_range_bytes)
 
     def merged_apart(
         self,
@@ -44,12 +60,13 @@ class TaskRanges(LogRecords):
             for until in self.ranges({})
             for number, (chunk, block) in enumerate(until.blocks)
         ]
-        cut_task = CutRecordsTask(0, self.bounds, floors, range(len(self.bounds) + 1), self._interval_ms)
+        bounds = self.bounds(rows)
+        cut_task = CutRecordsTask(0, bounds, floors, range(len(bounds) + 1), self._interval_ms)
         cut = sorted(
             (row for batch in cut_task(iter(rows)) for row in batch.to_pylist()),
             key=lambda row: (row["range"], row["chunk"], row["number"]),
         )
-        return joined(merge, splits, self.bounds, cut, packer)
+        return joined(merge, splits, bounds, cut, packer)
 
 
 def joined(
@@ -82,10 +99,11 @@ def joined(
 
 
 EVENTS = st.lists(
-    st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(-40, 90), st.integers(-300, 100)),
+    st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(-40, 90), st.none() | st.integers(-300, 100)),
     min_size=1,
     max_size=60,
 )
+"""Splits, times since the arrival before, and lags of timestamps behind arrivals; None: without a timestamp."""
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -95,35 +113,65 @@ EVENTS = st.lists(
     interval_ms=st.sampled_from([1, 7, 50]),
     window_ticks=st.integers(1, 4),
     cuts=st.sets(st.integers(1, 59), max_size=4),
-    bounds=st.sets(st.integers(-60, 300), max_size=12),
+    bounds=st.sets(st.integers(-60, 300), max_size=12) | st.none(),
+    range_bytes=st.sampled_from([8, 100, 400]),
+    by_arrival=st.booleans(),
     stops=st.booleans(),
     end_ms=st.sampled_from([0, 0, 500]),
 )
+# The only tick is the last arrival, which no range may end after.
+@example(
+    events=[("a", 0, 0)],
+    delay=0,
+    interval_ms=1,
+    window_ticks=1,
+    cuts=set(),
+    bounds=None,
+    range_bytes=8,
+    by_arrival=True,
+    stops=False,
+    end_ms=0,
+)
 def test_ranges_that_are_merged_apart_are_those_of_one_merge(
-    events: list[tuple[str, int, int]],
+    events: list[tuple[str, int, int | None]],
     delay: int,
     interval_ms: int,
     window_ticks: int,
     cuts: set[int],
-    bounds: set[int],
+    bounds: set[int] | None,
+    range_bytes: int,
+    by_arrival: bool,
     stops: bool,
     end_ms: int,
 ) -> None:
     clock, rows = 0, []
     for split, stride, lag in events:
         clock += stride
-        rows.append(Event(split, clock, clock + lag))
-    generator, limits = GeneratorSpec(delay), RecordLimits(window_ticks=window_ticks, piece_bytes=100)
+        rows.append(Event(split, clock, MIN_TIMESTAMP if lag is None else clock + lag))
+    generator = GeneratorSpec(delay)
+    limits = RecordLimits(window_ticks=window_ticks, piece_bytes=100, packed_range_bytes=range_bytes)
     window_ms = window_ticks * interval_ms
     found = []
     last_tick = -max(row.arrival_ms or 0 for row in rows) // interval_ms * -interval_ms
-    starts = sorted({min(bound, last_tick) // window_ms * window_ms for bound in bounds})
+    starts = (
+        None
+        if bounds is None
+        else sorted({min(bound, last_tick) // window_ms * window_ms for bound in bounds})
+    )
     for records in (LogRecords(interval_ms, limits), TaskRanges(interval_ms, limits, starts)):
         times = [
-            chunk_times(batches, generator, interval_ms, index=index, records=records, limits=limits)
+            chunk_times(
+                batches,
+                generator,
+                interval_ms,
+                index=index,
+                records=records,
+                limits=limits,
+                by_arrival=by_arrival,
+            )
             for index, batches in enumerate(Log(rows, cuts, {20, 40}).chunks())
         ]
-        log_times = LogTimes(times, generator, interval_ms, limits=limits, stops=stops)
+        log_times = LogTimes(times, generator, interval_ms, by_arrival=by_arrival, limits=limits, stops=stops)
         assert log_times.replay_range is not None
         first, last = log_times.replay_range
         found.append(content(log_times.time_plane(records, (first - end_ms, last + end_ms))))

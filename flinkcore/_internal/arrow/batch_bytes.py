@@ -7,8 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-BATCH_BYTES: Final = 32 << 20
-"""Most bytes of a batch that is read, joined, sorted, sent or written, unless it has only one row."""
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
 
 _SHARED: Final = 1.5
 """Halves that take so many times the bytes of the whole share most of them, such as a dictionary."""

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES, gathered
+from flinkcore._internal.arrow.batch_bytes import gathered
 from flinkcore._internal.arrow.joined_batches import joined
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.columnar.batch_functions.given_columns import GivenColumns
 from flinkcore.common import MIN_TIMESTAMP, OutputTag
 from flinkcore.datastream.functions import RowResults

@@ -8,9 +8,9 @@ from functools import partial
 from threading import Condition, Lock
 from typing import Any, Generic, TypeVar
 
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.python.interruptible_condition import InterruptibleCondition
 from flinkcore._internal.python.replay_threads import ReplayThreads
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
 
 STEPS_AHEAD = 4
 

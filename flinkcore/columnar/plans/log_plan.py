@@ -22,6 +22,7 @@ from flinkcore._internal.arrow.column_ops import (
 )
 from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of
 from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._internal.values.memory_limits import HELD_BYTES, OPEN_CHUNKS
 from flinkcore._native.time_summary import MAX_INTERVAL_MS
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, require_column
 from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
@@ -29,7 +30,7 @@ from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
 from flinkcore.columnar.plans.keys import check_keys
 from flinkcore.columnar.plans.nested_columns import NestedColumns
 from flinkcore.columnar.plans.uids import step_with_uid, watermarks_uids
-from flinkcore.common.execution_config import HELD_BYTES, OPEN_CHUNKS, ExecutionConfig
+from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
 from flinkcore.datastream.graph.transformations import (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.arrow.column_ops import ColumnOp, output_schema
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, bound_type
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.common.output_tag import OutputTag

@@ -70,6 +70,8 @@ class PartitionRun:
         self._is_open = True
         self._key_groups = context.key_group_range(partition)
         self._waiting: list[SpilledPart] = []
+        # So many of the waiting parts, the first ones, were given the rows of all keys that are now read from a file.
+        self._n_apart = 0
         self._can_spill = any(each.keys for each in context.plan.inputs)
         self._batches: PreparedBatches | None = None
         self._counts: Counter[str] = Counter()
@@ -113,7 +115,7 @@ class PartitionRun:
         rows
             Rows of this partition, in total order, or None for all in the given order.
         """
-        if self._waiting:
+        if len(self._waiting) > self._n_apart:
             rows = self._dealt(events, rows)
         with self._memory_errors():
             yield from self._behind_steps(self._stage.process(prepared, rows))
@@ -128,7 +130,9 @@ class PartitionRun:
         yield from self._end_stage()
         while self._waiting:
             self._close_stage(self._stage.counts())
-            yield from self._resume(self._waiting.pop())
+            part = self._waiting.pop()
+            self._n_apart = len(self._waiting)
+            yield from self._resume(part)
             yield from self._end_stage()
 
     def counts(self) -> dict[str, int]:
@@ -231,14 +235,15 @@ class PartitionRun:
             part.close()
 
     def _dealt(self, events: Events | MergedPartials, rows: RowNumbers | None) -> RowNumbers:
-        """Write the rows of parts that wait, and return those of the current key groups."""
+        """Write the rows of parts that wait for them, and return those of the current key groups."""
         if rows is None:
             n_rows = len(events.events.arrivals if isinstance(events, MergedPartials) else events.arrivals)
             rows = np.arange(n_rows, dtype=np.uint32)
         groups, are_of_all = self._groups_of(events, rows)
-        for part in self._waiting:
+        parts = self._waiting[self._n_apart :]
+        for part in parts:
             part.rows.add(events, rows[_within(groups, part.key_groups) | are_of_all])
-        copies = len(self._waiting) * int(np.count_nonzero(are_of_all))
+        copies = len(parts) * int(np.count_nonzero(are_of_all))
         if copies:
             self._counts["repeated"] -= copies
         own: RowNumbers = rows[_within(groups, self._key_groups) | are_of_all]

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
 from flinkcore._internal.arrow.joined_batches import joined
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.exchange import total_order

@@ -430,7 +430,7 @@ class _SizesOfGroups:
         self.has_large_chunks = False
         if not large:
             return
-        # What the footer says of columns is read after a reader has found it sound.
+        # Statistics in the footer are read after a reader has found it sound.
         check_statistics(file, large, list(names))
         paths = [metadata.schema.column(leaf).path for leaf in range(metadata.num_columns)]
         leaves = [leaf for leaf, path in enumerate(paths) if _is_in(path, names)]

@@ -9,7 +9,6 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.plain_columns import is_castable, plain_type
 from flinkcore._internal.arrow.stored_columns import StoredColumns
@@ -17,7 +16,8 @@ from flinkcore._internal.arrow.unified_types import fields_beyond, fits
 from flinkcore._internal.io.locations import naming_file
 from flinkcore._internal.io.store_errors import store_remedy
 from flinkcore._internal.io.text_files import COMPRESSED, OTHER_ENCODING
-from flinkcore.errors import FlinkcoreError, SchemaError, SourceError
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
+from flinkcore.errors import FlinkcoreError, OutOfMemoryError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
 
 
@@ -268,13 +268,13 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
     except FlinkcoreError:
         raise
     except MemoryError as error:
-        size = _ASKED_BYTES.search(str(error))
-        if size is None or int(size[1]) <= _CREDIBLE_BYTES:
-            raise  # the process has no more memory, whatever it is for
         # A size in the file, which may be a lie, or a block too large for this machine.
-        raise SourceError(
-            f"{name} cannot be read: a part of it asks for more memory than there is ({error}). {advice}",
-            file=name,
+        text = f"{name} cannot be read: a part of it asks for more memory than there is ({error})"
+        size = _ASKED_BYTES.search(str(error))
+        if size is not None and int(size[1]) > _CREDIBLE_BYTES:
+            raise SourceError(f"{text}. {advice}", file=name) from error
+        raise OutOfMemoryError(
+            f"{text}. If the file is sound, read fewer columns, or give the process more memory"
         ) from error
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(". ")

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES, cut
+from flinkcore._internal.arrow.batch_bytes import cut
 from flinkcore._internal.arrow.column_ops import Filter, apply_ops, expression_columns
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted
@@ -33,6 +33,7 @@ from flinkcore._internal.arrow.plain_columns import (
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.io.locations import naming_file
 from flinkcore._internal.show.tables import shown_value
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.errors import DataError, SourceError
 from flinkcore.log.files.log_files import LogFile

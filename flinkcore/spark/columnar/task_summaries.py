@@ -218,6 +218,8 @@ class TaskRecords:
 def range_bounds(firsts: Int64s, lasts: Int64s, sizes: Int64s, window_ms: int, range_bytes: int) -> Int64s:
     """Return the starts of windows that divide blocks of records into ranges of about so many bytes.
 
+    None is after the last tick: a tick at the last arrival is run with the last range only.
+
     Parameters
     ----------
     firsts, lasts, sizes : numpy.ndarray of int64, shape (n_blocks,)
@@ -239,7 +241,7 @@ def range_bounds(firsts: Int64s, lasts: Int64s, sizes: Int64s, window_ms: int, r
     targets = np.arange(1, int(total[-1] // max(range_bytes, 1)) + 1) * max(range_bytes, 1)
     bounds = np.rint(np.interp(targets, total, moments)).astype(np.int64) + base
     bounds = np.unique(bounds // window_ms * window_ms)
-    found: Int64s = bounds[bounds > base]
+    found: Int64s = bounds[(bounds > base) & (bounds <= lasts.max())]
     return found
 
 

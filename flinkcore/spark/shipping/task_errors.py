@@ -72,7 +72,7 @@ _MEMORY_LOST: Final = re.compile(
     r"[^\n.]*(?:exceeding (?:physical |virtual )?memory limits|OOMKilled|[Oo]ut of memory|exit(?:ed)?(?: with)?(?: a)? "
     r"(?:code|status)\W+137)[^\n.]*"
 )
-"""What Spark, YARN and Kubernetes say of a process that was killed as it had too much memory."""
+"""Words of Spark, YARN and Kubernetes about a process that was killed as it had too much memory."""
 
 _JAVA_HEAP: Final = re.compile(
     r"OutOfMemoryError: (?:Java heap space|GC overhead limit exceeded|Requested array size[^\n]*|[^\n]*direct[^\n]*)"

@@ -1,13 +1,13 @@
 """The memory for open state, by settings and by the limits of the process."""
 
-import resource
 import subprocess
 import sys
 
 import pytest
+from equipment.process_limits import limit_memory
 
 from flinkcore._internal.python.object_sizes import size_of, size_of_all
-from flinkcore._internal.python.process_memory import memory_of_machine, memory_of_process
+from flinkcore._internal.python.process_memory import memory_of_machine
 from flinkcore.columnar.plans.managed_memory import ManagedMemory
 from flinkcore.common import Configuration, ExecutionConfig
 from flinkcore.errors import ConfigurationError
@@ -38,15 +38,13 @@ def test_a_fraction_is_at_most_one() -> None:
 
 
 def test_the_limit_of_the_process_counts() -> None:
-    unlimited = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
-    assert (memory_of_process() is None) == unlimited
-    script = (
-        "import resource\n"
+    script = limit_memory() + (
         "from flinkcore._internal.python.process_memory import memory_of_process\n"
         "from flinkcore.columnar.plans.managed_memory import ManagedMemory\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\n"
+        "assert memory_of_process() is None\n"
+        "limit_memory(4 << 30)\n"
         "free = memory_of_process()\n"
-        "assert 0 < free < 8 << 30, free\n"
+        "assert 3 << 30 < free <= 4 << 30, free\n"
         "assert 0 < ManagedMemory(None, 0.5).of_partitions(1) <= free / 2\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -15,6 +15,7 @@ from equipment.small_batches import read_in_batches_of
 from jobs.checkpoint_trials import JOBS, entries_of_trials
 from jobs.resumed_jobs import TWO_LOGS, tables_of
 
+from flinkcore._internal.values.memory_limits import RECORD_BYTES
 from flinkcore._native.aggregates import Accumulators
 from flinkcore.checkpoint import Checkpoint
 from flinkcore.columnar.replay import partition_run
@@ -33,8 +34,8 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, count_distinct, last, max_, sum_
-from flinkcore.datastream.functions import KeyedBatchProcessFunction
-from flinkcore.datastream.state import ValueStateDescriptor
+from flinkcore.datastream.functions import KeyedBatchProcessFunction, KeyedBroadcastProcessFunction
+from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTrigger,
@@ -261,6 +262,57 @@ def test_state_that_no_column_holds_stays_in_memory() -> None:
     assert run(0) == run(None)
 
 
+SEEN: MapStateDescriptor[str, int] = MapStateDescriptor("seen")
+
+
+class Seen(KeyedBroadcastProcessFunction):
+    """Tells how many rules it has seen at each element, and at a timer behind the last rule."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        ctx.timer_service().register_event_time_timer(10_000)
+        return self._told(value.user, ctx)
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> None:
+        seen = ctx.get_broadcast_state(SEEN)
+        seen.put(value.text, (seen.get(value.text) or 0) + 1)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        return self._told(ctx.get_current_key(), ctx)
+
+    def _told(self, user: str, ctx: Any) -> Iterator[Any]:
+        yield user, ctx.timestamp(), sum(n for _, n in ctx.get_broadcast_state(SEEN).items())
+
+
+def seen(memory: int | None, max_parallelism: int, parallelism: int, **checkpoints: Any) -> Any:
+    env = environment(memory, parallelism).set_max_parallelism(max_parallelism)
+    elements, rules = (
+        env.from_event_log(LOG.select(columns), timestamp="ts", integer_times=True, rate=1000.0)
+        .assign_timestamps_and_watermarks(BOUNDED)
+        .uid(name)
+        for name, columns in {"elements": ["user", "ts"], "rules": ["text", "ts"]}.items()
+    )
+    schema = pa.schema({"user": pa.string(), "time": pa.int64(), "seen": pa.int64()})
+    told = elements.key_by("user").connect(rules.broadcast(SEEN)).process(Seen(), schema).uid("told")
+    result = told.execute(**checkpoints)
+    return by_key(result.to_arrow(), ["user"]), [str(report) for report in result.report.by_operator]
+
+
+@pytest.mark.parametrize("max_parallelism", [8, 64])
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_broadcast_elements_reach_every_part_that_waits_once(
+    parallelism: int, max_parallelism: int, spilled: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    expected = seen(None, max_parallelism, 1)
+    assert not spilled
+    assert seen(0, max_parallelism, parallelism) == expected
+    assert any(first == last for first, last in spilled)  # of 64, a part of a part
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    before = seen(None, max_parallelism, 1, stop_with_checkpoint=whole)
+    assert seen(0, max_parallelism, parallelism, stop_with_checkpoint=parts) == before
+    (state,) = Checkpoint.open(whole).operator_states("told", 1)
+    assert Checkpoint.open(parts).operator_states("told", max_parallelism) == [state] * max_parallelism
+
+
 @pytest.mark.parametrize("name", ["windows_alone", "batches_alone", "function_behind_function"])
 def test_a_job_whose_state_has_spilled_stops_with_one_checkpoint(name: str, tmp_path: Path) -> None:
     expected = outputs_of(name, None, stop_with_checkpoint=tmp_path / "whole")
@@ -289,11 +341,13 @@ def test_results_reach_the_next_operator_in_order(spilled: list[tuple[int, int]]
 
 
 def test_spilled_files_are_given_back_and_a_full_disk_is_an_error(tmp_path: Path) -> None:
+    env = environment(0)
+    env.get_config()._record_bytes = RECORD_BYTES  # times of the log stay in memory
     with (
         most_bytes_of_a_file(1000),
         pytest.raises(SourceError, match=r"state and rows of the key groups .* do not fit"),
     ):
-        keyed(environment(0)).window(TumblingEventTimeWindows.of(ms(90))).aggregate(
+        keyed(env).window(TumblingEventTimeWindows.of(ms(90))).aggregate(
             texts=collect("text")
         ).execute().to_arrow()
 

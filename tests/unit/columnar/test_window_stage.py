@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from equipment.small_batches import read_in_batches_of
 
-from flinkcore._internal.arrow.batch_bytes import BATCH_BYTES
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.columnar.stages import window_stage
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (

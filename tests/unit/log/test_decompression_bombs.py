@@ -20,13 +20,13 @@ MOST_BYTES = 256 << 20
 
 READ = """
 import json, sys, warnings
-from flinkcore.errors import SourceError
+from flinkcore.errors import OutOfMemoryError, SourceError
 from flinkcore.log.sources.log_sources import LogFiles
 
 def read(path):
     try:
         return sum(batch.num_rows for chunk in LogFiles.discover(path).chunks(1) for batch in chunk.read(None, 1 << 17))
-    except SourceError as error:
+    except (OutOfMemoryError, SourceError) as error:
         return str(error)
 
 warnings.simplefilter("ignore")

@@ -11,7 +11,7 @@ import pytest
 from equipment.event_logs import event_log
 from pyarrow import orc
 
-from flinkcore.common.execution_config import BATCH_ROWS
+from flinkcore._internal.values.memory_limits import BATCH_ROWS
 from flinkcore.errors import DataError, SchemaError, SourceError
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.event_reader import EventReader

@@ -319,8 +319,9 @@ def test_only_what_the_driver_does_unpacks_all_steps() -> None:
         for path in package.rglob("*.py")
         if re.search(r"timeline\.blocks\(|steps\.block\(", path.read_text())
     }
-    # What unites the watermarks of several logs, and what looks for the cause of late events.
+    # These join ranges that were merged apart, unite the watermarks of several logs, and find causes of late events.
     assert uses == {
+        "time_plane/splits_merge.py",
         "time_plane/timeline.py",
         "time_plane/stream_watermarks.py",
         "columnar/results/late_events.py",

@@ -1,0 +1,18 @@
+"""Limits of the memory of a process that replays logs. Results do not depend on them."""
+
+from typing import Final
+
+BATCH_ROWS: Final = 1 << 17
+"""Rows of a batch that is read from a log, at most."""
+
+BATCH_BYTES: Final = 32 << 20
+"""Most bytes of a batch that is read, joined, sorted, sent or written, unless it has only one row."""
+
+OPEN_CHUNKS: Final = 16
+"""Files of a log, or parts of files, that one process reads at the same time, at most."""
+
+HELD_BYTES: Final = 64 << 20
+"""Bytes of events that wait in memory for earlier ones of other files; more wait in a temporary file."""
+
+RECORD_BYTES: Final = 128 << 20
+"""Bytes of packed watermark steps of splits that a process keeps in memory; more are in a temporary file."""
