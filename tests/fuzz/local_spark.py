@@ -243,8 +243,8 @@ class LocalPayloads:
         def place(row: Any) -> tuple[Any, ...]:
             return tuple(row[name] for name in order)
 
-        self.dataframe = frame.localCheckpoint()
         with task_errors_raised():
+            self.dataframe = frame.localCheckpoint()
             self._rows = sorted(self.dataframe.collect(), key=place)
         assert len({place(row) for row in self._rows}) == len(self._rows)
         self.index = [
