@@ -69,6 +69,9 @@ class LocalFrame:
     def columns(self) -> list[str]:
         return [] if self.schema is None else list(self.schema.names)
 
+    def inputFiles(self) -> list[str]:
+        return []
+
     def select(self, *columns: str) -> LocalFrame:
         names = [column[1:-1].replace("``", "`") for column in columns]
 
