@@ -7,9 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import ipc
 
-from flinkcore._internal.io.spill_file import SpillFile
+from flinkcore._internal.io.spilled_batches import BatchPlace, SpilledBatches
 
 Place: TypeAlias = tuple[int, int, int]
 """Place in the total order of a replay: arrival, split, position."""
@@ -21,8 +20,7 @@ class _Piece(NamedTuple):
     first: Place
     number: int
     last_ms: int
-    offset: int
-    n_bytes: int
+    lies_at: BatchPlace
 
 
 class ParkedEvents:
@@ -32,7 +30,7 @@ class ParkedEvents:
     """
 
     def __init__(self) -> None:
-        self._file: SpillFile | None = None
+        self._file: SpilledBatches | None = None
         self._pieces: list[_Piece] = []
         self._written = 0
 
@@ -69,24 +67,18 @@ class ParkedEvents:
             If the temporary file cannot be written.
         """
         if self._file is None:
-            self._file = SpillFile("events that wait for earlier ones of other files")
-        sink = pa.BufferOutputStream()
-        with ipc.new_stream(sink, piece.schema) as stream:
-            stream.write_batch(piece)
-        data = sink.getvalue()
-        place = _Piece(first, self._written, last_ms, self._file.append(data), data.size)
+            self._file = SpilledBatches("events that wait for earlier ones of other files")
+        heappush(self._pieces, _Piece(first, self._written, last_ms, self._file.append(piece)))
         self._written += 1
-        heappush(self._pieces, place)
 
     def take(self) -> tuple[pa.RecordBatch, int]:
         """Return the piece with the first place of all, and its bytes; SourceError if it cannot be read."""
         piece = heappop(self._pieces)
-        data = pa.allocate_buffer(piece.n_bytes)
         assert self._file is not None
-        self._file.read(piece.offset, data)
+        events = self._file.read(piece.lies_at)
         if not self._pieces:
             self.close()
-        return ipc.open_stream(data).read_next_batch(), piece.n_bytes
+        return events, piece.lies_at[1]
 
     def close(self) -> None:
         """Release the file; events may be added again."""

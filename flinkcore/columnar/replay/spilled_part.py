@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from flinkcore._internal.io.spilled_batches import SpilledBatches
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.snapshot_tables import StateTable
 from flinkcore.checkpoint.table_kinds import OF_KEYS, TableKind
-from flinkcore.columnar.replay.spilled_rows import SpilledBatches, SpilledRows
+from flinkcore.columnar.replay.spilled_rows import SpilledRows
 from flinkcore.columnar.stages.restored_operator import StagePlace, SuspendedOperator
 
 

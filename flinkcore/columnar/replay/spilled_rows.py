@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import ipc
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.joined_batches import joined
-from flinkcore._internal.io.spill_file import SpillFile
+from flinkcore._internal.io.spilled_batches import SpilledBatches
 from flinkcore.columnar.stages.partial_results import MergedPartials
 from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.time_plane.total_order import Events, TimelineEvents
@@ -21,38 +20,6 @@ PIECE_BYTES: Final = 1 << 20
 """About the size of a piece of the file."""
 
 Rows = tuple[Events | MergedPartials, RowNumbers | None]
-
-
-class SpilledBatches:
-    """Record batches in a temporary file, each of which is read again by its place.
-
-    Parameters
-    ----------
-    what : str
-        Name of the content in errors.
-    """
-
-    def __init__(self, what: str) -> None:
-        self._file = SpillFile(what)
-
-    def append(self, batch: pa.RecordBatch) -> tuple[int, int]:
-        """Write a batch, and return its place; a SourceError if it does not fit."""
-        sink = pa.BufferOutputStream()
-        with ipc.new_stream(sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        buffer = sink.getvalue()
-        return self._file.append(buffer), buffer.size
-
-    def read(self, place: tuple[int, int]) -> pa.RecordBatch:
-        """Return the batch at a place."""
-        offset, n_bytes = place
-        buffer = pa.allocate_buffer(n_bytes)
-        self._file.read(offset, buffer)
-        return ipc.open_stream(buffer).read_next_batch()
-
-    def close(self) -> None:
-        """Release the room on the disk; may be called again."""
-        self._file.close()
 
 
 class SpilledRows:

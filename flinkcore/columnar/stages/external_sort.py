@@ -17,10 +17,9 @@ from typing import Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyarrow import ipc
 
 from flinkcore._internal.arrow.arrays import RowNumbers
-from flinkcore._internal.io.spill_file import SpillFile
+from flinkcore._internal.io.spilled_batches import BatchPlace, SpilledBatches
 
 RowsT = TypeVar("RowsT")
 
@@ -60,7 +59,7 @@ class ExternalSort(ABC, Generic[RowsT]):
         self._held: list[RowsT] = []
         self._bytes = 0
         self._runs: list[_Run[RowsT]] = []
-        self._file: SpillFile | None = None
+        self._file: SpilledBatches | None = None
 
     @abstractmethod
     def n_rows(self, rows: RowsT) -> int:
@@ -152,15 +151,8 @@ class ExternalSort(ABC, Generic[RowsT]):
 
     def _spill(self) -> None:
         rows = self._take_held()
-        file = self._file = SpillFile(self._what) if self._file is None else self._file
-        places = []
-        for piece in self._pieces(rows):
-            packed = self.packed(piece)
-            sink = pa.BufferOutputStream()
-            with ipc.new_stream(sink, packed.schema) as stream:
-                stream.write_batch(packed)
-            buffer = sink.getvalue()
-            places.append((file.append(buffer), buffer.size))
+        file = self._file = SpilledBatches(self._what) if self._file is None else self._file
+        places = [file.append(self.packed(piece)) for piece in self._pieces(rows)]
         self._add_run(len(places), self._read(file, places))
 
     def _pieces(self, rows: RowsT) -> Iterator[RowsT]:
@@ -169,11 +161,8 @@ class ExternalSort(ABC, Generic[RowsT]):
         for start in range(0, n_rows, step):
             yield self.sliced(rows, start, min(start + step, n_rows))
 
-    def _read(self, file: SpillFile, places: list[tuple[int, int]]) -> Iterator[RowsT]:
-        for offset, n_bytes in places:
-            buffer = pa.allocate_buffer(n_bytes)
-            file.read(offset, buffer)
-            yield self.unpacked(ipc.open_stream(buffer).read_next_batch())
+    def _read(self, file: SpilledBatches, places: list[BatchPlace]) -> Iterator[RowsT]:
+        return (self.unpacked(file.read(place)) for place in places)
 
     def _add_run(self, pieces: int, rest: Iterator[RowsT]) -> None:
         self._runs.append(_Run(next(rest), pieces - 1, rest))

@@ -15,12 +15,13 @@ from equipment.small_batches import read_in_batches_of
 from jobs.checkpoint_trials import JOBS, entries_of_trials
 from jobs.resumed_jobs import TWO_LOGS, tables_of
 
+from flinkcore._internal.io.spilled_batches import SpilledBatches
 from flinkcore._internal.values.memory_limits import RECORD_BYTES
 from flinkcore._native.aggregates import Accumulators
 from flinkcore.checkpoint import Checkpoint
 from flinkcore.columnar.replay import partition_run
 from flinkcore.columnar.replay.spilled_part import SpilledPart
-from flinkcore.columnar.replay.spilled_rows import SpilledBatches, SpilledRows
+from flinkcore.columnar.replay.spilled_rows import SpilledRows
 from flinkcore.columnar.stages.partial_results import MergedPartials, PartialAccumulators
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents
 from flinkcore.columnar.stages.window_stage import WindowStage
