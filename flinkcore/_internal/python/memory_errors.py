@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from flinkcore._internal.python.process_memory import memory_limit
 from flinkcore.errors import FlinkcoreError, OutOfMemoryError
 
 WHAT_HELPS: Final = (
@@ -41,13 +42,3 @@ def _memory() -> str:
     held = f"Arrow holds {pa.total_allocated_bytes() >> 20:,} MiB"
     limit = memory_limit()
     return f"{held}, and the process may have {limit >> 20:,} MiB" if limit is not None else held
-
-
-def memory_limit() -> int | None:
-    """Return how many bytes of addresses the process may have, or None without a limit."""
-    try:
-        import resource
-    except ImportError:  # it is Unix's
-        return None
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit

@@ -10,15 +10,19 @@ _CGROUP_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/mem
 """Files of Linux with the limit of a container: versions 2 and 1."""
 
 
+def memory_limit() -> int | None:
+    """Return how many bytes of addresses this process may have, or None without a limit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
 def memory_of_process() -> int | None:
     """Return how many bytes this process may still allocate by its own limit, or None without one.
 
     Spark sets such a limit in its Python workers where `spark.executor.pyspark.memory` is set.
     """
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
-        return None
-    return max(0, limit - _address_space())
+    limit = memory_limit()
+    return None if limit is None else max(0, limit - _address_space())
 
 
 def memory_of_machine() -> int:
