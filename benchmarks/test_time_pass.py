@@ -100,12 +100,13 @@ def test_timeline(benchmark: Any, spark: Any) -> None:
     from flinkcore.spark.columnar.time_pass import run_time_passes
     from flinkcore.spark.logs.log_input import FileInput
     from flinkcore.spark.logs.spark_log import SparkLog
+    from flinkcore.spark.logs.task_packing import TaskPacking
 
     plan = plan_of(TimedLog(EVENTS, SPLITS))
 
     def run() -> int:
-        files = FileInput.of(plan.log, THREADS)
-        ((time_plane, _),) = run_time_passes(spark, [SparkLog(plan, files, files.dataframe(spark))])
+        files = FileInput.of(plan.log, TaskPacking.of(spark, THREADS))
+        ((time_plane, _),) = run_time_passes(spark, [SparkLog(plan, files)])
         return time_plane.events
 
     measure_pass(benchmark, "timeline", run)

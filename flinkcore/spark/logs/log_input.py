@@ -141,9 +141,8 @@ class FileInput:
     @classmethod
     def of(cls, log: EventLog, packing: TaskPacking) -> FileInput:
         """Cut a log so that there are as many chunks as tasks at least, none of them much larger than a task's."""
-        chunks = log.unranked_chunks(packing.least_tasks)
-        wanted = sum(chunk.size_bytes or 0 for chunk in chunks) // packing.most_bytes
-        return cls(tuple(log.unranked_chunks(wanted) if wanted > len(chunks) else chunks), packing)
+        wanted = max(packing.least_tasks, log.size_bytes // packing.most_bytes)
+        return cls(tuple(log.unranked_chunks(wanted)), packing)
 
     @property
     def size_bytes(self) -> int | None:

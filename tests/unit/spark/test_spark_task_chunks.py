@@ -93,6 +93,18 @@ def manifests_of(plan: JobPlan, log: FileInput, partitions: int) -> int:
     return sum(block.place.kind is BlockKind.MANIFEST for block in read_blocks(iter(sent)))
 
 
+def test_a_large_file_is_cut_however_many_small_ones_lie_beside_it(folder: Path) -> None:
+    table = pa.table({"ts": range(4_000), "key": [0] * 4_000, "text": [f"{row:08}" for row in range(4_000)]})
+    pq.write_table(table, folder / "large.parquet", row_group_size=100)
+    log = plan_of(folder, arrival="ts").logs[0].log
+    most = (folder / "large.parquet").stat().st_size // 10
+    chunks = FileInput.of(log, TaskPacking(most_bytes=most, open_bytes=0)).all_chunks
+    large = [chunk for chunk in chunks if "large.parquet" in chunk.label]
+    assert len(chunks) == FILES + len(large)
+    assert len(large) >= 8
+    assert sum(chunk.rows or 0 for chunk in large) == 4_000
+
+
 def test_a_task_sends_one_manifest_to_a_partition_however_many_files_it_reads(folder: Path) -> None:
     plan = plan_of(folder, arrival="ts")
     assert manifests_of(plan, packed_log(plan, task_files=4), 5) == 3 * 5
