@@ -375,6 +375,11 @@ class PartialsMerge:
             yield self._merged(None, partials)
             partials = next(all_partials, None)
 
+    def close(self) -> None:
+        """Release memory and files."""
+        self._events.close()
+        self._partials.close()
+
     def _merged(self, own: Ordered | None, others: Ordered) -> tuple[MergedPartials, RowNumbers]:
         events, rows = (self._no_events, None) if own is None else own
         if rows is None:

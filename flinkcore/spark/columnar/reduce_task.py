@@ -120,8 +120,8 @@ class PartitionReplay:
                 with closing(PlacedMerge(batch_bytes)) as merge:
                     yield from self._process_blocks(run, merge, self._placed)
             else:
-                ordered = PartialsMerge(self._context.timeline, self._schema, batch_bytes)
-                yield from self._process_blocks(run, ordered, self._events)
+                with closing(PartialsMerge(self._context.timeline, self._schema, batch_bytes)) as ordered:
+                    yield from self._process_blocks(run, ordered, self._events)
             yield from run.end()
             self._progress.advance(0, at_end=True)
             self.parts, self._counts = run.parts, run.counts()

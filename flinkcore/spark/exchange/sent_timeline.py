@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Final
@@ -131,13 +132,13 @@ def mapped_copy(packed: bytes | bytearray, name: str, directory: Path | None = N
             except BaseException:
                 os.unlink(file.name)
                 raise
-        return _mapped(path)
     except OSError as error:
         raise SourceError(
             f"the timeline of the log, {len(packed):,} bytes, cannot be written to {directory} on the executor: "
             f"{error}. Free space there, or let spark.local.dir name directories with more",
             file=str(path),
         ) from error
+    return _mapped(path)
 
 
 def _mapped(path: Path) -> PackedSteps:
@@ -154,8 +155,8 @@ def _local_directory() -> Path:
 
 
 def _remove_unused(directory: Path) -> None:
-    # Workers that have mapped a file keep its content.
-    for path in directory.glob(f"{_PREFIX}*"):
+    # Workers that have mapped a file keep its content; one that died has left a part of it.
+    for path in chain(directory.glob(f"{_PREFIX}*"), directory.glob(f".{_PREFIX}*")):
         with suppress(OSError):
             if path.stat().st_mtime < time.time() - _UNUSED_SECONDS:
                 path.unlink()

@@ -80,8 +80,9 @@ def test_files_that_no_task_has_used_for_an_hour_are_removed_with_the_next_one(d
     kept = mapped_copy(packed, "old")
     mapped_copy(packed, "new")
     os.utime(directory / "flinkcore-timeline-old", (0, 0))
-    (directory / "of-somebody-else").touch()
-    os.utime(directory / "of-somebody-else", (0, 0))
+    for name in (".flinkcore-timeline-of-a-dead-worker", "of-somebody-else"):
+        (directory / name).touch()
+        os.utime(directory / name, (0, 0))
     mapped_copy(packed, "newest")
     left = sorted(path.name for path in directory.iterdir())
     assert left == ["flinkcore-timeline-new", "flinkcore-timeline-newest", "of-somebody-else"]
