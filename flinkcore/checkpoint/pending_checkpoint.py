@@ -26,7 +26,7 @@ from flinkcore.checkpoint.checkpoint_manifest import (
 )
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot
-from flinkcore.checkpoint.snapshot_tables import StateTable, snapshot_tables
+from flinkcore.checkpoint.snapshot_tables import SnapshotTable, snapshot_tables
 from flinkcore.checkpoint.table_file import write_table
 from flinkcore.checkpoint.table_kinds import OF_KEYS, TableKind
 from flinkcore.errors import CheckpointError, ConfigurationError, DataError
@@ -91,7 +91,7 @@ class CheckpointWriter:
         """Begin the part of a subtask, whose tables come one by one; parameters as of :class:`OperatorPart`."""
         return PendingPart(self._storage, self._folder, uid, subtask, watermark_ms, key_group_range)
 
-    def _tables(self, uid: str, snapshot: OperatorSnapshot) -> Iterator[StateTable]:
+    def _tables(self, uid: str, snapshot: OperatorSnapshot) -> Iterator[SnapshotTable]:
         for state in snapshot_tables(snapshot):
             if state.kind in OF_KEYS:
                 groups = state.table.numbers("key_group", pa.int32())

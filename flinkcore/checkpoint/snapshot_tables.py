@@ -21,7 +21,7 @@ from flinkcore.operators.state import KeyedStateSnapshot, OperatorStateSnapshot
 from flinkcore.operators.timers.internal_timers_snapshot import InternalTimersSnapshot
 
 
-class StateTable(NamedTuple):
+class SnapshotTable(NamedTuple):
     """A table of the state of an operator.
 
     Attributes
@@ -37,25 +37,25 @@ class StateTable(NamedTuple):
     table: CheckpointTable
 
 
-def snapshot_tables(snapshot: OperatorSnapshot) -> Iterator[StateTable]:
+def snapshot_tables(snapshot: OperatorSnapshot) -> Iterator[SnapshotTable]:
     """Yield the tables of a snapshot; a SchemaError if no column can hold a value."""
     encode_keys = EqualValuesOnce().encode
     for name, timers in snapshot.timers.items():
-        yield StateTable(TableKind.TIMERS, name, timers_to_table(name, timers, encode_keys))
+        yield SnapshotTable(TableKind.TIMERS, name, timers_to_table(name, timers, encode_keys))
     for name, state in snapshot.keyed_state.items():
-        yield StateTable(TableKind.KEYED_STATE, name, keyed_state_to_table(name, state, encode_keys))
+        yield SnapshotTable(TableKind.KEYED_STATE, name, keyed_state_to_table(name, state, encode_keys))
     for name, operator_state in snapshot.operator_state.items():
-        yield StateTable(TableKind.OPERATOR_STATE, name, operator_state_to_table(name, operator_state))
+        yield SnapshotTable(TableKind.OPERATOR_STATE, name, operator_state_to_table(name, operator_state))
     if snapshot.splits:
-        yield StateTable(TableKind.SPLITS, "", splits_to_table(snapshot.splits))
+        yield SnapshotTable(TableKind.SPLITS, "", splits_to_table(snapshot.splits))
     if snapshot.time_plane is not None:
-        yield StateTable(TableKind.TIME_PLANE, "", snapshot.time_plane)
+        yield SnapshotTable(TableKind.TIME_PLANE, "", snapshot.time_plane)
     for windows in snapshot.windows:
-        yield StateTable(TableKind.WINDOWS, "", windows)
+        yield SnapshotTable(TableKind.WINDOWS, "", windows)
 
 
 def state_of_tables(
-    tables: Iterable[StateTable], key_group_range: tuple[int, int], watermark_ms: int
+    tables: Iterable[SnapshotTable], key_group_range: tuple[int, int], watermark_ms: int
 ) -> OperatorSnapshot:
     """Return timers, states and windows of tables, of each of which there is one with its kind and name."""
     decode_keys = EqualColumnsOnce().decode

@@ -15,7 +15,7 @@ from flinkcore._internal.show.tables import shown_value
 from flinkcore._internal.show.times import format_timestamp
 from flinkcore.cli.output_directory import check_output_file
 from flinkcore.errors import ConfigurationError
-from flinkcore.savepoints import Savepoint, SavepointOperator, State
+from flinkcore.savepoints import Savepoint, SavepointOperator, SavepointState
 from flinkcore.savepoints.differences import StateDifferences, differences
 from flinkcore.savepoints.keyed_state import KeyedState, counts
 
@@ -134,7 +134,7 @@ def diff_savepoints(arguments: argparse.Namespace) -> int:
     return int(differ)
 
 
-def _state(savepoint: Savepoint, uid: str | None, name: str) -> State:
+def _state(savepoint: Savepoint, uid: str | None, name: str) -> SavepointState:
     """Return the state of a name; timers may be named without their prefix."""
     operators = savepoint.operators if uid is None else [savepoint.operator(uid)]
     found = [
@@ -222,7 +222,7 @@ def _state_lines(operator: SavepointOperator, has_counts: bool) -> Iterator[str]
             yield f"    bytes, as only Java can read {state.undecodable}"
 
 
-def _types(state: State) -> str:
+def _types(state: SavepointState) -> str:
     types = {name: each.name for name, each in state.types.items()}
     value, key, map_key = types.get("value"), types.get("key"), types.get("map_key")
     if not isinstance(state, KeyedState):
@@ -235,7 +235,7 @@ def _types(state: State) -> str:
     return f"{by}{namespace}"
 
 
-def _span(state: State) -> str:
+def _span(state: SavepointState) -> str:
     least, greatest = None, None
     for batch in state.batches():
         ends = pc.min_max(batch["timestamp_ms"])
@@ -249,7 +249,7 @@ def _span(state: State) -> str:
     return f"from {format_timestamp(least)} to {format_timestamp(greatest)}"
 
 
-def _entries(state: State, key: str | None, limit: int) -> Iterator[str]:
+def _entries(state: SavepointState, key: str | None, limit: int) -> Iterator[str]:
     if key is not None and "key" not in state.types:
         raise ConfigurationError("--key is for keyed and broadcast state; this one is a list")
     printed = more = 0

@@ -2,6 +2,6 @@
 
 from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator
 from flinkcore.savepoints.savepoint import open_savepoint as open
-from flinkcore.savepoints.state import ReadSettings, State
+from flinkcore.savepoints.state import ReadSettings, SavepointState
 
-__all__ = ["ReadSettings", "Savepoint", "SavepointOperator", "State", "open"]
+__all__ = ["ReadSettings", "Savepoint", "SavepointOperator", "SavepointState", "open"]

@@ -12,8 +12,8 @@ import pyarrow as pa
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator
 from flinkcore.savepoints.serializers.composite import MapSerializer, SetSerializer
-from flinkcore.savepoints.serializers.serializer import Serializer
-from flinkcore.savepoints.state import State
+from flinkcore.savepoints.serializers.serializer import StateSerializer
+from flinkcore.savepoints.state import SavepointState
 
 _NAMES: Final = ("key", "namespace", "map_key", "timestamp_ms")
 """Columns that name an entry; the others are its value."""
@@ -101,8 +101,8 @@ def differences(
 
 def _compare_states(
     found: StateDifferences,
-    first: State,
-    second: State,
+    first: SavepointState,
+    second: SavepointState,
     operators: tuple[SavepointOperator, SavepointOperator],
     parts: int,
     most_examples: int,
@@ -142,7 +142,10 @@ def _compare_states(
 
 
 def _parts(
-    first: State, second: State, operators: tuple[SavepointOperator, SavepointOperator], parts: int
+    first: SavepointState,
+    second: SavepointState,
+    operators: tuple[SavepointOperator, SavepointOperator],
+    parts: int,
 ) -> Iterator[tuple[dict[str, list[str]], dict[str, list[str]]]]:
     same_groups = operators[0].max_parallelism == operators[1].max_parallelism
     if not isinstance(first, KeyedState) or not isinstance(second, KeyedState) or not same_groups:
@@ -155,7 +158,7 @@ def _parts(
             yield _entries(first, first.batches(part)), _entries(second, second.batches(part))
 
 
-def _entries(state: State, batches: Iterator[pa.RecordBatch]) -> dict[str, list[str]]:
+def _entries(state: SavepointState, batches: Iterator[pa.RecordBatch]) -> dict[str, list[str]]:
     """Return the texts of values by the texts of the names of their entries."""
     found: dict[str, list[str]] = {}
     for batch in batches:
@@ -173,7 +176,7 @@ def _entries(state: State, batches: Iterator[pa.RecordBatch]) -> dict[str, list[
     return found
 
 
-def _canonical(value: Any, serializer: Serializer | None, state: State) -> Any:
+def _canonical(value: Any, serializer: StateSerializer | None, state: SavepointState) -> Any:
     """Return a value whose maps and sets are in one order, which Java does not define."""
     if (
         serializer is None

@@ -13,8 +13,8 @@ from flinkcore._native.state_entries import EntryBlocks, EntryTable
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.key_groups import KeyGroupsFile, read_entries, read_heap_group
 from flinkcore.savepoints.keyed_types import KeyedTypes
-from flinkcore.savepoints.serializers.serializer import Serializer
-from flinkcore.savepoints.state import State, batch_of
+from flinkcore.savepoints.serializers.serializer import StateSerializer
+from flinkcore.savepoints.state import SavepointState, batch_of
 from flinkcore.savepoints.state_headers import KeyedHeader
 from flinkcore.savepoints.state_streams import StateStream
 
@@ -22,7 +22,7 @@ _NO_LIMIT: Final = 1 << 62
 
 
 @dataclass(frozen=True)
-class KeyedState(State):
+class KeyedState(SavepointState):
     """A keyed state, or timers, of an operator.
 
     A row is an entry: a key and a namespace with the value, the list, one entry of the map, or the time of the timer.
@@ -33,7 +33,7 @@ class KeyedState(State):
     files: tuple[KeyGroupsFile, ...]
 
     @property
-    def types(self) -> dict[str, Serializer]:
+    def types(self) -> dict[str, StateSerializer]:
         return self.keyed_types.by_column
 
     @property

@@ -14,7 +14,7 @@ from flinkcore.savepoints.serializers.composite import (
     TimerSerializer,
     TtlSerializer,
 )
-from flinkcore.savepoints.serializers.serializer import NothingSerializer, Serializer
+from flinkcore.savepoints.serializers.serializer import NothingSerializer, StateSerializer
 from flinkcore.savepoints.serializers.snapshots import TIMERS, StateDescription
 
 _KINDS: Final = {"VALUE": 0, "REDUCING": 0, "AGGREGATING": 0, "LIST": 1, "MAP": 2, "TIMERS": 3}
@@ -28,22 +28,22 @@ class KeyedTypes:
     Attributes
     ----------
     kind : str
-    key, namespace : Serializer
-    map_key, value : Serializer or None
+    key, namespace : StateSerializer
+    map_key, value : StateSerializer or None
         The value is that of an element of a list, of an entry of a map; None for timers.
     has_ttl : bool
         Whether values have times of last access.
     """
 
     kind: str
-    key: Serializer
-    namespace: Serializer
-    map_key: Serializer | None
-    value: Serializer | None
+    key: StateSerializer
+    namespace: StateSerializer
+    map_key: StateSerializer | None
+    value: StateSerializer | None
     has_ttl: bool
 
     @classmethod
-    def of(cls, key: Serializer, state: StateDescription) -> KeyedTypes:
+    def of(cls, key: StateSerializer, state: StateDescription) -> KeyedTypes:
         """Return the types of a state by its description.
 
         Raises
@@ -51,7 +51,7 @@ class KeyedTypes:
         ValueError
             If the description contradicts itself.
         """
-        value: Serializer = state.serializers["VALUE_SERIALIZER"]
+        value: StateSerializer = state.serializers["VALUE_SERIALIZER"]
         if state.kind == TIMERS:
             if not isinstance(value, TimerSerializer):
                 raise ValueError(f"the timers {state.name!r} are not timers but {value.name}")
@@ -94,7 +94,7 @@ class KeyedTypes:
         )
 
     @property
-    def by_column(self) -> dict[str, Serializer]:
+    def by_column(self) -> dict[str, StateSerializer]:
         """Serializers by the columns of their values."""
         columns = {"key": self.key, "namespace": self.namespace, "map_key": self.map_key, "value": self.value}
         return {name: each for name, each in columns.items() if each is not None}
@@ -139,5 +139,5 @@ class KeyedTypes:
         )
 
 
-def _column(serializer: Serializer, exact: bool) -> StateColumn:
+def _column(serializer: StateSerializer, exact: bool) -> StateColumn:
     return RestColumn() if serializer.unknown else serializer.column(exact)

@@ -13,8 +13,8 @@ from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import damage
 from flinkcore.savepoints.entry_errors import entry_error
 from flinkcore.savepoints.handles import OperatorStateHandle
-from flinkcore.savepoints.serializers.serializer import Serializer
-from flinkcore.savepoints.state import State
+from flinkcore.savepoints.serializers.serializer import StateSerializer
+from flinkcore.savepoints.state import SavepointState
 from flinkcore.savepoints.state_headers import OperatorHeader
 from flinkcore.savepoints.state_streams import StateStream
 
@@ -36,15 +36,15 @@ class OperatorStateFile:
 
 
 @dataclass(frozen=True)
-class OperatorState(State):
+class OperatorState(SavepointState):
     """An operator state; a row is an element of a list, or an entry of the broadcast state."""
 
-    key: Serializer | None
-    value: Serializer
+    key: StateSerializer | None
+    value: StateSerializer
     files: tuple[OperatorStateFile, ...]
 
     @property
-    def types(self) -> dict[str, Serializer]:
+    def types(self) -> dict[str, StateSerializer]:
         return {"value": self.value} if self.key is None else {"key": self.key, "value": self.value}
 
     @property

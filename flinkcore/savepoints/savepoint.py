@@ -19,9 +19,9 @@ from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.metadata import Metadata, OperatorMetadata, read_metadata
 from flinkcore.savepoints.operator_ids import operator_id
 from flinkcore.savepoints.operator_state import OperatorState, OperatorStateFile
-from flinkcore.savepoints.serializers.serializer import Serializer
+from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.serializers.snapshots import StateDescription
-from flinkcore.savepoints.state import ReadSettings, State
+from flinkcore.savepoints.state import ReadSettings, SavepointState
 from flinkcore.savepoints.state_headers import read_keyed_header, read_operator_header
 from flinkcore.savepoints.state_streams import SavepointDirectory
 
@@ -67,7 +67,7 @@ class SavepointOperator:
         return self.metadata.max_parallelism
 
     @cached_property
-    def states(self) -> dict[str, State]:
+    def states(self) -> dict[str, SavepointState]:
         """States by name: keyed states and timers, then operator states.
 
         Raises
@@ -77,13 +77,13 @@ class SavepointOperator:
         UnsupportedSavepointError
             If the serializer of the keys is not known.
         """
-        states: dict[str, State] = dict(self._keyed_states())
+        states: dict[str, SavepointState] = dict(self._keyed_states())
         for name, state in self._operator_states().items():
             # An operator may use one name for both.
             states[name if name not in states else f"{name} (operator state)"] = state
         return states
 
-    def state(self, name: str) -> State:
+    def state(self, name: str) -> SavepointState:
         """Return a state by its name.
 
         Raises
@@ -142,7 +142,7 @@ class SavepointOperator:
         }
 
     def _operator_states(self) -> dict[str, OperatorState]:
-        found: dict[str, tuple[Serializer | None, Serializer]] = {}
+        found: dict[str, tuple[StateSerializer | None, StateSerializer]] = {}
         modes: dict[str, str] = {}
         files: dict[str, list[OperatorStateFile]] = {}
         for file in self._operator_files:
@@ -167,7 +167,7 @@ class SavepointOperator:
         }
 
 
-def _operator_types(state: StateDescription) -> tuple[Serializer | None, Serializer]:
+def _operator_types(state: StateDescription) -> tuple[StateSerializer | None, StateSerializer]:
     return state.serializers.get("KEY_SERIALIZER"), state.serializers["VALUE_SERIALIZER"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore._native.arrow import NativeArray
-from flinkcore.savepoints.serializers.serializer import Serializer
+from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.state_streams import SavepointDirectory
 
 
@@ -39,7 +39,7 @@ class ReadSettings:
 
 
 @dataclass(frozen=True)
-class State(ABC):
+class SavepointState(ABC):
     """A state of an operator, over all its subtasks.
 
     Attributes
@@ -57,7 +57,7 @@ class State(ABC):
 
     @property
     @abstractmethod
-    def types(self) -> dict[str, Serializer]:
+    def types(self) -> dict[str, StateSerializer]:
         """Serializers by the columns of their values."""
 
     @property

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from flinkcore.errors import SavepointError, UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
-from flinkcore.savepoints.serializers.serializer import Serializer
+from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.serializers.snapshots import (
     BROADCAST,
     KEYED,
@@ -32,7 +32,7 @@ class KeyedHeader:
     Attributes
     ----------
     is_compressed : bool
-    key : Serializer
+    key : StateSerializer
     states : list of StateDescription
         By the numbers that entries have.
     n_states : int
@@ -44,7 +44,7 @@ class KeyedHeader:
     """
 
     is_compressed: bool
-    key: Serializer
+    key: StateSerializer
     states: list[StateDescription]
     n_states: int
     stopped: str | None

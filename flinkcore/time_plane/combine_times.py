@@ -33,7 +33,7 @@ from flinkcore.time_plane.timeline import (
 _MOST_WARNINGS = 20
 
 
-class LogTimes:
+class CombinedTimes:
     """Times of all chunks of a log without their records, from which its time plane is made in a second step.
 
     Every split has a generator and an operator of its own, on its channel of one valve. All operators are
@@ -227,8 +227,8 @@ def combine(
     interval_ms: int,
     **settings: Any,
 ) -> TimePlane:
-    """Return the time plane of a log that is replayed by itself; see `LogTimes`."""
-    return LogTimes(chunks, generator, interval_ms, **settings).time_plane(records)
+    """Return the time plane of a log that is replayed by itself; see `CombinedTimes`."""
+    return CombinedTimes(chunks, generator, interval_ms, **settings).time_plane(records)
 
 
 def _first(warnings: Iterable[str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from flinkcore.time_plane.chunk_times import (
     ChunkTimesBuilder,
     position_bases,
 )
-from flinkcore.time_plane.combine_times import LogTimes
+from flinkcore.time_plane.combine_times import CombinedTimes
 from flinkcore.time_plane.element_pass import run_element_pass
 from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.kept_times import KeptTimes
@@ -164,9 +164,9 @@ class TimePass:
             return {}
         return dict(zip(self.cut.split_values, self.cut.columns["rows"].tolist(), strict=True))
 
-    def log_times(self, times: Iterable[ChunkTimes]) -> LogTimes:
+    def log_times(self, times: Iterable[ChunkTimes]) -> CombinedTimes:
         """Return the times of all chunks of the log, of which `time_plane` makes the time plane."""
-        return LogTimes(
+        return CombinedTimes(
             times,
             self.generator,
             self.timed.auto_watermark_interval_ms,
@@ -180,7 +180,7 @@ class TimePass:
         )
 
     def time_plane(
-        self, log_times: LogTimes, records: RecordRanges, replay_range: tuple[int, int] | None
+        self, log_times: CombinedTimes, records: RecordRanges, replay_range: tuple[int, int] | None
     ) -> TimePlane:
         """Return the time plane of the log.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flinkcore.savepoints import Savepoint, SavepointOperator, State
+from flinkcore.savepoints import Savepoint, SavepointOperator, SavepointState
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.serializers.composite import (
     ArraySerializer,
@@ -31,7 +31,7 @@ from flinkcore.savepoints.serializers.composite import (
     TupleSerializer,
 )
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
-from flinkcore.savepoints.serializers.serializer import Serializer
+from flinkcore.savepoints.serializers.serializer import StateSerializer
 
 
 def text(value: bytes) -> str:
@@ -104,7 +104,7 @@ def ordered(values: list[Any]) -> list[Any]:
     return sorted(values, key=lambda value: json.dumps(value, sort_keys=True))
 
 
-def tagged(value: Any, serializer: Serializer) -> Any:
+def tagged(value: Any, serializer: StateSerializer) -> Any:
     """Return a value of a column as `expected.json` has it."""
     if value is None and serializer.name != "GlobalWindow":
         return None
@@ -158,7 +158,7 @@ def integral_times(column: Any) -> Any:
     return column.cast(plain(column.type))
 
 
-def rows_of(state: State) -> list[dict[str, Any]]:
+def rows_of(state: SavepointState) -> list[dict[str, Any]]:
     """Return the entries of a state in the form of `expected.json`."""
     table = state.to_arrow()
     columns = {name: integral_times(table[name]).to_pylist() for name in table.column_names}
@@ -213,7 +213,7 @@ def facts_of(savepoint: Savepoint) -> list[str]:
     return sorted(lines)
 
 
-def _lines(operator: SavepointOperator, state: State) -> list[str]:
+def _lines(operator: SavepointOperator, state: SavepointState) -> list[str]:
     if isinstance(state, KeyedState):
         section, kind, mode = "keyed", state.kind, None
     else:

@@ -24,7 +24,7 @@ from flinkcore.spark.columnar.task_summaries import (
     range_bounds,
 )
 from flinkcore.spark.exchange.summary_rows import records_row
-from flinkcore.time_plane.combine_times import LogTimes
+from flinkcore.time_plane.combine_times import CombinedTimes
 from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.log_records import LogRecords
 from flinkcore.time_plane.record_blocks import RecordLimits
@@ -171,7 +171,9 @@ def test_ranges_that_are_merged_apart_are_those_of_one_merge(
             )
             for index, batches in enumerate(Log(rows, cuts, {20, 40}).chunks())
         ]
-        log_times = LogTimes(times, generator, interval_ms, by_arrival=by_arrival, limits=limits, stops=stops)
+        log_times = CombinedTimes(
+            times, generator, interval_ms, by_arrival=by_arrival, limits=limits, stops=stops
+        )
         assert log_times.replay_range is not None
         first, last = log_times.replay_range
         found.append(content(log_times.time_plane(records, (first - end_ms, last + end_ms))))

@@ -17,7 +17,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.key_timers import KeyTimers
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.checkpoint.snapshot_tables import StateTable
+from flinkcore.checkpoint.snapshot_tables import SnapshotTable
 from flinkcore.checkpoint.state_tables import keyed_state_of_table, keyed_state_to_table
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.checkpoint.value_encoding import encode
@@ -46,7 +46,7 @@ class BatchStateTables:
         self._calls = calls
         self._not_asked_for = not_asked_for
 
-    def tables(self) -> Iterator[StateTable]:
+    def tables(self) -> Iterator[SnapshotTable]:
         """Yield the state of all keys that have any; nothing is due.
 
         Raises
@@ -74,17 +74,17 @@ class BatchStateTables:
             columns[EVENT_TIME] = _timers_of(event_time, ids)
             columns[PROCESSING_TIME] = _timers_of(processing_time, ids)
             batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-            yield StateTable(TableKind.KEYED_STATE, "", CheckpointTable(batch, shapes, {}))
+            yield SnapshotTable(TableKind.KEYED_STATE, "", CheckpointTable(batch, shapes, {}))
 
         for name, entries in self._not_asked_for.items():
-            yield StateTable(TableKind.KEYED_STATE, name, keyed_state_to_table(name, entries))
+            yield SnapshotTable(TableKind.KEYED_STATE, name, keyed_state_to_table(name, entries))
 
-    def restore(self, tables: Iterator[StateTable], watermark_ms: int, clock_ms: int) -> None:
+    def restore(self, tables: Iterator[SnapshotTable], watermark_ms: int, clock_ms: int) -> None:
         """Take the state of a function that was suspended; before the first element, after `open`.
 
         Parameters
         ----------
-        tables : iterator of StateTable
+        tables : iterator of SnapshotTable
             From `tables`, with the rows of some key groups.
         watermark_ms, clock_ms : int
             Watermark and clock that all keys have seen.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from flinkcore._internal.io.spilled_batches import SpilledBatches
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.checkpoint.snapshot_tables import StateTable
+from flinkcore.checkpoint.snapshot_tables import SnapshotTable
 from flinkcore.checkpoint.table_kinds import OF_KEYS, TableKind
 from flinkcore.columnar.replay.spilled_rows import SpilledRows
 from flinkcore.columnar.stages.restored_operator import StagePlace, SuspendedOperator
@@ -32,10 +32,10 @@ class SpilledPart:
         self.key_groups = key_groups
         self._place = place
         self._batches = SpilledBatches(f"state and rows of the key groups {key_groups[0]} to {key_groups[1]}")
-        self._tables: list[Callable[[], StateTable]] = []
+        self._tables: list[Callable[[], SnapshotTable]] = []
         self.rows = SpilledRows(self._batches)
 
-    def add_state(self, state: StateTable) -> None:
+    def add_state(self, state: SnapshotTable) -> None:
         """Write those rows of a table that are of these key groups; a SourceError if they do not fit."""
         kind, name, table = state
         if kind in OF_KEYS:
@@ -44,14 +44,14 @@ class SpilledPart:
                 return  # without a timer, too, a service takes over the watermark
         place, shapes, attributes = self._batches.append(table.batch), table.shapes, table.attributes
         self._tables.append(
-            lambda: StateTable(kind, name, CheckpointTable(self._batches.read(place), shapes, attributes))
+            lambda: SnapshotTable(kind, name, CheckpointTable(self._batches.read(place), shapes, attributes))
         )
 
     def state(self) -> SuspendedOperator:
         """Return the state from which a stage over these key groups is restored."""
         return SuspendedOperator(self._place, self._read_tables)
 
-    def _read_tables(self) -> Iterator[StateTable]:
+    def _read_tables(self) -> Iterator[SnapshotTable]:
         return (read() for read in self._tables)
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore.checkpoint import OperatorSnapshot
-from flinkcore.checkpoint.snapshot_tables import StateTable
+from flinkcore.checkpoint.snapshot_tables import SnapshotTable
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.columnar.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.columnar.batch_functions.batch_process_columns import ElementColumns
@@ -250,7 +250,7 @@ class BatchProcessStage(Stage[Events]):
         yield from self._fire_before(self._watermark_ms, self._clock_ms)
         yield from self._taken()
 
-    def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
+    def suspended(self) -> tuple[StagePlace, Iterator[SnapshotTable]]:
         place = StagePlace(self._steps_done, self._clock_ms, self._watermark_ms)
         return place, self._state_tables.tables()
 

@@ -29,7 +29,7 @@ import numpy as np
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.values.row import Row
 from flinkcore.checkpoint import OperatorSnapshot
-from flinkcore.checkpoint.snapshot_tables import StateTable, snapshot_tables, state_of_tables
+from flinkcore.checkpoint.snapshot_tables import SnapshotTable, snapshot_tables, state_of_tables
 from flinkcore.columnar.operator_plans.user_process import UserProcess
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents, order_of
 from flinkcore.columnar.stages.process_output import NO_ROW, ProcessOutput
@@ -272,7 +272,7 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
         timers = self._timers.num_event_time_timers() + self._timers.num_processing_time_timers()
         return f"{self._memory.entries:,} keys and entries of states and {timers:,} timers"
 
-    def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
+    def suspended(self) -> tuple[StagePlace, Iterator[SnapshotTable]]:
         place = StagePlace(self._steps_done, self._clock.now_ms, self.current_watermark)
         return place, snapshot_tables(self.snapshot())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from flinkcore.checkpoint import Checkpoint, OperatorSnapshot
-from flinkcore.checkpoint.snapshot_tables import StateTable
+from flinkcore.checkpoint.snapshot_tables import SnapshotTable
 from flinkcore.time_plane.timeline import Timeline
 
 
@@ -75,7 +75,7 @@ class SuspendedOperator:
     """
 
     suspended_at: StagePlace
-    tables: Callable[[], Iterator[StateTable]]
+    tables: Callable[[], Iterator[SnapshotTable]]
 
     def place(self, timeline: Timeline) -> StagePlace:
         """Return the place at which the stage was suspended."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._native.key_groups import compute_key_group_range_for_operator_index
 from flinkcore.checkpoint import OperatorSnapshot
-from flinkcore.checkpoint.snapshot_tables import StateTable
+from flinkcore.checkpoint.snapshot_tables import SnapshotTable
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.stage_plan import StagePlan
@@ -200,7 +200,7 @@ class Stage(ABC, Generic[Taken]):
         """Let everything happen that is due at the place of the last event, and give all results that wait."""
         return iter(())
 
-    def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
+    def suspended(self) -> tuple[StagePlace, Iterator[SnapshotTable]]:
         """Return where the stage was suspended, and its state: a `SuspendedOperator` of any key groups of it.
 
         Raises

@@ -16,7 +16,7 @@ from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.checkpoint.snapshot_tables import StateTable
+from flinkcore.checkpoint.snapshot_tables import SnapshotTable
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
@@ -330,10 +330,10 @@ class WindowStage(Stage[EncodedEvents]):
             for batch in results:
                 yield StageOutput(None, [batch])
 
-    def suspended(self) -> tuple[StagePlace, Iterator[StateTable]]:
+    def suspended(self) -> tuple[StagePlace, Iterator[SnapshotTable]]:
         place = StagePlace(self._steps_done, self._clock_ms, self.current_watermark)
         tables = windows_to_tables(self._operator, self._accumulators, self._keys, self._max_parallelism)
-        return place, (StateTable(TableKind.WINDOWS, "", table) for table in tables)
+        return place, (SnapshotTable(TableKind.WINDOWS, "", table) for table in tables)
 
     def close(self) -> None:
         if self._places is not None:

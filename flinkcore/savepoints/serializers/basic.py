@@ -17,8 +17,8 @@ from flinkcore._native.state_columns import (
 from flinkcore.savepoints.serializers.serializer import (
     NothingSerializer,
     ReadColumn,
-    Serializer,
     SimpleSerializer,
+    StateSerializer,
 )
 
 _MOST_DIGITS_BYTES: Final = 1700
@@ -92,7 +92,7 @@ _FLOAT, _DOUBLE = _fixed("f", 4), _fixed("g", 8)
 STRING: Final = SimpleSerializer("String", _string)
 LONG: Final = SimpleSerializer("Long", _LONG, 8)
 
-_SIMPLE: Final[dict[str, Serializer]] = {
+_SIMPLE: Final[dict[str, StateSerializer]] = {
     "String": STRING,
     "Long": LONG,
     "Int": SimpleSerializer("Integer", _INT, 4),
@@ -115,7 +115,7 @@ _SIMPLE: Final[dict[str, Serializer]] = {
     "DoubleValue": SimpleSerializer("DoubleValue", _DOUBLE, 8),
     "CharValue": SimpleSerializer("CharValue", _char, 2),
 }
-_ARRAYS: Final[dict[str, Serializer]] = {
+_ARRAYS: Final[dict[str, StateSerializer]] = {
     "BytePrimitiveArray": SimpleSerializer("byte[]", _bytes),
     "LongPrimitiveArray": SimpleSerializer("long[]", _list_of(_LONG)),
     "IntPrimitiveArray": SimpleSerializer("int[]", _list_of(_INT)),

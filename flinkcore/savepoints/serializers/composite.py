@@ -20,22 +20,22 @@ from flinkcore._native.state_columns import (
     StateColumn,
     StructColumn,
 )
-from flinkcore.savepoints.serializers.serializer import Serializer
+from flinkcore.savepoints.serializers.serializer import StateSerializer
 
 _NO_FLAG, _NULL_FLAG, _THERE_FLAG = range(3)
 ROW_KINDS: Final = [b"+I", b"-U", b"+U", b"-D"]
 
 
 @dataclass(frozen=True)
-class CompositeSerializer(Serializer):
+class CompositeSerializer(StateSerializer):
     """A serializer that consists of others.
 
     Parameters
     ----------
-    nested : tuple of Serializer
+    nested : tuple of StateSerializer
     """
 
-    nested: tuple[Serializer, ...]
+    nested: tuple[StateSerializer, ...]
     java_name: ClassVar[str]
     n_nested: ClassVar[int | None] = 1
 
@@ -44,10 +44,10 @@ class CompositeSerializer(Serializer):
         return f"{self.java_name}<{', '.join(each.name for each in self.nested)}>"
 
     @property
-    def parts(self) -> tuple[Serializer, ...]:
+    def parts(self) -> tuple[StateSerializer, ...]:
         return self.nested
 
-    def merged(self, other: Serializer) -> Serializer:
+    def merged(self, other: StateSerializer) -> StateSerializer:
         if type(other) is not type(self) or len(other.parts) != len(self.nested):
             return super().merged(other)
         nested = (mine.merged(theirs) for mine, theirs in zip(self.nested, other.parts, strict=True))
@@ -141,7 +141,7 @@ class RowSerializer(CompositeSerializer):
 
 
 @dataclass(frozen=True)
-class EnumSerializer(Serializer):
+class EnumSerializer(StateSerializer):
     """Constants of an enum, as their numbers in the snapshot.
 
     Parameters
@@ -251,10 +251,10 @@ class RawValueSerializer(CompositeSerializer):
     java_name = "RAW"
 
     @property
-    def parts(self) -> tuple[Serializer, ...]:
+    def parts(self) -> tuple[StateSerializer, ...]:
         return ()  # they stay bytes, which can be read whatever that serializer is
 
-    def merged(self, other: Serializer) -> Serializer:
+    def merged(self, other: StateSerializer) -> StateSerializer:
         return self if isinstance(other, RawValueSerializer) else super().merged(other)
 
     def column(self, exact: bool) -> StateColumn:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from flinkcore._native.state_columns import ChoiceColumn, PojoColumn, StateColumn
-from flinkcore.savepoints.serializers.serializer import Serializer
+from flinkcore.savepoints.serializers.serializer import StateSerializer
 
 
 @dataclass(frozen=True)
-class PojoSerializer(Serializer):
+class PojoSerializer(StateSerializer):
     """Objects of a class by their fields.
 
     Values become structs of the fields. If the snapshot knows subclasses, the structs have the fields of all of them;
@@ -18,31 +18,31 @@ class PojoSerializer(Serializer):
     Parameters
     ----------
     class_name : str
-    fields : tuple of (str, Serializer)
+    fields : tuple of (str, StateSerializer)
         In the order in which they are written.
-    subclasses : tuple of (str, Serializer or None)
+    subclasses : tuple of (str, StateSerializer or None)
         Classes that the serializer has met, by their names; None if the snapshot does not have their serializer.
-    registered : tuple of (str, Serializer or None)
+    registered : tuple of (str, StateSerializer or None)
         Classes by their tags.
     """
 
     class_name: str
-    fields: tuple[tuple[str, Serializer], ...]
-    registered: tuple[tuple[str, Serializer | None], ...] = ()
-    subclasses: tuple[tuple[str, Serializer | None], ...] = ()
+    fields: tuple[tuple[str, StateSerializer], ...]
+    registered: tuple[tuple[str, StateSerializer | None], ...] = ()
+    subclasses: tuple[tuple[str, StateSerializer | None], ...] = ()
 
     @property
     def name(self) -> str:
         return self.class_name
 
     @property
-    def parts(self) -> tuple[Serializer, ...]:
+    def parts(self) -> tuple[StateSerializer, ...]:
         others = (
             each for _, each in (*self.registered, *self.subclasses) if isinstance(each, PojoSerializer)
         )
         return (*(each for _, each in self.fields), *others)
 
-    def merged(self, other: Serializer) -> Serializer:
+    def merged(self, other: StateSerializer) -> StateSerializer:
         if not isinstance(other, PojoSerializer) or [name for name, _ in self.fields] != [
             n for n, _ in other.fields
         ]:
@@ -69,7 +69,7 @@ class PojoSerializer(Serializer):
             if isinstance(serializer, PojoSerializer):
                 classes.setdefault(name, serializer)
         names: list[str] = []
-        serializers: list[Serializer] = []
+        serializers: list[StateSerializer] = []
         fields: list[list[int]] = []
         for name, each in classes.items():
             numbers = []

@@ -11,7 +11,7 @@ from flinkcore._native.state_columns import NothingColumn, RestColumn, StateColu
 
 
 @dataclass(frozen=True)
-class Serializer(ABC):
+class StateSerializer(ABC):
     """A serializer, as its snapshot in a savepoint describes it."""
 
     @property
@@ -25,7 +25,7 @@ class Serializer(ABC):
         return None
 
     @property
-    def parts(self) -> tuple[Serializer, ...]:
+    def parts(self) -> tuple[StateSerializer, ...]:
         """Serializers of which this one consists."""
         return ()
 
@@ -39,7 +39,7 @@ class Serializer(ABC):
             Keep values for which Arrow's usual types have no place: see `flinkcore.savepoints.open`.
         """
 
-    def merged(self, other: Serializer) -> Serializer:
+    def merged(self, other: StateSerializer) -> StateSerializer:
         """Return a serializer of the values of this one and of another subtask's.
 
         Raises
@@ -51,7 +51,7 @@ class Serializer(ABC):
             raise ValueError(f"its subtasks differ in types: {self.name} and {other.name}")
         return self
 
-    def walk(self) -> Iterator[Serializer]:
+    def walk(self) -> Iterator[StateSerializer]:
         """Yield this serializer and all of its parts."""
         yield self
         for part in self.parts:
@@ -67,7 +67,7 @@ ReadColumn: TypeAlias = Callable[[bool], StateColumn]
 
 
 @dataclass(frozen=True)
-class SimpleSerializer(Serializer):
+class SimpleSerializer(StateSerializer):
     """A serializer without parts.
 
     Parameters
@@ -95,7 +95,7 @@ class SimpleSerializer(Serializer):
 
 
 @dataclass(frozen=True)
-class NothingSerializer(Serializer):
+class NothingSerializer(StateSerializer):
     """A serializer of one value only, such as the void namespace.
 
     Parameters
@@ -120,7 +120,7 @@ class NothingSerializer(Serializer):
 
 
 @dataclass(frozen=True)
-class OpaqueSerializer(Serializer):
+class OpaqueSerializer(StateSerializer):
     """A serializer whose values only Java can read, such as Kryo's.
 
     Parameters

@@ -18,7 +18,7 @@ from flinkcore.savepoints.serializers.composite import (
     TupleSerializer,
 )
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
-from flinkcore.savepoints.serializers.serializer import NothingSerializer, OpaqueSerializer, Serializer
+from flinkcore.savepoints.serializers.serializer import NothingSerializer, OpaqueSerializer, StateSerializer
 from flinkcore.savepoints.serializers.sql import SQL_TEXT, read_array_data, read_map_data, read_row_data
 from flinkcore.savepoints.serializers.times import TIME_SERIALIZERS
 
@@ -32,7 +32,7 @@ _MOST_NESTED: Final = 64
 _Value = TypeVar("_Value")
 
 
-def read_serializer(reader: ByteReader, depth: int = 0) -> Serializer:
+def read_serializer(reader: ByteReader, depth: int = 0) -> StateSerializer:
     """Read the snapshot of a serializer, with its class and version.
 
     Parameters
@@ -73,7 +73,7 @@ def read_serializer(reader: ByteReader, depth: int = 0) -> Serializer:
     return read(reader, version, depth)
 
 
-def _read_composite(reader: ByteReader, name: str, depth: int) -> Serializer:
+def _read_composite(reader: ByteReader, name: str, depth: int) -> StateSerializer:
     kind = COMPOSITE_SERIALIZERS[name]
     _expect(reader, _COMPOSITE, "a composite snapshot")
     version = reader.integer(4)
@@ -98,7 +98,7 @@ def _read_composite(reader: ByteReader, name: str, depth: int) -> Serializer:
     return kind(nested, *settings)
 
 
-def _read_nested(reader: ByteReader, depth: int) -> tuple[Serializer, ...]:
+def _read_nested(reader: ByteReader, depth: int) -> tuple[StateSerializer, ...]:
     _expect(reader, _NESTED, "nested snapshots")
     reader.integer(4)
     return tuple(read_serializer(reader, depth + 1) for _ in range(reader.count(6)))
@@ -110,14 +110,14 @@ def _expect(reader: ByteReader, magic: int, what: str) -> None:
         reader.fail(f"{what} should begin here")
 
 
-def _read_enum(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_enum(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     return EnumSerializer(reader.utf(), tuple(reader.utf() for _ in range(reader.count(2))))
 
 
-def _read_pojo(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_pojo(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     name = reader.utf()
 
-    def nested(inner: ByteReader) -> Serializer:
+    def nested(inner: ByteReader) -> StateSerializer:
         return read_serializer(inner, depth + 1)
 
     fields = _read_optional_map(reader, nested)
@@ -152,44 +152,44 @@ def _read_optional_map(
     return tuple(found)
 
 
-def _read_kryo(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_kryo(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     name = reader.utf()
     for _ in range(3):  # registered classes, and default serializers as objects and as classes
         _read_optional_map(reader, lambda inner: None)
     return OpaqueSerializer(f"Kryo<{name}>")
 
 
-def _read_generic(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_generic(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     return OpaqueSerializer(f"Value<{reader.utf()}>")
 
 
-def _read_tuple0(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_tuple0(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     return NothingSerializer("Tuple0")
 
 
-def _read_java(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_java(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     return OpaqueSerializer("Java serialization")
 
 
-def _read_ttl_aware(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_ttl_aware(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     reader.flag()
     return read_serializer(reader, depth + 1)
 
 
-def _read_row_data(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_row_data(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     return read_row_data(reader, lambda: _read_nested(reader, depth))
 
 
-def _read_decimal_data(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_decimal_data(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     precision, scale = reader.integer(4), reader.integer(4)
     return OpaqueSerializer(f"DecimalData({precision}, {scale})")
 
 
-def _read_timestamp_data(reader: ByteReader, version: int, depth: int) -> Serializer:
+def _read_timestamp_data(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     return OpaqueSerializer(f"TimestampData({reader.integer(4)})")
 
 
-_OTHERS: Final[dict[str, Callable[[ByteReader, int, int], Serializer]]] = {
+_OTHERS: Final[dict[str, Callable[[ByteReader, int, int], StateSerializer]]] = {
     f"{_BASE}EnumSerializer$EnumSerializerSnapshot": _read_enum,
     f"{_RUNTIME}PojoSerializerSnapshot": _read_pojo,
     f"{_RUNTIME}Tuple0SerializerSnapshot": _read_tuple0,
@@ -221,20 +221,20 @@ class StateDescription:
     kind : int
         0 for keyed state, 1 for operator state, 2 for broadcast state, 3 for timers.
     options : dict of str to str
-    serializers : dict of str to Serializer
+    serializers : dict of str to StateSerializer
         By ``KEY_SERIALIZER``, ``VALUE_SERIALIZER`` and ``NAMESPACE_SERIALIZER``.
     """
 
     name: str
     kind: int
     options: dict[str, str]
-    serializers: dict[str, Serializer]
+    serializers: dict[str, StateSerializer]
 
 
 KEYED, OPERATOR, BROADCAST, TIMERS = range(4)
 
 
-def read_written_serializer(reader: ByteReader) -> Serializer:
+def read_written_serializer(reader: ByteReader) -> StateSerializer:
     """Read a serializer as headers have it: with the version of the proxy that wrote it."""
     version = reader.integer(4)
     if version != 2:

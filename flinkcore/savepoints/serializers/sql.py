@@ -18,7 +18,7 @@ from flinkcore._native.state_columns import BytesColumn, ChoiceColumn, ListColum
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
 from flinkcore.savepoints.serializers.java_objects import JavaObject, JavaObjectReader
-from flinkcore.savepoints.serializers.serializer import Serializer, SimpleSerializer
+from flinkcore.savepoints.serializers.serializer import SimpleSerializer, StateSerializer
 
 _ONE, _TWO, _FOUR, _EIGHT, _TEXT, _BYTES, _DECIMAL, _LARGE_DECIMAL = range(8)
 _TIMESTAMP, _LARGE_TIMESTAMP, _ROW, _ARRAY, _MAP = range(8, 13)
@@ -68,7 +68,7 @@ class SqlType:
 
 
 @dataclass(frozen=True)
-class SqlSerializer(Serializer):
+class SqlSerializer(StateSerializer):
     """Rows, arrays and maps, written with their size."""
 
     type: SqlType
@@ -187,7 +187,9 @@ def _elements(found: Any) -> list[Any]:
     raise ValueError("the fields of a row are not a list")
 
 
-def read_row_data(reader: ByteReader, read_nested: Callable[[], tuple[Serializer, ...]]) -> Serializer:
+def read_row_data(
+    reader: ByteReader, read_nested: Callable[[], tuple[StateSerializer, ...]]
+) -> StateSerializer:
     """Read the content of the snapshot of rows: the types of the fields as objects of Java, then their serializers.
 
     Notes
@@ -200,13 +202,13 @@ def read_row_data(reader: ByteReader, read_nested: Callable[[], tuple[Serializer
     return SqlSerializer(row_type(tuple(f"f{i}" for i in range(len(types))), types))
 
 
-def read_array_data(reader: ByteReader) -> Serializer:
+def read_array_data(reader: ByteReader) -> StateSerializer:
     """Read the content of the snapshot of arrays: the type and the serializer of the elements as objects of Java."""
     element, _ = JavaObjectReader(reader).read(), JavaObjectReader(reader).read()
     return SqlSerializer(_known(reader, JavaObject("ArrayType", {"elementType": element})))
 
 
-def read_map_data(reader: ByteReader) -> Serializer:
+def read_map_data(reader: ByteReader) -> StateSerializer:
     """Read the content of the snapshot of maps: types and serializers of keys and values as objects of Java."""
     key, value, _, _ = (JavaObjectReader(reader).read() for _ in range(4))
     return SqlSerializer(_known(reader, JavaObject("MapType", {"keyType": key, "valueType": value})))
