@@ -13,6 +13,7 @@ from flinkcore.checkpoint.checkpoint_manifest import VERSION
 from flinkcore.checkpoint.table_file import TableFile, refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.checkpoint.value_shape import Shape, shape_text
+from flinkcore.cli.shown_state import add_options, check_options
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import ConfigurationError
@@ -26,11 +27,7 @@ def add_commands(commands: Any) -> None:
     checkpoint = commands.add_parser("checkpoint", help="see what is in a checkpoint")
     actions = checkpoint.add_subparsers(dest="action", required=True)
     show = actions.add_parser("show", help="print what a checkpoint consists of, or the entries of a state")
-    show.add_argument("path", metavar="DIR", help="directory of the checkpoint, or its URI")
-    show.add_argument("--state", metavar="NAME", help="print the entries of this state")
-    show.add_argument("--operator", metavar="UID", help="only this operator")
-    show.add_argument("--key", help="only the entries of this key, with --state")
-    show.add_argument("--limit", type=int, default=20, help="print so many entries or splits at most")
+    add_options(show, "checkpoint", limited="entries or splits")
     show.set_defaults(call=show_checkpoint)
 
 
@@ -44,10 +41,7 @@ def show_checkpoint(arguments: argparse.Namespace) -> None:
     ConfigurationError
         If there is no such operator or state, or several operators have the state.
     """
-    if arguments.key is not None and arguments.state is None:
-        raise ConfigurationError("--key needs --state: the state whose entries are to be printed")
-    if arguments.limit < 0:
-        raise ConfigurationError(f"--limit is {arguments.limit}; it is 0 or more")
+    check_options(arguments)
     checkpoint = Checkpoint.open(arguments.path)
     operators = _operators(checkpoint, arguments.operator)
     if arguments.state is None:

@@ -14,6 +14,7 @@ from flinkcore import savepoints
 from flinkcore._internal.show.tables import shown_value
 from flinkcore._internal.show.times import format_timestamp
 from flinkcore.cli.output_directory import check_output_file
+from flinkcore.cli.shown_state import add_options, check_options
 from flinkcore.errors import ConfigurationError
 from flinkcore.savepoints import Savepoint, SavepointOperator, SavepointState
 from flinkcore.savepoints.differences import StateDifferences, differences
@@ -28,11 +29,7 @@ def add_commands(commands: Any) -> None:
     savepoint = commands.add_parser("savepoint", help="look into a savepoint of Flink, without Java")
     actions = savepoint.add_subparsers(dest="action", required=True)
     show = actions.add_parser("show", help="print what a savepoint consists of, or the entries of a state")
-    show.add_argument("path", metavar="DIR", help="directory of the savepoint, or its URI")
-    show.add_argument("--state", metavar="NAME", help="print the entries of this state")
-    show.add_argument("--operator", metavar="UID", help="only this operator: its uid or its id")
-    show.add_argument("--key", help="only the entries of this key, with --state")
-    show.add_argument("--limit", type=int, default=20, help="print so many entries at most")
+    add_options(show, "savepoint", "only this operator: its uid or its id")
     show.add_argument("--no-counts", action="store_true", help="count no entries: read the headers alone")
     show.add_argument("--exact", action="store_true", help=_EXACT)
     show.set_defaults(call=show_savepoint)
@@ -67,10 +64,7 @@ def show_savepoint(arguments: argparse.Namespace) -> None:
     ConfigurationError
         If there is no such operator or state, or several operators have the state.
     """
-    if arguments.key is not None and arguments.state is None:
-        raise ConfigurationError("--key needs --state: the state whose entries are to be printed")
-    if arguments.limit < 0:
-        raise ConfigurationError(f"--limit is {arguments.limit}; it is 0 or more")
+    check_options(arguments)
     savepoint = savepoints.open(arguments.path, exact=arguments.exact)
     if arguments.state is None:
         lines = _overview(savepoint, arguments.operator, not arguments.no_counts)
