@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from flinkcore._internal.python.missing_features import WithFormerMethods
-from flinkcore._internal.values.memory_limits import (
-    BATCH_BYTES,
-    BATCH_ROWS,
-    HELD_BYTES,
-    OPEN_CHUNKS,
-    RECORD_BYTES,
-)
+from flinkcore._internal.values.memory_limits import MemoryLimits
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings import flink_settings as settings
 from flinkcore.errors import ConfigurationError
@@ -56,12 +50,7 @@ class ExecutionConfig(WithFormerMethods):
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration() if configuration is None else configuration
-        # Limits of memory: results do not depend on them.
-        self._batch_rows = BATCH_ROWS
-        self._batch_bytes = BATCH_BYTES
-        self._open_chunks = OPEN_CHUNKS
-        self._held_bytes = HELD_BYTES
-        self._record_bytes = RECORD_BYTES
+        self._memory_limits = MemoryLimits()
 
     def get_parallelism(self) -> int:
         """Return the number of parallel tasks; -1 (``PARALLELISM_DEFAULT``) leaves it to the executor."""
@@ -230,9 +219,7 @@ class ExecutionConfig(WithFormerMethods):
             return self
         mode = "BATCH" if is_bounded else "STREAMING"
         config = ExecutionConfig(Configuration(self._configuration).set(settings.RUNTIME_MODE, mode))
-        config._batch_rows = self._batch_rows
-        config._batch_bytes = self._batch_bytes
-        config._record_bytes = self._record_bytes
+        config._memory_limits = self._memory_limits
         return config
 
     def allows_unaligned_source_splits(self) -> bool:

@@ -46,11 +46,6 @@ class RecordStore:
             self._places[number] = self._file.append(records.view(np.uint8))
         self._spilled = len(self._places)
 
-    @property
-    def is_spilled(self) -> bool:
-        """Return whether arrays are in the file."""
-        return self._file is not None
-
     def values(self, number: int, start: int, stop: int) -> Int64s:
         """Some integers of the array with this number.
 

@@ -1,5 +1,6 @@
 """Limits of the memory of a process that replays logs. Results do not depend on them."""
 
+from dataclasses import dataclass
 from typing import Final
 
 BATCH_ROWS: Final = 1 << 17
@@ -16,3 +17,14 @@ HELD_BYTES: Final = 64 << 20
 
 RECORD_BYTES: Final = 128 << 20
 """Bytes of packed watermark steps of splits that a process keeps in memory; more are in a temporary file."""
+
+
+@dataclass(frozen=True)
+class MemoryLimits:
+    """The limits of a job, of which each has its default above."""
+
+    batch_rows: int = BATCH_ROWS
+    batch_bytes: int = BATCH_BYTES
+    open_chunks: int = OPEN_CHUNKS
+    held_bytes: int = HELD_BYTES
+    record_bytes: int = RECORD_BYTES

@@ -359,7 +359,7 @@ class _JobPlanner:
         self._configuration.require_uid(step.uid, str(step))
         uid = operator_uid(step, operator, number + 1)
         max_parallelism, emitted_at = self._configuration.get_max_parallelism(), step.settings.emitted_at
-        batch_bytes = self._configuration._batch_bytes
+        batch_bytes = self._configuration._memory_limits.batch_bytes
         plan = StagePlan(
             inputs, operator, event_time, max_parallelism, uid, emitted_at, batch_bytes=batch_bytes
         )

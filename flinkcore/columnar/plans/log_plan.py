@@ -218,23 +218,24 @@ def plan_of_log(
         raise ConfigurationError(
             f"side output {rejected.tag_id!r} is named for both {also} and rejected rows: take two names"
         )
+    limits = configuration._memory_limits
     plan = LogPlan(
         log=log,
         before=before,
         strategy=strategy,
         auto_watermark_interval_ms=configuration.get_auto_watermark_interval(),
         timestamp_range=operator.timestamp_range,
-        batch_rows=configuration._batch_rows,
-        batch_bytes=configuration._batch_bytes,
-        record_limits=RecordLimits.of(configuration._record_bytes),
+        batch_rows=limits.batch_rows,
+        batch_bytes=limits.batch_bytes,
+        record_limits=RecordLimits.of(limits.record_bytes),
         after=after,
         keys=keys,
         read=read,
         max_parallelism=configuration.get_max_parallelism(),
         watermarks_uid=watermarks_uids([step_with_uid(source, before_key)])[0],
         lacks_strategy=lacks_strategy,
-        open_chunks=configuration._open_chunks,
-        held_bytes=configuration._held_bytes,
+        open_chunks=limits.open_chunks,
+        held_bytes=limits.held_bytes,
     )
     _check_columns(plan, operator)
     return plan.narrowed()

@@ -117,11 +117,6 @@ class StagePlan:
         return [each.schema for each in self.inputs]
 
     @property
-    def merges_results(self) -> bool:
-        """Return whether results of other operators come to it along with further ones, or with rows of logs."""
-        return bool(self.results) and len(self.results) + len(self.logs) > 1
-
-    @property
     def streams(self) -> OperatorStreams:
         """The streams that come to it, as the time plane numbers them."""
         return OperatorStreams(

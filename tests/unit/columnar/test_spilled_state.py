@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from equipment.full_disks import most_bytes_of_a_file
-from equipment.small_batches import read_in_batches_of
+from equipment.small_batches import limit, read_in_batches_of
 from jobs.checkpoint_trials import JOBS, entries_of_trials
 from jobs.resumed_jobs import TWO_LOGS, tables_of
 
@@ -343,7 +343,7 @@ def test_results_reach_the_next_operator_in_order(spilled: list[tuple[int, int]]
 
 def test_spilled_files_are_given_back_and_a_full_disk_is_an_error(tmp_path: Path) -> None:
     env = environment(0)
-    env.get_config()._record_bytes = RECORD_BYTES  # times of the log stay in memory
+    limit(env, record_bytes=RECORD_BYTES)  # times of the log stay in memory
     with (
         most_bytes_of_a_file(1000),
         pytest.raises(SourceError, match=r"state and rows of the key groups .* do not fit"),
