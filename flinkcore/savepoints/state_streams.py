@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -101,20 +101,12 @@ class SavepointDirectory:
         return StateStream(self._open(place), place.name, 0, handle.size, block_bytes)
 
     def _info(self, place: Place) -> fs.FileInfo:
-        try:
+        with _reading(place.name):
             return place.filesystem.get_file_info(place.path)
-        except (OSError, pa.ArrowException) as failure:
-            raise SavepointError(
-                f"{place.name} cannot be read: {reason_of(failure)}", file=place.name
-            ) from failure
 
     def _open(self, place: Place) -> pa.NativeFile:
-        try:
+        with _reading(place.name):
             return place.filesystem.open_input_file(place.path)
-        except (OSError, pa.ArrowException) as failure:
-            raise SavepointError(
-                f"{place.name} cannot be read: {reason_of(failure)}", file=place.name
-            ) from failure
 
 
 class StateStream:
@@ -228,13 +220,20 @@ def _varint(data: bytes) -> int | None:
     return None
 
 
-def _read_at(file: pa.NativeFile, name: str, at: int, size: int) -> bytes:
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
     try:
-        data: bytes = file.read_at(size, at)
+        yield
     except (OSError, pa.ArrowException) as failure:
-        if isinstance(failure, OSError) and failure.errno == errno.ENOENT:
-            raise SavepointError(f"{name} does not exist any more", file=name) from failure
         raise SavepointError(f"{name} cannot be read: {reason_of(failure)}", file=name) from failure
+
+
+def _read_at(file: pa.NativeFile, name: str, at: int, size: int) -> bytes:
+    with _reading(name):
+        try:
+            data: bytes = file.read_at(size, at)
+        except FileNotFoundError as failure:
+            raise SavepointError(f"{name} does not exist any more", file=name) from failure
     if len(data) < size:
         raise damage(name, at + len(data), "it ends here")
     return data

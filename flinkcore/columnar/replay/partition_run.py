@@ -69,9 +69,9 @@ class PartitionRun:
         self._stage = new_stage(context, partition)
         self._is_open = True
         self._key_groups = context.key_group_range(partition)
+        # Parts that take rows, and those for which all rows have come; of both, the last one is resumed first.
         self._waiting: list[SpilledPart] = []
-        # So many of the waiting parts, the first ones, were given the rows of all keys that are now read from a file.
-        self._n_apart = 0
+        self._complete: list[SpilledPart] = []
         self._can_spill = any(each.keys for each in context.plan.inputs)
         self._batches: PreparedBatches | None = None
         self._counts: Counter[str] = Counter()
@@ -115,7 +115,7 @@ class PartitionRun:
         rows
             Rows of this partition, in total order, or None for all in the given order.
         """
-        if len(self._waiting) > self._n_apart:
+        if self._waiting:
             rows = self._dealt(events, rows)
         with self._memory_errors():
             yield from self._behind_steps(self._stage.process(prepared, rows))
@@ -128,11 +128,12 @@ class PartitionRun:
     def end(self) -> Iterator[StageOutput]:
         """End with the log, or stop and write the parts of the checkpoint; yield the last outputs."""
         yield from self._end_stage()
-        while self._waiting:
+        while self._waiting or self._complete:
             self._close_stage(self._stage.counts())
-            part = self._waiting.pop()
-            self._n_apart = len(self._waiting)
-            yield from self._resume(part)
+            # What a part has waiting goes to the parts into which it is split, and to no others.
+            self._complete += self._waiting
+            self._waiting = []
+            yield from self._resume(self._complete.pop())
             yield from self._end_stage()
 
     def counts(self) -> dict[str, int]:
@@ -142,7 +143,7 @@ class PartitionRun:
 
     def close(self) -> None:
         """Release what the operator holds; called once, also after a failure."""
-        for part in self._waiting:
+        for part in (*self._waiting, *self._complete):
             part.close()
         if self._is_open:
             self._close_stage({})
@@ -240,10 +241,9 @@ class PartitionRun:
             n_rows = len(events.events.arrivals if isinstance(events, MergedPartials) else events.arrivals)
             rows = np.arange(n_rows, dtype=np.uint32)
         groups, are_of_all = self._groups_of(events, rows)
-        parts = self._waiting[self._n_apart :]
-        for part in parts:
+        for part in self._waiting:
             part.rows.add(events, rows[_within(groups, part.key_groups) | are_of_all])
-        copies = len(parts) * int(np.count_nonzero(are_of_all))
+        copies = len(self._waiting) * int(np.count_nonzero(are_of_all))
         if copies:
             self._counts["repeated"] -= copies
         own: RowNumbers = rows[_within(groups, self._key_groups) | are_of_all]
