@@ -224,6 +224,8 @@ def _varint(data: bytes) -> int | None:
 def _reading(name: str) -> Iterator[None]:
     try:
         yield
+    except SavepointError:  # an OSError, too
+        raise
     except (OSError, pa.ArrowException) as failure:
         raise SavepointError(f"{name} cannot be read: {reason_of(failure)}", file=name) from failure
 
