@@ -130,7 +130,7 @@ class PartitionRun:
         yield from self._end_stage()
         while self._waiting or self._complete:
             self._close_stage(self._stage.counts())
-            # What a part has waiting goes to the parts into which it is split, and to no others.
+            # Rows that wait for a part go to the parts into which it is split, and to no others.
             self._complete += self._waiting
             self._waiting = []
             yield from self._resume(self._complete.pop())
