@@ -41,6 +41,7 @@ ENGINES = {
     "flinkcore-spark-counted": "benchmarks.flinkcore_bids:open_spark_counted",
     "flinkcore-spark-arrivals": "benchmarks.flinkcore_bids:open_spark_arrivals",
     "flinkcore-spark-dataframe": "benchmarks.flinkcore_bids:open_spark_dataframe",
+    "flinkcore-spark-computed": "benchmarks.flinkcore_bids:open_spark_computed",
     "flinkcore-spark-evaluated": "benchmarks.flinkcore_bids:open_spark_evaluated",
     "flinkcore-spark-written": "benchmarks.flinkcore_bids:open_spark_written",
     "duckdb-query": "benchmarks.peers.duckdb_query:open_query",

@@ -57,12 +57,12 @@ TABLE = [
         [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-2000]")],
     ),
     (
-        "Spark, a DataFrame with a computed column, summed",
+        "Spark, a DataFrame that Spark evaluates, summed",
         "windowed_bids_of_dataframes[flinkcore-spark-evaluated-None]",
         [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-None]")],
     ),
     (
-        "2,000 keys, a DataFrame with a computed column, summed",
+        "2,000 keys, a DataFrame that Spark evaluates, summed",
         "windowed_bids_of_dataframes[flinkcore-spark-evaluated-2000]",
         [("Spark's `groupBy`, summed", "windowed_bids_of_dataframes[spark-counted-2000]")],
     ),
@@ -89,7 +89,7 @@ SHORT_TABLE = [
         "windowed_bids[spark-written-2]",
     ),
     (
-        "Spark, a DataFrame with a computed column",
+        "Spark, a DataFrame that Spark evaluates",
         "windowed_bids_of_dataframes[flinkcore-spark-evaluated-None]",
         "Spark's `groupBy`",
         "windowed_bids_of_dataframes[spark-counted-None]",

@@ -68,6 +68,7 @@ def test_windowed_bids(benchmark: Any, engine: str, threads: int, baselines: tup
         "spark-evaluated-mapped",
         "flinkcore-spark-arrivals",
         "flinkcore-spark-dataframe",
+        "flinkcore-spark-computed",
         "flinkcore-spark-evaluated",
     ],
 )

@@ -403,7 +403,14 @@ def _explained_logs(graph: StreamGraph, plan: JobPlan | None) -> list[str]:
                 read[id(source)] = list(columns_read(*(plan.logs[number] for number in together)))
     otherwise = "collected by the driver" if graph.needs_rows else "evaluated once, and their rows kept"
     return [
-        f"{log.data}: {how_read(log.data, read[id(log)], log.log.arrival is not None, otherwise)}"
+        f"{log.data}: "
+        + how_read(
+            log.data,
+            read[id(log)],
+            log.log.arrival is not None,
+            otherwise,
+            needs_rows=graph.needs_rows,
+        )
         for log in logs
         if id(log) in read
     ]

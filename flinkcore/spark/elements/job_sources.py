@@ -22,7 +22,7 @@ from flinkcore.elements.tasks.stream_graph import JobVertex, is_source_node, str
 from flinkcore.errors import ConfigurationError
 from flinkcore.operators.keys.element_rows import element_rows
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, log_schema
-from flinkcore.spark.logs.plan_expressions import NotJustFiles
+from flinkcore.spark.logs.plan_nodes import NotJustFiles
 from flinkcore.spark.logs.spark_log import unordered_files
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class SparkJobSources(JobSources):
             return None
         columns = log.data.schema.names
         try:
-            data: Any = unordered_files(log.data, columns, log.log.arrival is not None)
+            scanned = unordered_files(log.data, columns, log.log.arrival is not None)
+            data: Any = scanned.without_computed_columns()
         except NotJustFiles:
             data = ArrowData(collected_rows(log.data.rows(columns)))
         return replace(log, data=data)

@@ -224,10 +224,15 @@ def log_schema(dataframe: Any) -> pa.Schema:
     SchemaError
         If Spark gives values of a column to nobody outside, such as intervals of months.
     """
+    return arrow_schema(dataframe.schema)
+
+
+def arrow_schema(schema: types.StructType) -> pa.Schema:
+    """Return a schema of Spark as columns come to Python; a SchemaError as of `log_schema`."""
     try:
-        return plain_schema(to_arrow_schema(dataframe.schema, **_SCHEMA_ZONE))
+        return plain_schema(to_arrow_schema(schema, **_SCHEMA_ZONE))
     except PySparkTypeError as error:
-        raise SchemaError(_refused_columns(dataframe.schema)) from error
+        raise SchemaError(_refused_columns(schema)) from error
 
 
 def _refused_columns(schema: types.StructType) -> str:

@@ -12,7 +12,7 @@ from pyarrow import fs
 from flinkcore._internal.io.table_directories import TableDirectory, TableSearch, how_to_read
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.spark.logs.parquet_scan import reads_plain_parquet
-from flinkcore.spark.logs.plan_expressions import kind_of
+from flinkcore.spark.logs.plan_nodes import kind_of
 
 
 def warn_of_loose_tables(dataframe: Any) -> None:

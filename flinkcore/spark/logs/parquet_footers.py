@@ -14,7 +14,7 @@ from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore.errors import SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.formats.columnar_formats import ParquetFormat, check_statistics
-from flinkcore.spark.logs.plan_expressions import NotJustFiles
+from flinkcore.spark.logs.plan_nodes import NotJustFiles
 
 _THREADS: Final = 8
 _FROM_1582_DAYS: Final = -141_427

@@ -1,31 +1,33 @@
-"""DataFrames that are Parquet files: their plans select, rename and filter what Spark would read from these."""
+"""DataFrames that are Parquet files: their plans select, compute and filter what Spark would read from these."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyarrow import fs
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from flinkcore._internal.arrow.column_ops import expression_columns
+from flinkcore._internal.arrow.column_ops import NamedExpressions, expression_columns
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.stored_columns import StoredColumns
-from flinkcore.errors import SourceError
+from flinkcore.errors import SchemaError, SourceError
+from flinkcore.log.decoding.computed_columns import ComputedColumns
 from flinkcore.log.files.log_files import LogFile, files_now
 from flinkcore.log.sources.log_sources import LogFiles
-from flinkcore.spark.logs.dataframe_log import log_schema
+from flinkcore.spark.logs.dataframe_log import arrow_schema, log_schema
 from flinkcore.spark.logs.parquet_footers import ParquetFooters, RebaseModes
-from flinkcore.spark.logs.plan_expressions import (
+from flinkcore.spark.logs.plan_expressions import Attributes, conditions_of, value_of
+from flinkcore.spark.logs.plan_functions import PlanValue
+from flinkcore.spark.logs.plan_nodes import (
     NotJustFiles,
-    PlanColumn,
     attribute_id,
-    conditions_of,
     kind_of,
     literal_of,
     python_value,
@@ -62,10 +64,38 @@ _IGNORED: Final = (
 """Settings with which Spark reads other rows, columns or values."""
 
 _OF_FILES: Final = "of files: "
-"""Begins what conditions call a column of the files where the log has another one of that name."""
+"""Begins what expressions call a column of the files where the log has another one of that name."""
 
 
-def parquet_files(dataframe: Any) -> LogFiles:
+@dataclass(frozen=True)
+class ScannedFiles:
+    """Files, and what makes the rows of a DataFrame of them.
+
+    Attributes
+    ----------
+    files : LogFiles
+    decoding : tuple of ComputedColumns
+        The step that computes columns, if any are computed.
+    """
+
+    files: LogFiles
+    decoding: tuple[ComputedColumns, ...] = ()
+
+    @property
+    def computed(self) -> list[str]:
+        """Names of the columns that are computed."""
+        return [name for step in self.decoding for name, _ in step.expressions]
+
+    def without_computed_columns(self) -> LogFiles:
+        """Return the files; raise NotJustFiles if a column is computed of theirs."""
+        if self.computed:
+            raise NotJustFiles(
+                f"Spark computes the column {self.computed[0]!r} for jobs over single elements"
+            )
+        return self.files
+
+
+def parquet_files(dataframe: Any) -> ScannedFiles:
     """Return the files of a DataFrame as a log: the same rows and columns, in another order.
 
     Parameters
@@ -98,8 +128,8 @@ class _Scan:
         Columns of the files by the ids of attributes.
     values : dict of str to (value, pyarrow.DataType)
         Constants by the ids of attributes.
-    computed : dict of str to str
-        Expressions that Spark computes, as SQL, by the ids of attributes.
+    computed : dict
+        Other expressions by the ids of attributes.
     filters : list
         Conditions over attributes.
     output : list of (str, str)
@@ -110,7 +140,7 @@ class _Scan:
     relation: Any
     columns: dict[str, str] = field(default_factory=dict)
     values: dict[str, tuple[Any, pa.DataType]] = field(default_factory=dict)
-    computed: dict[str, str] = field(default_factory=dict)
+    computed: dict[str, Any] = field(default_factory=dict)
     filters: list[Any] = field(default_factory=list)
     output: list[tuple[str, str]] = field(default_factory=list)
 
@@ -129,10 +159,8 @@ class _Scan:
         scan._check_relation()
         in_files = set(plan.relation().schema().fieldNames())
         for attribute in _items(plan.output()):
-            if attribute.name() in in_files:
+            if attribute.name() in in_files:  # the others are metadata of the files
                 scan.columns[attribute_id(attribute)] = attribute.name()
-            else:
-                scan.computed[attribute_id(attribute)] = "it tells of the files"
         for step in reversed(steps):
             if kind_of(step) == "Filter":
                 scan.filters.append(step.condition())
@@ -179,22 +207,36 @@ class _Scan:
         elif kind_of(given) == "AttributeReference" and attribute_id(given) in self.values:
             self.values[name] = self.values[attribute_id(given)]
         else:
-            self.computed[name] = str(given.sql())
+            self.computed[name] = given
 
-    def files(self) -> LogFiles:
+    def files(self) -> ScannedFiles:
         """Return the files as a log."""
         log = log_schema(self.dataframe)
         if len(set(log.names)) < len(log.names):
             raise NotJustFiles("it has several columns of one name")
         values = {name: self.values[each][0] for name, each in self.output if each in self.values}
-        read = {name: self._column(name, each) for name, each in self.output if name not in values}
-        where, of_conditions = self._conditions(read, values)
-        types = {name: self._arrow_type(column) for name, column in of_conditions.items()}
-        schema = pa.schema([*log, *(each for each in types.items() if each[0] not in log.names)])
-        read.update(of_conditions)
-        for column in _spark_schema(self.relation.schema()):
-            if column.name in read.values():
-                _check_column(column)
+        read = {name: self.columns[each] for name, each in self.output if each in self.columns}
+        names = {
+            column: column if read.get(column) == column or column not in log.names else _OF_FILES + column
+            for column in self.columns.values()
+        }
+        attributes = self._attributes(names)
+        where = [each for condition in self.filters for each in conditions_of(condition, attributes)]
+        expressions = self._expressions(log, attributes)
+        of_log = [each for each in log if each.name in values or each.name in read]
+        of_expressions = _columns_read((expression for _, expression in expressions), names)
+        of_conditions = _columns_read(where, names)
+        others = {
+            name: column for name, column in (of_expressions | of_conditions).items() if name not in read
+        }
+        read |= others
+        of_files = {each.name: each for each in self._whole_schema()}
+        for column in set(read.values()):
+            _check_column(of_files[column])
+        arrow = _arrow_schema([of_files[column] for column in others.values()])
+        of_log += [each.with_name(name) for name, each in zip(others, arrow, strict=True)]
+        schema = pa.schema(of_log)
+        columns = [name for name in schema.names if name in log.names or name in of_expressions]
         partitions = list(self.relation.partitionSchema().fieldNames())
         stored = {name: column for name, column in read.items() if column not in partitions}
         if not stored:
@@ -211,36 +253,46 @@ class _Scan:
             )
             for path, partition in self._listed()
         ]
-        columns = StoredColumns(stored, ignores_case=self._setting("spark.sql.caseSensitive") != "true")
-        log_files = LogFiles.of_table(files, schema, columns=log.names, where=where, stored=columns)
-        return replace(log_files, files=self._checked(log_files))
+        located = StoredColumns(stored, ignores_case=self._setting("spark.sql.caseSensitive") != "true")
+        log_files = LogFiles.of_table(files, schema, columns=columns, where=where, stored=located)
+        checked = replace(log_files, files=self._checked(log_files))
+        return ScannedFiles(checked, (ComputedColumns(log, expressions),) if expressions else ())
 
-    def _column(self, name: str, attribute: str) -> str:
-        if attribute not in self.columns:
-            raise NotJustFiles(
-                f"Spark computes the column {name!r}: {self.computed.get(attribute, attribute)}"
-            )
-        return self.columns[attribute]
+    def _whole_schema(self) -> StructType:
+        """Return the columns of the files, whose structs have also the fields that the plan does not read."""
+        leaves = self.dataframe._jdf.queryExecution().analyzed().collectLeaves()
+        leaf = leaves.apply(0)
+        is_only = leaves.size() == 1 and kind_of(leaf) == "LogicalRelation"
+        return _spark_schema((leaf.relation() if is_only else self.relation).schema())
 
-    def _arrow_type(self, column: str) -> pa.DataType:
-        return single_type(self.relation.schema().apply(column).dataType().catalogString())
+    def _attributes(self, names: dict[str, str]) -> Attributes:
+        """Return what gives the values of attributes, for columns of the files that have these names."""
 
-    def _conditions(
-        self, read: dict[str, str], values: dict[str, Any]
-    ) -> tuple[list[Expression], dict[str, str]]:
-        """Return the conditions on rows, and the columns of the files that they name."""
-        names = {
-            column: column
-            if column not in values and read.get(column, column) == column
-            else _OF_FILES + column
-            for column in self.columns.values()
-        }
-        attributes = {
-            each: PlanColumn(names[column], self._arrow_type(column)) for each, column in self.columns.items()
-        }
-        conditions = [each for condition in self.filters for each in conditions_of(condition, attributes)]
-        used = set().union(*(expression_columns(condition) or names.values() for condition in conditions))
-        return conditions, {name: column for column, name in names.items() if name in used}
+        def value(attribute: str) -> PlanValue | None:
+            if attribute in self.columns:
+                column = self.columns[attribute]
+                kind = self.relation.schema().apply(column).dataType().catalogString()
+                return PlanValue(pc.field(names[column]), single_type(kind))
+            if attribute in self.values:
+                return PlanValue.of_literal(*self.values[attribute])
+            given = self.computed.get(attribute)
+            return None if given is None else value_of(given, value)
+
+        return value
+
+    def _expressions(self, log: pa.Schema, attributes: Attributes) -> NamedExpressions:
+        """Return the columns of the log that are computed."""
+        found = []
+        for name, attribute in self.output:
+            if attribute in self.columns or attribute in self.values:
+                continue
+            if attribute not in self.computed:
+                raise NotJustFiles(f"Spark computes the column {name!r}: it is metadata of the files")
+            value = attributes(attribute)
+            if value is None or value.type != log.field(name).type or not expression_columns(value.value):
+                raise NotJustFiles(f"Spark computes the column {name!r}: {self.computed[attribute].sql()}")
+            found.append((name, value.value))
+        return tuple(found)
 
     def _listed(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Paths of the files, and the values of their partitions."""
@@ -284,6 +336,12 @@ class _Scan:
         return files
 
 
+def _columns_read(expressions: Iterable[Expression], names: dict[str, str]) -> dict[str, str]:
+    """Return the names by which expressions read columns of the files, and those columns."""
+    used = set().union(*(expression_columns(each) or names.values() for each in expressions))
+    return {name: column for column, name in names.items() if name in used}
+
+
 def reads_plain_parquet(relation: Any) -> bool:
     """Return whether Spark reads a relation as Parquet files, and not as a table of another format in such files."""
     return hasattr(relation, "fileFormat") and _class(relation.fileFormat()) == _PARQUET
@@ -303,6 +361,13 @@ def _jvm(dataframe: Any) -> Any:
 
 def _spark_schema(schema: Any) -> StructType:
     return StructType.fromJson(json.loads(schema.json()))
+
+
+def _arrow_schema(columns: list[StructField]) -> pa.Schema:
+    try:
+        return arrow_schema(StructType(columns))
+    except SchemaError as error:
+        raise NotJustFiles(str(error)) from error
 
 
 def _check_column(column: StructField) -> None:

@@ -8,15 +8,16 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from flinkcore._internal.arrow.joined_batches import empty_table
 from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.log.event_log import EventLog
 from flinkcore.log.order.row_order import POSITION, RowOrder
 from flinkcore.log.sources.chunks import Chunk, TableChunk
-from flinkcore.log.sources.log_sources import LogFiles, TableSource
+from flinkcore.log.sources.log_sources import TableSource
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
 from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows, kept_schema
 from flinkcore.spark.logs.log_input import FileInput, LogInput
 from flinkcore.spark.logs.loose_tables import warn_of_loose_tables
-from flinkcore.spark.logs.parquet_scan import parquet_files
-from flinkcore.spark.logs.plan_expressions import NotJustFiles
+from flinkcore.spark.logs.parquet_scan import ScannedFiles, parquet_files
+from flinkcore.spark.logs.plan_nodes import NotJustFiles
 from flinkcore.spark.logs.ranked_rows import RankedInput, kept_ranks
 from flinkcore.spark.logs.task_packing import TaskPacking
 from flinkcore.spark.sessions.session import is_classic, is_local
@@ -197,10 +198,10 @@ def logs_of_dataframe(
     """
     warn_of_loose_tables(data.dataframe)
     try:
-        files = unordered_files(data, columns_read(*plans), plans[0].log.arrival is not None)
+        scanned = unordered_files(data, columns_read(*plans), plans[0].log.arrival is not None)
     except NotJustFiles as reason:
         return [UnreadDataFrame(plan, data, str(reason)) for plan in plans]
-    of_files = [replace(plan, log=replace(plan.log, source=files)) for plan in plans]
+    of_files = [replace(plan, log=_scanned(plan.log, scanned)) for plan in plans]
     return logs_of_files(spark, of_files, cores)
 
 
@@ -213,7 +214,11 @@ def logs_of_files(spark: Any, plans: Sequence[LogPlan], cores: int) -> Sequence[
     return [SparkLog(plan, chunks) for plan in plans]
 
 
-def unordered_files(data: DataFrameLog, columns: Iterable[str], has_arrival: bool) -> LogFiles:
+def _scanned(log: EventLog, scanned: ScannedFiles) -> EventLog:
+    return replace(log, source=scanned.files, decoding=(*scanned.decoding, *log.decoding))
+
+
+def unordered_files(data: DataFrameLog, columns: Iterable[str], has_arrival: bool) -> ScannedFiles:
     """Return the files that a DataFrame is; raise NotJustFiles if it is more, or Spark's order of rows counts."""
     if data.ordered_by:
         raise NotJustFiles("Spark puts its rows into the order of their positions")
@@ -233,7 +238,9 @@ def rows_read(data: DataFrameLog, *ways: LogPlan) -> Any:
     return data.rows(columns_read(*ways))
 
 
-def how_read(data: DataFrameLog, columns: Iterable[str], has_arrival: bool, otherwise: str) -> str:
+def how_read(
+    data: DataFrameLog, columns: Iterable[str], has_arrival: bool, otherwise: str, *, needs_rows: bool
+) -> str:
     """Return how tasks read a DataFrame, and why so, in words.
 
     Parameters
@@ -246,9 +253,15 @@ def how_read(data: DataFrameLog, columns: Iterable[str], has_arrival: bool, othe
         Whether the log has arrivals.
     otherwise
         Treatment of logs that are not just files, in words.
+    needs_rows
+        Whether the job takes single elements.
     """
     try:
-        files = len(unordered_files(data, columns, has_arrival).files)
+        scanned = unordered_files(data, columns, has_arrival)
+        files = len((scanned.without_computed_columns() if needs_rows else scanned.files).files)
     except NotJustFiles as reason:
         return f"{otherwise}, for {reason}"
-    return f"read as {files} Parquet {'file' if files == 1 else 'files'}"
+    computed = (
+        f", of which tasks compute {', '.join(map(repr, scanned.computed))}" if scanned.computed else ""
+    )
+    return f"read as {files} Parquet {'file' if files == 1 else 'files'}{computed}"

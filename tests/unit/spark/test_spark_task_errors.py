@@ -32,7 +32,7 @@ from flinkcore.errors import (
     WorkerLostError,
 )
 from flinkcore.operators.records.output import OutputFullError
-from flinkcore.spark.logs.plan_expressions import NotJustFiles
+from flinkcore.spark.logs.plan_nodes import NotJustFiles
 from flinkcore.spark.shipping import task_errors
 from flinkcore.spark.shipping.task_errors import PacksErrors, task_errors_raised
 
