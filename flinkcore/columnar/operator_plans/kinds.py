@@ -12,6 +12,7 @@ from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
+from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
@@ -22,6 +23,7 @@ from flinkcore.datastream.graph.transformations import (
     IntervalJoinTransformation,
     OperatorTransformation,
     ProcessTransformation,
+    TopTransformation,
     TwoInputTransformation,
     WindowJoinTransformation,
     WindowProcessTransformation,
@@ -38,6 +40,7 @@ KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     IntervalJoinTransformation: IntervalJoinProcess,
     WindowJoinTransformation: WindowJoinProcess,
     DeduplicateTransformation: Deduplication,
+    TopTransformation: TopRows,
 }
 
 
