@@ -31,7 +31,7 @@ class TopStage(RelationalStage):
         (events,) = context.plan.input_schemas
         self._operator = operator
         self._ranking = operator.ranking(events)
-        self._in_no_window = 0
+        self._in_no_window = self._late_without_window = 0
         super().__init__(context, operator, partition)
 
     def _made_kernel(self, operator: TopRows, steps_done: int, result_limit: int) -> RelationalKernel:
@@ -68,12 +68,22 @@ class TopStage(RelationalStage):
             windows = windows_of(self._operator.window, timestamps)
             rows, ends, is_last = windows.rows, windows.ends, windows.is_last
             if rows is not None and is_last is not None:
+                self._count_without_window(rows, timestamps, events[5])
                 events = tuple(None if column is None else column[rows] for column in events)
                 words = _repeated(words, rows)
-                self._in_no_window += batch.num_rows - int(np.count_nonzero(is_last))
             return (*events, *words, ends, is_last)
         given = None if self._operator.window_end is None else self._given_ends(batch)
         return (*events, *words, given, None)
+
+    def _count_without_window(self, rows: Int64s, timestamps: Int64s, steps: npt.NDArray[Any] | None) -> None:
+        """Count rows between windows: late ones are those that the watermark has reached, as in Flink."""
+        assert steps is not None
+        is_without = np.ones(len(timestamps), np.bool_)
+        is_without[rows] = False
+        watermarks = self._timeline.watermark_after(steps[is_without])
+        late = int(np.count_nonzero(timestamps[is_without] <= watermarks))
+        self._late_without_window += late
+        self._in_no_window += int(np.count_nonzero(is_without)) - late
 
     def _check_timestamps(self, timestamps: Int64s) -> None:
         """Refuse results of an operator before whose timestamp no window can have; those of logs are checked there."""
@@ -117,7 +127,9 @@ class TopStage(RelationalStage):
         return pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
 
     def counts(self) -> dict[str, int]:
-        return {**super().counts(), "in_no_window": self._in_no_window}
+        counts = super().counts()
+        counts["late"] += self._late_without_window
+        return {**counts, "in_no_window": self._in_no_window}
 
 
 def _repeated(words: SortWords, rows: Int64s) -> SortWords:
