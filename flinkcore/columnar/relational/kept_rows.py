@@ -49,7 +49,7 @@ class KeptRows:
         self.nbytes = 0
 
     def __len__(self) -> int:
-        """How many numbers are given, including those of rows that nobody asks for any more."""
+        """Return the number of rows that were added, including those that nobody asks for any more."""
         return self._n_rows
 
     def add(self, rows: pa.RecordBatch) -> int:

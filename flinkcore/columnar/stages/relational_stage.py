@@ -93,7 +93,7 @@ class RelationalStage(Stage[Events]):
     # ---- what an operator has of its own ----
 
     in_any_order: ClassVar[bool] = False
-    """Whether results of watermarks may leave in any order: rows that lie together are then gathered together."""
+    """True if results of watermarks may leave in any order: rows that lie together are then gathered together."""
 
     @abstractmethod
     def _made_kernel(self, operator: Any, steps_done: int, result_limit: int) -> RelationalKernel:
@@ -115,7 +115,7 @@ class RelationalStage(Stage[Events]):
         batch
             The rows of the events.
         *events
-            What the kernels of all operators take: keys, key groups, inputs, rows, timestamps, steps.
+            Arguments of the kernels of all operators: keys, key groups, inputs, rows, timestamps, steps.
         """
         return events
 
