@@ -83,6 +83,8 @@ cdef bint _fire_due(Deduplication* self) except -1 nogil:
     cdef Timer timer
     cdef KeptRow* kept
     while core_poll_due(&self.core, self.timers, &timer):
+        if timer.key >= self.n_keys or self.keys[timer.key].row < 0:
+            continue  # a restored timer may be forged
         kept = &self.keys[timer.key]
         core_add(
             &self.core, kept.row, NO_EVENT, <uint32_t> timer.key, kept.timestamp, RowKind.INSERT

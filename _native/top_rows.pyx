@@ -380,7 +380,9 @@ cdef bint _fire_due(Top* self) except -1 nogil:
             self.firing = -1
         if not core_poll_due(&self.core, self.timers, &timer):
             return not self.core.due
-        self.firing = self.buckets[_window_bucket(self, <uint32_t> timer.key, timer.namespace_id)] - 1
+        # A restored timer may be forged, and its window not be there: -1.
+        if self.buckets != NULL:
+            self.firing = <int64_t> self.buckets[_window_bucket(self, <uint32_t> timer.key, timer.namespace_id)] - 1
         self.fired_ms = timer.timestamp_ms
 
 
