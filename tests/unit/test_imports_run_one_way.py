@@ -48,6 +48,7 @@ FOLDERS = {
     "columnar": (
         "operator_plans",
         "plans",
+        "relational",
         "batch_functions",
         "stages",
         "checkpoint",

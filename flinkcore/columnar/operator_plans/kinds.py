@@ -7,19 +7,23 @@ from typing import Final
 
 from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
+from flinkcore.columnar.operator_plans.deduplication import Deduplication
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
+from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
+    DeduplicateTransformation,
     ForwardTransformation,
     IntervalJoinTransformation,
     OperatorTransformation,
     ProcessTransformation,
+    TopTransformation,
     TwoInputTransformation,
     WindowJoinTransformation,
     WindowProcessTransformation,
@@ -35,6 +39,8 @@ KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     TwoInputTransformation: ConnectedProcess,
     IntervalJoinTransformation: IntervalJoinProcess,
     WindowJoinTransformation: WindowJoinProcess,
+    DeduplicateTransformation: Deduplication,
+    TopTransformation: TopRows,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from flinkcore._internal.arrow.schemas import Schema
 from flinkcore.common.output_tag import OutputTag
@@ -14,8 +14,10 @@ from flinkcore.datastream.functions import (
     ReduceFunction,
 )
 from flinkcore.datastream.graph.declared_type import gives_elements, named_outputs
+from flinkcore.datastream.graph.top_rows import Rank, require_dedup_arguments, top_step
 from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
+    DeduplicateTransformation,
     PartitionTransformation,
     ProcessTransformation,
     Transformation,
@@ -200,6 +202,119 @@ class KeyedLogStream(WithoutStep, LogStream):
         transformation = BatchProcessTransformation if is_over_batches else ProcessTransformation
         return self._then(
             transformation(self._input(), func, output_type, named_outputs(side_outputs), timestamp_column)
+        )
+
+    def deduplicate(
+        self,
+        keep: Literal["first", "last"] = "first",
+        by: Literal["event_time", "arrival"] = "event_time",
+        *,
+        changes: bool = False,
+    ) -> LogStream:
+        """Return one row of each key, with all its columns.
+
+        Parameters
+        ----------
+        keep : str
+            ``"first"`` or ``"last"``.
+        by : str
+            ``"event_time"`` or ``"arrival"``. Of rows with the same event time, the first to arrive is the first, and
+            the last to arrive the last.
+        changes : bool
+            By default each key has one result: the first row by event time comes once the watermark has reached it, the
+            first by arrival at once, and the last row when the log ends. If true, the row comes at once, as ``+I``, and
+            when another one replaces it, the old row comes as ``-U`` and the new one as ``+U``, in a last column
+            ``row_kind``.
+
+        Raises
+        ------
+        ConfigurationError
+            If an argument is another one.
+
+        Notes
+        -----
+        Flink SQL's ``ROW_NUMBER() OVER (PARTITION BY key ORDER BY time) = 1``. The first row by event time follows
+        ``RowTimeDeduplicateKeepFirstRowFunction``: rows behind the watermark are late, counted and dropped. Changes
+        follow ``RowTimeDeduplicateFunction``, which drops none. Deliberate difference: by arrival, a row that equals
+        the last one replaces it, too.
+
+        Examples
+        --------
+        >>> orders.key_by("id").deduplicate(keep="last")  # doctest: +SKIP
+        """
+        require_dedup_arguments(keep, by)
+        return self._then(DeduplicateTransformation(self._input(), keep, by, bool(changes)))
+
+    def top(
+        self,
+        n: int,
+        by: str | Sequence[str],
+        *,
+        descending: bool | Sequence[bool] = True,
+        nulls_last: bool | Sequence[bool] | None = None,
+        rank: Rank = "row_number",
+        rank_column: str | None = "rank",
+        skip: int = 0,
+        changes: bool = False,
+        window_end: str | None = None,
+    ) -> LogStream:
+        """Return the highest rows of each key, with all their columns and their rank.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, or of ranks, of each key; at least 1.
+        by : str or list of str
+            Columns that order the rows, the first one before the others. Of equal rows, the one that arrived first is
+            higher.
+        descending : bool or list of bool
+            Whether the highest values come first, for all columns or for each.
+        nulls_last : bool or list of bool, optional
+            Whether nulls come after all values, or before them. By default a null is less than any value, as in Flink.
+        rank : str
+            ``"row_number"``; with ``"rank"`` or ``"dense_rank"``, equal rows have equal ranks, and results are all rows
+            whose rank is at most `n`: ``top(1, by="price", rank="rank")`` has all bids of the highest price.
+        rank_column : str or None
+            Name of the column with the rank (int64), or None if there should not be one.
+        skip : int
+            Number of the highest rows, or ranks, to leave out before these.
+        changes : bool
+            By default the rows come when the log ends. If true, they come at once, with a last column ``row_kind``:
+            ``+I`` for a row that enters, ``-D`` for one that leaves, ``-U`` and ``+U`` where another row takes a rank.
+        window_end : str, optional
+            Column with the end of the window to which each row belongs, such as ``"window_end"`` of results of windows.
+            The rows of each key *and window* come when the watermark has reached its end; rows that come later are
+            counted and dropped.
+
+        Raises
+        ------
+        ConfigurationError
+            If an argument is another one.
+
+        Notes
+        -----
+        Flink SQL's Top-N and window Top-N. Changes follow ``AppendOnlyTopNFunction`` and ``FastTop1Function``; with
+        ``rank_column=None`` they are fewer, as there. Flink streams row numbers alone: changes of ``"rank"`` and
+        ``"dense_rank"`` go from the higher rows to the lower, and the new row comes last. NaN is greater than all
+        numbers.
+
+        Examples
+        --------
+        >>> bids.key_by("auction").top(10, by="price")  # doctest: +SKIP
+        """
+        return self._then(
+            top_step(
+                self._input(),
+                n,
+                by,
+                descending=descending,
+                nulls_last=nulls_last,
+                rank=rank,
+                rank_column=rank_column,
+                skip=skip,
+                changes=changes,
+                window_end=window_end,
+            )
         )
 
     broadcast = instead_of_key("broadcast")
