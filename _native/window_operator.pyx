@@ -224,6 +224,24 @@ cdef NativeArray _firings_take(
 # ---- the walk along the timeline, and updates that wait for the accumulators -------------------------------------
 
 
+cdef int cursor_open(TimelineCursor* cursor, PackedSteps timeline, int64_t steps_done) except -1:
+    if not 0 <= steps_done <= timeline.view.n:
+        raise ConfigurationError(f"{steps_done} of {timeline.view.n} steps of the timeline cannot be done")
+    steps_open(&cursor.steps, &timeline.view, CLOCKS | WATERMARKS)
+    steps_open(&cursor.ahead, &timeline.view, WATERMARKS)
+    cursor.n_steps = timeline.view.n
+    cursor.watermark = steps_watermark_after(&cursor.steps, steps_done)
+    cursor.clock = INT64_MIN
+    cursor.next = steps_done
+    cursor_find_next(cursor)
+    return 0
+
+
+cdef void cursor_close(TimelineCursor* cursor) noexcept nogil:
+    steps_close(&cursor.steps)
+    steps_close(&cursor.ahead)
+
+
 cdef void cursor_find_next(TimelineCursor* cursor) noexcept nogil:
     while (
         cursor.next < cursor.n_steps
@@ -408,8 +426,7 @@ cdef class WindowKernel:
         if core == NULL:
             return
         # First the core's own buffers: `free` releases the state, whose first member is the core.
-        steps_close(&core.cursor.steps)
-        steps_close(&core.cursor.ahead)
+        cursor_close(&core.cursor)
         free(core.late_rows.rows)
         _firings_free(&core.firings)
         self.verbs.free(self.state)
@@ -513,7 +530,6 @@ cdef class WindowOperator:
         str emitted_at=None,
         int64_t steps_dated=0,
     ):
-        cdef TimelineCursor* cursor
         if kernel.state == NULL or kernel.in_use:
             raise ValueError("each operator needs a kernel of its own, made by time_windows or session_windows")
         if accumulators.in_use or accumulators.table.n_entries:
@@ -523,8 +539,6 @@ cdef class WindowOperator:
                 f"results are limited to {row_limit} rows and {byte_limit} bytes: both must be positive, and the bytes at "
                 f"most {MOST_BYTES}"
             )
-        if not 0 <= steps_done <= timeline.view.n:
-            raise ConfigurationError(f"{steps_done} of {timeline.view.n} steps of the timeline cannot be done")
         self._timeline = timeline
         self._keys = keys
         self._accumulators = accumulators
@@ -540,16 +554,9 @@ cdef class WindowOperator:
         self.core.dates_results = emitted_at is not None
         self.core.row_limit = row_limit
         self.core.byte_limit = byte_limit
+        cursor_open(&self.core.cursor, timeline, steps_done)
+        self.core.cursor.n_dated = 0 if emitted_at is None else steps_dated
         kernel.in_use = True
-        cursor = &self.core.cursor
-        steps_open(&cursor.steps, &timeline.view, CLOCKS | WATERMARKS)
-        steps_open(&cursor.ahead, &timeline.view, WATERMARKS)
-        cursor.n_steps = timeline.view.n
-        cursor.n_dated = 0 if emitted_at is None else steps_dated
-        cursor.watermark = steps_watermark_after(&cursor.steps, steps_done)
-        cursor.clock = INT64_MIN
-        cursor.next = steps_done
-        cursor_find_next(cursor)
         accumulators.in_use = True
         kernel.verbs.start(kernel.state)
 

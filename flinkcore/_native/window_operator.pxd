@@ -92,6 +92,10 @@ cdef struct TimelineCursor:
     int64_t clock         # of the current step or row, if results have their time of emission; INT64_MIN if not known
 
 
+# Puts the watermark after so many steps in force. Zero-initialise; close with cursor_close. A ConfigurationError if the timeline
+# has fewer steps. The timeline must outlive the cursor.
+cdef int cursor_open(TimelineCursor* cursor, PackedSteps timeline, int64_t steps_done) except -1
+cdef void cursor_close(TimelineCursor* cursor) noexcept nogil
 # Moves `next` on to the first step that raises the watermark, or is the end of the log.
 cdef void cursor_find_next(TimelineCursor* cursor) noexcept nogil
 # Returns the number of the first step, from the next one on, whose watermark is at least `due`, or INT64_MAX.

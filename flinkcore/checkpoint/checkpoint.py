@@ -293,6 +293,7 @@ class Checkpoint:
             dict(read(TableKind.TIMERS, timers_of)),
             dict(read(TableKind.KEYED_STATE, keyed_state_of)),
             windows=[table for _, table in read(TableKind.WINDOWS, lambda found: found)],
+            relations=dict(read(TableKind.RELATION, lambda found: found)),
         )
 
     def _read(

@@ -55,6 +55,8 @@ class OperatorSnapshot:
         Positions in the splits of a replay's log, and their watermark generators.
     windows : sequence of CheckpointTable
         The live windows of a native operator, with their key groups.
+    relations : mapping of str to CheckpointTable
+        Rows and timers of a relational operator with their keys and key groups, by name of the table.
     """
 
     key_group_range: tuple[int, int] | None = None
@@ -65,3 +67,4 @@ class OperatorSnapshot:
     splits: Sequence[SplitPosition] = ()
     time_plane: CheckpointTable | None = None
     windows: Sequence[CheckpointTable] = ()
+    relations: Mapping[str, CheckpointTable] = field(default_factory=dict)

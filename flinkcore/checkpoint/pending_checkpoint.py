@@ -35,6 +35,7 @@ _OF_KEYS: Final = {
     TableKind.TIMERS: "timers {!r}",
     TableKind.KEYED_STATE: "state {!r}",
     TableKind.WINDOWS: "windows",
+    TableKind.RELATION: "rows {!r}",
 }
 """Names of the content of tables of keys, in messages."""
 

@@ -52,6 +52,8 @@ def snapshot_tables(snapshot: OperatorSnapshot) -> Iterator[SnapshotTable]:
         yield SnapshotTable(TableKind.TIME_PLANE, "", snapshot.time_plane)
     for windows in snapshot.windows:
         yield SnapshotTable(TableKind.WINDOWS, "", windows)
+    for name, relation in snapshot.relations.items():
+        yield SnapshotTable(TableKind.RELATION, name, relation)
 
 
 def state_of_tables(
@@ -63,6 +65,7 @@ def state_of_tables(
     keyed_state: dict[str, KeyedStateSnapshot] = {}
     operator_state: dict[str, OperatorStateSnapshot] = {}
     windows: list[CheckpointTable] = []
+    relations: dict[str, CheckpointTable] = {}
     for kind, name, table in tables:
         if kind is TableKind.TIMERS:
             timers[name] = timers_of_table(table, decode_keys)
@@ -70,8 +73,16 @@ def state_of_tables(
             keyed_state[name] = keyed_state_of_table(table, decode_keys)
         elif kind is TableKind.OPERATOR_STATE:
             operator_state[name] = operator_state_of_table(table)
+        elif kind is TableKind.RELATION:
+            relations[name] = table
         else:
             windows.append(table)
     return OperatorSnapshot(
-        key_group_range, watermark_ms, timers, keyed_state, operator_state, windows=windows
+        key_group_range,
+        watermark_ms,
+        timers,
+        keyed_state,
+        operator_state,
+        windows=windows,
+        relations=relations,
     )

@@ -19,6 +19,7 @@ class TableKind(Enum):
     TIME_PLANE = "time_plane"
     WINDOWS = "windows"
     WAITING_ROWS = "waiting_rows"
+    RELATION = "relation"
 
 
 SHAPES: Final[Mapping[TableKind, tuple[str, ...]]] = {
@@ -29,14 +30,21 @@ SHAPES: Final[Mapping[TableKind, tuple[str, ...]]] = {
     TableKind.TIME_PLANE: ("split",),
     TableKind.WINDOWS: (),
     TableKind.WAITING_ROWS: (),
+    TableKind.RELATION: (),
 }
 """By kind, the columns whose values are Python's, and which have a shape in the manifest."""
 
 OPTIONAL_SHAPES: Final[Mapping[TableKind, tuple[str, ...]]] = {TableKind.TIME_PLANE: ("generator",)}
 """Further columns of this kind, which a table may lack."""
 
-NAMED: Final = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE, TableKind.WAITING_ROWS)
+NAMED: Final = (
+    TableKind.TIMERS,
+    TableKind.KEYED_STATE,
+    TableKind.OPERATOR_STATE,
+    TableKind.WAITING_ROWS,
+    TableKind.RELATION,
+)
 """Kinds of which an operator may have several tables, each with a name."""
 
-OF_KEYS: Final = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.WINDOWS)
+OF_KEYS: Final = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.WINDOWS, TableKind.RELATION)
 """Kinds whose rows belong to key groups."""

@@ -78,6 +78,7 @@ def _overview(checkpoint: Checkpoint, operators: dict[str, list[OperatorPart]], 
             (TableKind.KEYED_STATE, _keyed_state_lines),
             (TableKind.TIMERS, _timer_lines),
             (TableKind.OPERATOR_STATE, _operator_state_lines),
+            (TableKind.RELATION, _relation_lines),
         ):
             names = {table.name: None for part in parts for table in part.tables_of(kind)}
             for name in names:
@@ -183,6 +184,10 @@ def _time_plane_lines(checkpoint: Checkpoint, uid: str, limit: int) -> Iterator[
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _relation_lines(name: str, tables: Sequence[tuple[OperatorPart, TableFile]]) -> Iterator[str]:
+    yield f"  rows {name!r}: {sum(table.n_rows for _, table in tables):,}"
 
 
 def _window_lines(parts: Sequence[OperatorPart]) -> Iterator[str]:

@@ -49,6 +49,7 @@ FOLDERS = {
         "operator_plans",
         "plans",
         "batch_functions",
+        "relational",
         "stages",
         "checkpoint",
         "replay",

@@ -7,6 +7,7 @@ from typing import Final
 
 from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
+from flinkcore.columnar.operator_plans.deduplication import Deduplication
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
@@ -16,6 +17,7 @@ from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProc
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
+    DeduplicateTransformation,
     ForwardTransformation,
     IntervalJoinTransformation,
     OperatorTransformation,
@@ -35,6 +37,7 @@ KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     TwoInputTransformation: ConnectedProcess,
     IntervalJoinTransformation: IntervalJoinProcess,
     WindowJoinTransformation: WindowJoinProcess,
+    DeduplicateTransformation: Deduplication,
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
+from flinkcore.columnar.operator_plans.deduplication import Deduplication
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
@@ -17,6 +18,7 @@ from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProc
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.columnar.stages.batch_process_stage import BatchProcessStage
 from flinkcore.columnar.stages.connected_process_stage import ConnectedProcessStage
+from flinkcore.columnar.stages.deduplicate_stage import DeduplicateStage
 from flinkcore.columnar.stages.forward_stage import ForwardStage
 from flinkcore.columnar.stages.interval_join_stage import IntervalJoinStage
 from flinkcore.columnar.stages.keyed_process_stage import KeyedProcessStage
@@ -34,6 +36,7 @@ STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
     ConnectedProcess: ConnectedProcessStage,
     IntervalJoinProcess: IntervalJoinStage,
     WindowJoinProcess: WindowJoinStage,
+    Deduplication: DeduplicateStage,
 }
 """The stage that runs each kind of operator."""
 

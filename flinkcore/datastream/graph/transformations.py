@@ -380,6 +380,25 @@ class WindowTransformation(OperatorTransformation, OneInputTransformation):
         return f"{self.assigner.in_words}{trigger}{evictor}, {lateness}{mode}: {columns}"
 
 
+@dataclass(eq=False, repr=False)
+class DeduplicateTransformation(OperatorTransformation, OneInputTransformation):
+    """Keeps one row of each key."""
+
+    call: ClassVar[str] = "deduplicate"
+
+    keep: str
+    by: str
+    changes: bool
+
+    @property
+    def operator_name(self) -> str:
+        return "Deduplicate"
+
+    def __str__(self) -> str:
+        changes = ", as changes" if self.changes else ""
+        return f"the {self.keep} row of each key by {self.by.replace('_', ' ')}{changes}"
+
+
 class FunctionTransformation(OperatorTransformation):
     """A function of the user's whose results are rows with columns, in the main output and in side outputs."""
 

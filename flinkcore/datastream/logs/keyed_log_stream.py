@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from flinkcore._internal.arrow.schemas import Schema
 from flinkcore.common.output_tag import OutputTag
@@ -16,6 +16,7 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.graph.declared_type import gives_elements, named_outputs
 from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
+    DeduplicateTransformation,
     PartitionTransformation,
     ProcessTransformation,
     Transformation,
@@ -23,7 +24,7 @@ from flinkcore.datastream.graph.transformations import (
 from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.datastream.stream import WithoutStep, instead_of_key
-from flinkcore.errors import ArgumentTypeError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.logs.interval_log_joins import IntervalLogJoin
@@ -201,5 +202,53 @@ class KeyedLogStream(WithoutStep, LogStream):
         return self._then(
             transformation(self._input(), func, output_type, named_outputs(side_outputs), timestamp_column)
         )
+
+    def deduplicate(
+        self,
+        keep: Literal["first", "last"] = "first",
+        by: Literal["event_time", "arrival"] = "event_time",
+        *,
+        changes: bool = False,
+    ) -> LogStream:
+        """Return one row of each key, with all its columns.
+
+        Parameters
+        ----------
+        keep : str
+            ``"first"`` or ``"last"``.
+        by : str
+            ``"event_time"`` or ``"arrival"``. Of rows with the same event time, the first to arrive is the first, and
+            the last to arrive the last.
+        changes : bool
+            By default each key has one result: the first row by event time comes once the watermark has reached it, the
+            first by arrival at once, and the last row when the log ends. If true, the row comes at once, as ``+I``, and
+            when another one replaces it, the old row comes as ``-U`` and the new one as ``+U``, in a last column
+            ``row_kind``.
+
+        Raises
+        ------
+        ConfigurationError
+            If an argument is another one.
+
+        Notes
+        -----
+        Flink SQL's ``ROW_NUMBER() OVER (PARTITION BY key ORDER BY time) = 1``. The first row by event time follows
+        ``RowTimeDeduplicateKeepFirstRowFunction``: rows behind the watermark are late, counted and dropped. Changes
+        follow ``RowTimeDeduplicateFunction``, which drops none. Deliberate difference: by arrival, a row that equals
+        the last one replaces it, too.
+
+        Examples
+        --------
+        >>> orders.key_by("id").deduplicate(keep="last")  # doctest: +SKIP
+        """
+        for name, value, choices in (
+            ("keep", keep, ("first", "last")),
+            ("by", by, ("event_time", "arrival")),
+        ):
+            if value not in choices:
+                raise ConfigurationError(
+                    f"deduplicate({name}=...) is {' or '.join(map(repr, choices))}, not {value!r}"
+                )
+        return self._then(DeduplicateTransformation(self._input(), keep, by, bool(changes)))
 
     broadcast = instead_of_key("broadcast")

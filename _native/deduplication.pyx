@@ -1,0 +1,371 @@
+"""One row of each key: the first or the last, by event time or by arrival.
+
+Follows Flink's functions for ROW_NUMBER() = 1 over a time attribute: RowTimeDeduplicateKeepFirstRowFunction (the first row waits for
+the watermark, and late rows are dropped), RowTimeDeduplicateFunction (changes, at once, never late) and their counterparts for
+processing time. Without changes, the last row comes when the log ends.
+"""
+
+import numpy as np
+
+import cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from flinkcore.errors import SchemaError
+
+from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
+from flinkcore._native.memory cimport grow
+from flinkcore._native.packed_steps cimport PackedSteps
+from flinkcore._native.relational cimport (
+    NO_EVENT,
+    NO_ROW,
+    RelationalCore,
+    RelationalEvents,
+    core_add,
+    core_events,
+    core_free,
+    core_is_full,
+    core_next_step,
+    core_open,
+    core_poll_due,
+    core_take,
+)
+from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_add, timer_queue_move
+from flinkcore._native.timers cimport TimerHeap
+from flinkcore._native.window_operator cimport RowKind
+
+
+cdef enum:
+    NO_ROW_YET = -2  # in place of the row of a key; NO_ROW: its first row is emitted, and no other one counts
+    LEAST_KEYS = 1 << 10
+    EVENTS_AT_ONCE = 1 << 20
+
+cdef const char* _WHAT = b"the rows of keys"
+
+
+cdef struct KeptRow:
+    int64_t row
+    int64_t timestamp
+
+
+cdef struct Deduplication:
+    RelationalCore core
+    bint keeps_last
+    bint by_time
+    bint waits        # for the watermark, with the first row by time
+    bint until_end    # with the last row
+    TimerQueue* timers
+    KeptRow* keys     # by id
+    int64_t n_keys
+    int64_t capacity
+    int64_t n_live
+    int64_t n_emitted # of the keys, when the log has ended
+
+
+cdef int _reach(Deduplication* self, int64_t n_keys) except -1 nogil:
+    # Knows the keys with lower ids.
+    cdef int64_t capacity = max(self.capacity, <int64_t> LEAST_KEYS), key
+    if n_keys > self.capacity:
+        while capacity < n_keys:
+            capacity *= 2
+        self.keys = <KeptRow*> grow(self.keys, capacity * sizeof(KeptRow), _WHAT)
+        self.capacity = capacity
+    for key in range(self.n_keys, n_keys):
+        self.keys[key].row = NO_ROW_YET
+    self.n_keys = max(self.n_keys, n_keys)
+    return 0
+
+
+cdef bint _fire_due(Deduplication* self) except -1 nogil:
+    # Emits the first rows that the watermark in force has reached. Returns false if results are full before.
+    cdef Timer timer
+    cdef KeptRow* kept
+    while core_poll_due(&self.core, self.timers, &timer):
+        kept = &self.keys[timer.key]
+        core_add(
+            &self.core, kept.row, NO_EVENT, <uint32_t> timer.key, kept.timestamp, RowKind.INSERT
+        ).fired = timer.timestamp_ms
+        kept.row = NO_ROW
+        self.n_live -= 1
+    return not self.core.due
+
+
+cdef bint _advance(Deduplication* self, int64_t steps_before, bint to_end) except -1 nogil:
+    if self.core.due and not _fire_due(self):
+        return False
+    while core_next_step(&self.core, steps_before, to_end):
+        if not _fire_due(self):
+            return False
+    return True
+
+
+cdef inline bint _replaces(const Deduplication* self, const KeptRow* kept, int64_t timestamp) noexcept nogil:
+    if self.keeps_last:
+        return not self.by_time or kept.timestamp <= timestamp
+    return self.by_time and timestamp < kept.timestamp
+
+
+cdef int _process_row(Deduplication* self, const RelationalEvents* events, int64_t i) except -1 nogil:
+    cdef uint32_t key = events.key_ids[i]
+    cdef int64_t timestamp = events.timestamps[i]
+    cdef KeptRow* kept = &self.keys[key]
+    cdef bint is_first = kept.row == NO_ROW_YET
+    if self.waits and timestamp < self.core.cursor.watermark:
+        self.core.late += 1
+        return 0
+    self.core.processed += 1
+    if not is_first and (kept.row == NO_ROW or not _replaces(self, kept, timestamp)):
+        return 0
+    if self.waits:
+        if is_first:
+            timer_queue_add(self.timers, timestamp, key, events.key_groups[i], 0)
+        else:
+            timer_queue_move(self.timers, kept.timestamp, timestamp, key, events.key_groups[i], 0)
+    elif not self.until_end:
+        if not is_first:
+            core_add(&self.core, kept.row, i, key, kept.timestamp, RowKind.UPDATE_BEFORE)
+        core_add(
+            &self.core, events.rows[i], i, key, timestamp, RowKind.INSERT if is_first else RowKind.UPDATE_AFTER
+        )
+        if not self.keeps_last and not self.by_time:
+            kept.row = NO_ROW
+            return 0
+    kept.row = events.rows[i]
+    kept.timestamp = timestamp
+    self.n_live += is_first
+    return 0
+
+
+cdef int64_t _process(Deduplication* self, const RelationalEvents* events, int64_t first) except -1 nogil:
+    cdef int64_t i
+    cdef uint32_t most = 0
+    for i in range(first, events.n):
+        most = max(most, events.key_ids[i])
+    _reach(self, <int64_t> most + 1)
+    for i in range(first, events.n):
+        if core_is_full(&self.core) or not _advance(self, events.steps[i], False):
+            return i
+        _process_row(self, events, i)
+    return events.n
+
+
+cdef bint _finish(Deduplication* self) except -1 nogil:
+    cdef KeptRow* kept
+    if not _advance(self, INT64_MAX, True):
+        return False
+    while self.until_end and self.n_emitted < self.n_keys:
+        if core_is_full(&self.core):
+            return False
+        kept = &self.keys[self.n_emitted]
+        if kept.row >= 0:
+            core_add(
+                &self.core, kept.row, NO_EVENT, <uint32_t> self.n_emitted, kept.timestamp, RowKind.INSERT
+            ).fired = INT64_MAX
+        self.n_emitted += 1
+    return True
+
+
+@cython.final
+cdef class DeduplicationKernel:
+    """Keeps one row of each key; see `flinkcore.columnar.relational.kernel.RelationalKernel` for its verbs.
+
+    Parameters
+    ----------
+    timers : TimerHeap
+        Event-time timers of the operator, which only this kernel changes.
+    timeline : PackedSteps
+        Steps of the timeline.
+    steps_done : int
+        Number of steps before the first event.
+    result_limit : int
+        Most results that may wait.
+    keeps_last, by_time : bool
+        Which row of a key is kept: the last or the first, by event time or by arrival.
+    changes : bool
+        Whether results are changes, at once: an insertion, then updates. Else the first row by time waits for the watermark,
+        and the last row for the end of the log.
+
+    Raises
+    ------
+    ConfigurationError
+        If the limit or the steps done are out of their range.
+    """
+
+    cdef CallGuard guard
+    cdef Deduplication state
+    cdef TimerHeap _timers
+    cdef PackedSteps _timeline
+
+    def __cinit__(
+        self,
+        TimerHeap timers not None,
+        PackedSteps timeline not None,
+        *,
+        int64_t steps_done,
+        int64_t result_limit,
+        bint keeps_last,
+        bint by_time,
+        bint changes,
+    ):
+        self._timers = timers
+        self._timeline = timeline
+        self.state.timers = &timers.queue
+        self.state.keeps_last = keeps_last
+        self.state.by_time = by_time
+        self.state.waits = by_time and not keeps_last and not changes
+        self.state.until_end = keeps_last and not changes
+        core_open(&self.state.core, timeline, steps_done, result_limit, False, changes)
+
+    def __dealloc__(self):
+        core_free(&self.state.core)
+        free(self.state.keys)
+
+    def process(
+        self,
+        const uint32_t[::1] key_ids not None,
+        const int32_t[::1] key_groups not None,
+        const int8_t[::1] inputs,
+        const int64_t[::1] rows not None,
+        const int64_t[::1] timestamps not None,
+        const int64_t[::1] steps not None,
+        int64_t first=0,
+    ):
+        """Take in events in total order from number `first` on, until results are full. Returns the number of the next event."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
+        cdef RelationalEvents events
+        cdef int64_t n
+        memset(&events, 0, sizeof(RelationalEvents))
+        core_events(&events, key_ids, key_groups, inputs, rows, timestamps, steps, first)
+        n = events.n
+        while first < n:
+            events.n = min(n, first + EVENTS_AT_ONCE)
+            with nogil:
+                first = _process(&self.state, &events, first)
+            if first < events.n:
+                break
+            PyErr_CheckSignals()
+        return first
+
+    def advance(self, int64_t steps_before):
+        """Fire what so many steps make due. Returns false if results are full before: take them, and call again."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
+        cdef bint done
+        with nogil:
+            done = _advance(&self.state, steps_before, False)
+        return done
+
+    def finish(self):
+        """Fire what the end of the log makes due. Returns false if results are full before: take them, and call again."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
+        cdef bint done
+        with nogil:
+            done = _finish(&self.state)
+        return done
+
+    @property
+    def is_full(self):
+        """Whether results are to be taken before it goes on."""
+        return core_is_full(&self.state.core)
+
+    def take(self):
+        """Return the results that wait, as KernelResults."""
+        cdef Call call = begin_call(&self.guard, self)
+        return core_take(&self.state.core)
+
+    def counts(self):
+        """Return how many events it has taken in, by what became of them."""
+        return {"processed": self.state.core.processed, "late": self.state.core.late}
+
+    @property
+    def current_watermark(self):
+        """Watermark in force, ms since the epoch; -2**63 before the first."""
+        return self.state.core.cursor.watermark
+
+    def memory_bytes(self):
+        """Bytes that its state takes, without rows, keys and timers."""
+        check_no_call(&self.guard, self)
+        return self.state.capacity * <int64_t> sizeof(KeptRow)
+
+    @property
+    def live_count(self):
+        """Number of row numbers that it holds."""
+        return self.state.n_live
+
+    def live_rows(self):
+        """Return the row numbers that it holds, as an int64 array."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t[::1] live = np.empty(self.state.n_live, np.int64)
+        cdef int64_t key, n = 0
+        with nogil:
+            for key in range(self.state.n_keys):
+                if self.state.keys[key].row >= 0:
+                    live[n] = self.state.keys[key].row
+                    n += 1
+        return live.base
+
+    def renumber(self, const int64_t[::1] rows not None):
+        """Hold other numbers, in the order of `live_rows`. No results wait."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t key, n = 0
+        if rows.shape[0] != self.state.n_live:
+            raise ValueError(f"{rows.shape[0]} numbers for {self.state.n_live} rows")
+        with nogil:
+            for key in range(self.state.n_keys):
+                if self.state.keys[key].row >= 0:
+                    self.state.keys[key].row = rows[n]
+                    n += 1
+
+    def snapshot(self):
+        """Return its state as columns by table: `kept` has `key`, `row` (-1: the first row is emitted) and `timestamp`."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t key, n = 0
+        for key in range(self.state.n_keys):
+            n += self.state.keys[key].row != NO_ROW_YET
+        cdef int64_t[:, ::1] columns = np.empty((3, n), np.int64)
+        n = 0
+        for key in range(self.state.n_keys):
+            if self.state.keys[key].row != NO_ROW_YET:
+                columns[0, n] = key
+                columns[1, n] = self.state.keys[key].row
+                columns[2, n] = self.state.keys[key].timestamp
+                n += 1
+        keys, rows, timestamps = columns.base
+        return {"kept": {"key": keys, "row": rows, "timestamp": timestamps}}
+
+    def restore(self, str table not None, const int64_t[::1] keys not None, dict rows not None, columns not None):
+        """Take part of a state that `snapshot` has given, with keys and rows of now; before the first event.
+
+        Raises
+        ------
+        SchemaError
+            If it is no state of such an operator.
+        """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef const int64_t[::1] numbers = rows["row"]
+        cdef const int64_t[::1] timestamps = columns.column("timestamp").to_numpy()
+        cdef int64_t i
+        cdef KeptRow* kept
+        for i in range(keys.shape[0]):
+            _reach(&self.state, keys[i] + 1)
+            kept = &self.state.keys[keys[i]]
+            if kept.row != NO_ROW_YET:
+                raise SchemaError(f"row {i} of the state has a key that is there twice")
+            kept.row = max(numbers[i], <int64_t> NO_ROW)
+            kept.timestamp = timestamps[i]
+            self.state.n_live += kept.row >= 0
+
+    def _check(self):
+        """Assert its invariants."""
+        cdef int64_t key, live = 0
+        for key in range(self.state.n_keys):
+            assert self.state.keys[key].row >= NO_ROW_YET
+            live += self.state.keys[key].row >= 0
+        assert live == self.state.n_live
+        if self.state.waits:
+            assert len(self._timers) == live, f"{len(self._timers)} timers for {live} rows"
+            self._timers._check()

@@ -1,0 +1,85 @@
+"""One row of each key, the first or the last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
+from flinkcore.columnar.operator_plans.relational import require_no_row_kind, with_row_kind
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.transformations import DeduplicateTransformation
+
+
+@dataclass(frozen=True)
+class Deduplication(OperatorPlan):
+    """One row of each key.
+
+    Attributes
+    ----------
+    keeps_last : bool
+        Whether the last row is kept, and not the first.
+    by_time : bool
+        Whether rows are ordered by event time, and not by arrival.
+    changes : bool
+        Whether results are changes, at once.
+    """
+
+    keeps_last: bool
+    by_time: bool
+    changes: bool
+
+    uid_prefix: ClassVar[str] = "deduplicate"
+
+    @classmethod
+    def of(cls, step: DeduplicateTransformation) -> Deduplication:
+        return cls(step.keep == "last", step.by == "event_time", step.changes)
+
+    @property
+    def function_name(self) -> str:
+        return "deduplicate"
+
+    @property
+    def needs_event_time(self) -> bool:
+        return self.by_time
+
+    @property
+    def order_dependence(self) -> str:
+        return "deduplicate"
+
+    def check(self, events: pa.Schema) -> None:
+        if self.changes:
+            require_no_row_kind(events, "deduplicate(changes=True)")
+
+    @property
+    def is_retracting(self) -> bool:
+        return self.changes and (self.keeps_last or self.by_time)
+
+    def result_schema(
+        self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType
+    ) -> pa.Schema:
+        """The columns of the rows, and the row kind of changes."""
+        (events,) = inputs
+        return with_row_kind(events) if self.changes else events
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        return (ROW_KIND,) if self.changes else ()
+
+    @property
+    def tables(self) -> OperatorTables:
+        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
+
+    def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
+        (events,) = inputs
+        return {
+            "operator": "deduplicate",
+            "keep": "last" if self.keeps_last else "first",
+            "by": "event time" if self.by_time else "arrival",
+            "changes": str(self.changes),
+            "rows": ", ".join(f"{field.name}: {field.type}" for field in events),
+        }

@@ -1,0 +1,28 @@
+"""What plans of relational operators have in common."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.errors import ConfigurationError
+
+
+def with_row_kind(schema: pa.Schema) -> pa.Schema:
+    """Return columns and, last, the kind of change."""
+    return schema.append(pa.field(ROW_KIND, pa.string()))
+
+
+def require_no_row_kind(events: pa.Schema, call: str) -> None:
+    """Check that the rows that come to an operator are none that withdraw others.
+
+    Raises
+    ------
+    ConfigurationError
+        If they have the column that says so.
+    """
+    if ROW_KIND in events.names:
+        raise ConfigurationError(
+            f"{call} takes rows that are only added, and these have a column {ROW_KIND!r}: drop it, or keep the final "
+            "rows of the step before (changes=False)"
+        )

@@ -1,0 +1,174 @@
+"""Rows that operators keep by number, without a copy until a result leaves."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.joined_batches import copied, empty_batch, joined, taken
+
+SMALL_ROWS: Final = 1 << 12
+"""Batches with fewer rows are copied into larger ones: else a gather would have to look at too many."""
+
+PIECE_BYTES: Final = 1 << 28
+"""Joined pieces have no more: offsets of text end at 2 GiB."""
+
+
+class KeptRows:
+    """Rows of one schema, which are numbered as they are added.
+
+    Batches stay as they are: a gather of results is the first copy of a row, but for small batches, which are joined in
+    O(log n) copies, and for what `keep` moves together.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    small_rows, piece_bytes : int
+        Batches with fewer rows are joined to pieces of at most so many bytes.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, small_rows: int = SMALL_ROWS, piece_bytes: int = PIECE_BYTES
+    ) -> None:
+        self.schema = schema
+        self._small_rows = small_rows
+        self._piece_bytes = piece_bytes
+        self._pieces: list[pa.RecordBatch] = []
+        self._bytes: list[int] = []
+        self._begins: list[int] = []
+        self._n_rows = 0
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        """How many numbers are given, including those of rows that nobody asks for any more."""
+        return self._n_rows
+
+    def add(self, rows: pa.RecordBatch) -> int:
+        """Keep rows, whose memory must not change, and return the number of the first one."""
+        first = self._n_rows
+        if rows.num_rows:
+            self._append(rows)
+            if rows.num_rows < self._small_rows:
+                self._join_last()
+        return first
+
+    def _append(self, rows: pa.RecordBatch) -> None:
+        n_bytes = int(rows.nbytes)
+        self._pieces.append(rows)
+        self._bytes.append(n_bytes)
+        self._begins.append(self._n_rows)
+        self._n_rows += rows.num_rows
+        self.nbytes += n_bytes
+
+    def _join_last(self) -> None:
+        """Join the last pieces as long as the one before is not twice as large as all after it."""
+        kept = len(self._pieces) - 1
+        n_rows, n_bytes = self._pieces[kept].num_rows, self._bytes[kept]
+        while kept:
+            before, bytes_before = self._pieces[kept - 1].num_rows, self._bytes[kept - 1]
+            large = before >= max(2 * n_rows, self._small_rows)
+            if large or before >= 2 * n_rows or n_bytes + bytes_before > self._piece_bytes:
+                break
+            n_rows, n_bytes, kept = n_rows + before, n_bytes + bytes_before, kept - 1
+        last = self._pieces[kept:]
+        self._drop_from(kept)
+        self._append(joined(last) if len(last) > 1 else copied(last[0]))
+
+    def _drop_from(self, piece: int) -> None:
+        self._n_rows = self._begins[piece]
+        self.nbytes -= sum(self._bytes[piece:])
+        del self._pieces[piece:], self._bytes[piece:], self._begins[piece:]
+
+    def take(self, numbers: Int64s) -> pa.RecordBatch:
+        """Return rows in the given order, as a copy.
+
+        Parameters
+        ----------
+        numbers : int64 array (n,)
+            A negative one gives a row of nulls.
+
+        Raises
+        ------
+        DataError
+            If they have more text, or elements of lists, than a column of one batch can count.
+        """
+        if not len(numbers):
+            return empty_batch(self.schema)
+        if len(self._pieces) <= 1:
+            return self._of_piece(0, numbers)
+        begins = np.array(self._begins)
+        pieces = np.searchsorted(begins, numbers, side="right") - 1
+        if (pieces[1:] >= pieces[:-1]).all():
+            return joined(self._parts(numbers, pieces, begins))
+        order = np.argsort(pieces, kind="stable")
+        parts = self._parts(numbers[order], pieces[order], begins)
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return taken(joined(parts), places)
+
+    def _parts(self, numbers: Int64s, pieces: Int64s, begins: Int64s) -> list[pa.RecordBatch]:
+        """Gather rows from each piece; the pieces ascend, -1 for rows of nulls."""
+        bounds = np.append(np.flatnonzero(np.diff(pieces, prepend=-2)), len(pieces))
+        return [
+            self._of_piece(
+                max(int(pieces[first]), 0), numbers[first:last] - begins[max(int(pieces[first]), 0)]
+            )
+            for first, last in pairwise(bounds.tolist())
+        ]
+
+    def _of_piece(self, piece: int, rows: Int64s) -> pa.RecordBatch:
+        is_null = rows < 0
+        if is_null.all():
+            return pa.RecordBatch.from_arrays(
+                [pa.nulls(len(rows), field.type) for field in self.schema], schema=self.schema
+            )
+        if not is_null.any():
+            return taken(self._pieces[piece], rows)
+        some = taken(self._pieces[piece], rows[~is_null])
+        padded = joined([some, self._of_piece(piece, rows[is_null])])
+        places = np.empty(len(rows), np.int64)
+        places[~is_null] = np.arange(some.num_rows)
+        places[is_null] = np.arange(some.num_rows, len(rows))
+        return taken(padded, places)
+
+    def keep(self, live: Int64s) -> Int64s:
+        """Free all rows but some, and return the new numbers of those, in the same order.
+
+        Pieces with few live rows are copied; others stay as they are, with the rows in them that are free.
+
+        Parameters
+        ----------
+        live : int64 array (n,)
+            Numbers of rows, some maybe more than once.
+        """
+        numbers = np.unique(live)
+        pieces, begins = self._pieces, self._begins
+        bounds = np.searchsorted(numbers, [*begins, self._n_rows])
+        self._pieces, self._bytes, self._begins, self._n_rows, self.nbytes = [], [], [], 0, 0
+        renumbered = np.empty_like(numbers)
+        few: list[pa.RecordBatch] = []
+        for piece, begin, first, last in zip(pieces, begins, bounds[:-1], bounds[1:], strict=True):
+            if first == last:
+                continue
+            own = numbers[first:last] - begin
+            if 2 * len(own) < piece.num_rows:
+                n_few = sum(each.num_rows for each in few)
+                renumbered[first:last] = self._n_rows + n_few + np.arange(len(own))
+                few.append(taken(piece, own))
+                if sum(each.nbytes for each in few) > self._piece_bytes:
+                    self._append_joined(few)
+            else:
+                self._append_joined(few)
+                renumbered[first:last] = self._n_rows + own
+                self._append(piece)
+        self._append_joined(few)
+        return renumbered[np.searchsorted(numbers, live)]
+
+    def _append_joined(self, batches: list[pa.RecordBatch]) -> None:
+        if batches:
+            self._append(joined(batches))
+            batches.clear()

@@ -1,0 +1,184 @@
+"""The state of a relational operator as tables, whose rows say all by values: keys, rows and timers.
+
+Columns: `key_group`, the keys as `key.NAME`, the columns of a row as `row.NAME` and `right_row.NAME` after `has_row`
+and `has_right_row`, and what else the kernel has. The table `timers` has `timestamp_ms` and `namespace` in order of
+registration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._native.timers import TimerHeap
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.columnar.relational.kept_rows import KeptRows
+from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.errors import SchemaError
+
+TIMERS: Final = "timers"
+
+TABLE_ROWS: Final = 1 << 16
+"""Rows of a table of state that spills."""
+
+_ROWS: Final = ("row", "right_row")
+
+
+class RelationTables:
+    """Writes the state of an operator to tables, and restores it from them.
+
+    Parameters
+    ----------
+    kernel : RelationalKernel
+    keys : KeyDictionary
+    timers : TimerHeap
+    kept : sequence of KeptRows
+        Of each input.
+    restored_columns : callable
+        Returns, for restored rows of the first input, further columns that the kernel takes, such as sort keys.
+    table_rows : int
+        Most rows of a table of `parts`.
+    """
+
+    def __init__(
+        self,
+        kernel: RelationalKernel,
+        keys: KeyDictionary,
+        timers: TimerHeap,
+        kept: Sequence[KeptRows],
+        restored_columns: Callable[[pa.RecordBatch], Mapping[str, npt.NDArray[Any]]],
+        table_rows: int = TABLE_ROWS,
+    ) -> None:
+        self._kernel, self._keys, self._timers, self._kept = kernel, keys, timers, kept
+        self._restored_columns = restored_columns
+        self._table_rows = table_rows
+        self._kinds = {name: self._columns(table).schema for name, table in kernel.snapshot().items()}
+        self._kinds[TIMERS] = self._timer_columns().schema
+
+    def whole(self) -> Iterator[tuple[str, CheckpointTable]]:
+        """Yield the state by name of the table; no results wait.
+
+        Raises
+        ------
+        DataError
+            If a column cannot hold the text, or the elements of lists, of all rows.
+        """
+        for name, table in self._kernel.snapshot().items():
+            yield name, CheckpointTable(self._columns(table), {}, {})
+        yield TIMERS, CheckpointTable(self._timer_columns(), {}, {})
+
+    def parts(self) -> Iterator[tuple[str, CheckpointTable]]:
+        """Yield the state as `whole` does, in tables of a limited number of rows, of which a name may have several."""
+        for name, table in self._kernel.snapshot().items():
+            n = len(table["key"])
+            for begin in range(0, n, self._table_rows):
+                part = {column: values[begin : begin + self._table_rows] for column, values in table.items()}
+                yield name, CheckpointTable(self._columns(part), {}, {})
+        timers = self._timer_columns()
+        for begin in range(0, timers.num_rows, self._table_rows):
+            yield TIMERS, CheckpointTable(timers.slice(begin, self._table_rows), {}, {})
+
+    def _columns(self, table: Mapping[str, Any]) -> pa.RecordBatch:
+        columns = self._key_columns(table["key"])
+        for number, name in enumerate(_ROWS):
+            if name in table:
+                rows = self._kept[number].take(table[name])
+                columns[f"has_{name}"] = pa.array(table[name] >= 0)
+                columns |= {f"{name}.{each}": rows.column(each) for each in rows.schema.names}
+        for name, values in table.items():
+            if name != "key" and name not in _ROWS:
+                columns[name] = values if isinstance(values, pa.Array) else pa.array(values)
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+    def _key_columns(self, ids: Int64s) -> dict[str, pa.Array]:
+        keys = pa.record_batch(self._keys.keys())
+        columns = {"key_group": pa.array(self._keys.key_group(ids.astype(np.uint32)), pa.int32())}
+        for name, column in zip(keys.schema.names, keys.columns, strict=True):
+            columns[f"key.{name}"] = column.take(pa.array(ids))
+        return columns
+
+    def _timer_columns(self) -> pa.RecordBatch:
+        timers = pa.record_batch(self._timers.snapshot())
+        columns = self._key_columns(timers.column("key").to_numpy())
+        columns |= {name: timers.column(name) for name in ("timestamp_ms", "namespace")}
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+    def restore(self, tables: Iterable[tuple[str, CheckpointTable]]) -> None:
+        """Take tables of `whole` or `parts`, in their order; before the first event.
+
+        Raises
+        ------
+        SchemaError
+            If they are no state of this operator.
+        """
+        for name, table in tables:
+            self._check(name, table)
+            batch = table.batch
+            ids = self._key_ids(table)
+            if name == TIMERS:
+                self._restore_timers(batch, ids)
+                continue
+            rows: dict[str, Int64s] = {}
+            more: dict[str, Any] = {}
+            for number, prefix in enumerate(_ROWS):
+                if f"has_{prefix}" in batch.schema.names:
+                    of_input = self._kept[number]
+                    names = [f"{prefix}.{each}" for each in of_input.schema.names]
+                    restored = pa.RecordBatch.from_arrays(
+                        [batch.column(each) for each in names], schema=of_input.schema
+                    )
+                    has_row = table.numbers(f"has_{prefix}", pa.bool_())
+                    first = of_input.add(restored)
+                    rows[prefix] = np.where(has_row, first + np.arange(len(has_row)), -1)
+                    if number == 0:
+                        more = dict(self._restored_columns(restored))
+            others = [each for each in batch.schema.names if each != "key_group" and "." not in each]
+            self._kernel.restore(name, ids, {**rows, **more}, batch.select(others))
+
+    def _check(self, name: str, table: CheckpointTable) -> None:
+        expected = self._kinds.get(name)
+        if expected is None:
+            raise SchemaError(
+                f"the state has the table {name!r}, and this operator has {', '.join(self._kinds)}"
+            )
+        if not table.batch.schema.equals(expected):
+            found, own = (
+                ", ".join(f"{field.name}: {field.type}" for field in schema)
+                for schema in (table.batch.schema, expected)
+            )
+            raise SchemaError(f"the rows {name!r} have the columns {found}, and those of this job are {own}")
+        for field in expected:
+            if "." not in field.name and table.batch.column(field.name).null_count:
+                raise SchemaError(f"the column {field.name!r} of the rows {name!r} has nulls")
+
+    def _key_ids(self, table: CheckpointTable) -> Int64s:
+        names = [name for name in table.batch.schema.names if name.startswith("key.")]
+        keys = table.batch.select(names).rename_columns([name.removeprefix("key.") for name in names])
+        ids = self._keys.ids(keys)
+        groups = table.numbers("key_group", pa.int32())
+        wrong = np.flatnonzero(self._keys.key_group(ids) != groups)
+        if len(wrong):
+            row = int(wrong[0])
+            raise SchemaError(
+                f"row {row} of the state, of the key {keys.slice(row, 1).to_pylist()[0]}, is in the key group "
+                f"{groups[row]}, which is not that of the key"
+            )
+        return ids.astype(np.int64)
+
+    def _restore_timers(self, batch: pa.RecordBatch, ids: Int64s) -> None:
+        timers = pa.record_batch(
+            {
+                "timestamp_ms": batch.column("timestamp_ms"),
+                "key": ids,
+                "key_group": batch.column("key_group"),
+                "namespace": batch.column("namespace"),
+            }
+        )
+        if self._timers.restore(timers) < timers.num_rows:
+            raise SchemaError("a timer of the state is there twice")
