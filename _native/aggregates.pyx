@@ -1977,8 +1977,13 @@ cdef class Accumulators:
         with nogil:
             accumulators_clear_range(self.table, first, n)
 
-    def take(self):
+    def take(self, str over=None):
         """Return the result columns so far, one NativeArray per aggregate, and begin new ones.
+
+        Parameters
+        ----------
+        over : str, optional
+            What a result is the aggregate of, for messages.
 
         Raises
         ------
@@ -1988,7 +1993,7 @@ cdef class Accumulators:
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t unfit = self.unfit_result()
         if unfit != NOTHING:
-            self.refuse_result(unfit, f"the entry of result row {unfit}")
+            self.refuse_result(unfit, f"the entry of result row {unfit}" if over is None else over)
         return self.take_columns()
 
     def memory_bytes(self):

@@ -117,6 +117,7 @@ cdef struct FrameState:
     int64_t range_ms      # of a frame of time; -1: none
     bint peers            # rows of one key and time have one result
     bint keeps_rows       # the frame is bounded
+    bint emits            # rows have results
     bint has_stacks       # an aggregate cannot subtract
     bint has_lists        # an aggregate is the list of the frame's values
     Frame* frames         # by key id
@@ -562,7 +563,8 @@ cdef int64_t _process(FrameState* state, const Rows* rows, uint32_t* numbers) ex
             frame = &state.frames[key]
             if state.peers and row + 1 < rows.n and rows.key_ids[row + 1] == key and rows.times[row + 1] == rows.times[row]:
                 continue
-            _emit_frame(state, frame)
+            if state.emits:
+                _emit_frame(state, frame)
             while group <= row:
                 numbers[group] = <uint32_t> results
                 group += 1
@@ -668,6 +670,7 @@ cdef class Frames:
     def process(
         self, batch, const uint32_t[::1] key_ids not None, const int64_t[::1] times=None, *,
         const uint8_t[::1] retracts=None, const int64_t[::1] cleared_before=None, const uint32_t[::1] cleared_keys=None,
+        bint emits=True,
     ):
         """Take in rows in their order, and append a result for each to those of the accumulators; peers share one.
 
@@ -683,6 +686,8 @@ cdef class Frames:
             1 for a row that takes one of its key back, only if `can_retract`. The state of a key without rows is dropped.
         cleared_before, cleared_keys : numpy.ndarray of int64 and uint32, shape (m,), optional
             Keys whose state is dropped, each before the row of this number, ascending; n: after all of them.
+        emits : bool
+            Whether results are appended.
 
         Returns
         -------
@@ -707,6 +712,7 @@ cdef class Frames:
         if retracts is not None and (retracts.shape[0] != n or not self.can_retract):
             raise ValueError("these aggregates cannot take rows back, or there is not one flag per row of the batch")
         self._accumulators.bind(native)
+        self.state.emits = emits
         rows.n = n
         if n:
             rows.key_ids = &key_ids[0]
@@ -720,6 +726,15 @@ cdef class Frames:
         with nogil:
             _process(&self.state, &rows, &numbers[0] if n else NULL)
         return numbers.base
+
+    def clear(self, const uint32_t[::1] key_ids not None):
+        """Drop the state of keys."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef Call of_accumulators = begin_call(&self._accumulators.guard, self._accumulators)
+        cdef int64_t i
+        for i in range(key_ids.shape[0]):
+            _clear_key(&self.state, key_ids[i])
+        _run_steps(&self.state)
 
     def emit(self, const uint32_t[::1] key_ids not None):
         """Append the present results of keys, of frames that are all rows; a key without rows has that of none."""

@@ -1,24 +1,11 @@
-from typing import NamedTuple, final
+from collections.abc import Mapping
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from flinkcore._native.arrow import ArrowArrayExportable, NativeArray
 from flinkcore._native.packed_steps import PackedSteps
-
-class DueRows(NamedTuple):
-    rows: npt.NDArray[np.int64]
-    key_ids: npt.NDArray[np.uint32]
-    key_groups: npt.NDArray[np.int32]
-    timestamps: npt.NDArray[np.int64]
-    steps: npt.NDArray[np.int64]
-    cleared_before: npt.NDArray[np.int64]
-    cleared_keys: npt.NDArray[np.uint32]
-
-class KeyTimes(NamedTuple):
-    key_ids: npt.NDArray[np.uint32]
-    last_ms: npt.NDArray[np.int64]
-    cleanup_ms: npt.NDArray[np.int64]
+from flinkcore._native.relational import KernelResults
 
 @final
 class PendingRows:
@@ -28,15 +15,16 @@ class PendingRows:
         *,
         max_parallelism: int,
         key_groups: tuple[int, int],
+        steps_done: int,
+        result_limit: int,
         bounded: bool,
         range_ms: int | None = None,
-        row_limit: int,
-        steps_done: int = 0,
     ) -> PendingRows: ...
     def process(
         self,
         key_ids: npt.NDArray[np.uint32],
         key_groups: npt.NDArray[np.int32],
+        inputs: npt.NDArray[np.int8] | None,
         rows: npt.NDArray[np.int64],
         timestamps: npt.NDArray[np.int64],
         steps: npt.NDArray[np.int64],
@@ -46,20 +34,23 @@ class PendingRows:
     def finish(self) -> bool: ...
     @property
     def is_full(self) -> bool: ...
-    @property
-    def rows_ready(self) -> int: ...
-    def take(self) -> DueRows: ...
-    def take_late(self) -> npt.NDArray[np.int64]: ...
+    def take(self) -> KernelResults: ...
+    def take_cleared(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]: ...
     def counts(self) -> dict[str, int]: ...
     @property
     def current_watermark(self) -> int: ...
+    def memory_bytes(self) -> int: ...
+    @property
+    def live_count(self) -> int: ...
     def live_rows(self) -> npt.NDArray[np.int64]: ...
     def renumber(self, rows: npt.NDArray[np.int64]) -> None: ...
-    def timers(self) -> NativeArray: ...
-    def key_times(self) -> KeyTimes: ...
+    def snapshot(self) -> Mapping[str, Mapping[str, npt.NDArray[Any]]]: ...
     def restore(
-        self, timers: ArrowArrayExportable, times: KeyTimes, key_groups: npt.NDArray[np.int32]
+        self,
+        table: str,
+        keys: npt.NDArray[np.int64],
+        key_groups: npt.NDArray[np.int32],
+        rows: dict[str, npt.NDArray[np.int64]],
+        columns: Any,
     ) -> None: ...
-    def memory_bytes(self) -> int: ...
-    def __len__(self) -> int: ...
     def _check(self) -> None: ...

@@ -109,8 +109,8 @@ class RelationalStage(Stage[Events]):
         """Return what the kernel takes of restored rows of the first input besides; nothing by default."""
         return {}
 
-    def _taken_values(self) -> list[pa.Array]:
-        """Return columns of values that the kernel has for the results just taken; none by default."""
+    def _taken_values(self, results: KernelResults) -> list[pa.Array]:
+        """Return columns of values for the results just taken; none by default."""
         return []
 
     def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
@@ -208,7 +208,7 @@ class RelationalStage(Stage[Events]):
         if not n:
             return
         self._results += n
-        values = self._taken_values()
+        values = self._taken_values(results)
         n_rows = sum(map(len, self._kept))
         row_bytes = sum(kept.nbytes for kept in self._kept) // max(1, n_rows)
         step = max(1, self._batch_bytes // max(1, row_bytes))
