@@ -63,8 +63,8 @@ class GroupAggregation(OperatorPlan):
 
     @property
     def columns(self) -> frozenset[str]:
-        own = columns_of(self.aggregates)
-        return own | {ROW_KIND} if self.withdraws else own
+        """The columns of the aggregates, and the row kind if there is one."""
+        return columns_of(self.aggregates) | {ROW_KIND}
 
     def check(self, events: pa.Schema) -> None:
         require_columns(self.aggregates, events)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from flinkcore.common.time import Interval, bound_ms
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.graph.transformations import OverTransformation
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
@@ -12,6 +13,8 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 if TYPE_CHECKING:
     from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
     from flinkcore.datastream.logs.log_stream import LogStream
+
+MOST_ROWS: Final = 2**31
 
 
 class OverLogStream:
@@ -62,6 +65,40 @@ class OverLogStream:
             named_aggregates(aggregates),
         )
         return self._stream._then(step)
+
+
+def over_frame(
+    stream: KeyedLogStream, preceding: int | Interval | None, unit: str | None, by: str
+) -> OverLogStream:
+    """Return frames of rows; parameters as of :meth:`KeyedLogStream.over`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the frame is negative or not possible.
+    """
+    if by not in ("event_time", "arrival"):
+        raise ConfigurationError(f"over(by=...) is 'event_time' or 'arrival', not {by!r}")
+    if unit not in (None, "rows", "range"):
+        raise ConfigurationError(f"over(unit=...) is 'rows' or 'range', not {unit!r}")
+    is_number = isinstance(preceding, int) and not isinstance(preceding, bool)
+    if is_number or (preceding is None and (unit == "rows" or by == "arrival")):
+        own = "rows"
+    else:
+        own = "range"
+    if unit not in (None, own) or (own == "range" and by == "arrival"):
+        raise ConfigurationError(
+            f"over({preceding!r}, unit={unit!r}, by={by!r}): a number of rows is a frame of rows, a length of time one "
+            "of a range of event time, and by arrival all frames are of rows"
+        )
+    if preceding is None:
+        return OverLogStream(stream, None, None, own, by)
+    if own == "range":
+        return OverLogStream(stream, None, bound_ms(preceding, "over"), own, by)
+    assert isinstance(preceding, int)
+    if not 0 <= preceding < MOST_ROWS:
+        raise ConfigurationError(f"over({preceding}): from 0 to {MOST_ROWS - 1:,} rows may precede a row")
+    return OverLogStream(stream, preceding, None, own, by)
 
 
 def named_aggregates(aggregates: Mapping[str, Aggregate]) -> tuple[tuple[str, Aggregate], ...]:
