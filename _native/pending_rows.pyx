@@ -130,6 +130,7 @@ cdef int _add_to_moment(PendingState* state, const Timer* timer) except -1 nogil
     row.row = timer.namespace_id
     row.key = <uint32_t> timer.key
     state.n_moment += 1
+    state.n_clean_ups -= row.row == CLEAN_UP
     return 0
 
 
@@ -155,15 +156,13 @@ cdef int _come_up(PendingState* state, const DueRow* row) except -1 nogil:
         core_add(
             &state.core, row.row, NO_EVENT, row.key, state.moment_ms, RowKind.INSERT
         ).fired = state.moment_ms
-    else:
-        state.n_clean_ups -= 1
-        if key.cleanup_ms <= state.moment_ms:
-            # No row of the key waits: each has put the time of its clean-up off beyond itself.
-            buffer_append_int64(&state.cleared_before, state.core.n_results)
-            (<uint32_t*> buffer_append(&state.cleared_keys, 4))[0] = row.key
-            key.cleanup_ms = INT64_MIN
-            key.last_ms = 0
-            return 0
+    elif key.cleanup_ms <= state.moment_ms:
+        # No row of the key waits: each has put the time of its clean-up off beyond itself.
+        buffer_append_int64(&state.cleared_before, state.core.n_results)
+        (<uint32_t*> buffer_append(&state.cleared_keys, 4))[0] = row.key
+        key.cleanup_ms = INT64_MIN
+        key.last_ms = 0
+        return 0
     # As in RowTimeRangeBoundedPrecedingFunction.onTimer, also at a time of clean-up that has been put off since.
     key.last_ms = state.moment_ms
     return 0
