@@ -1,0 +1,70 @@
+"""OVER and GROUP BY against the rows that Flink SQL has for compiled plans, at the steps at which it has them."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from conformance.conftest import GOLDEN, scenarios
+from jobs.sql_frames import Change, NotRunError, Plan
+
+import flinkcore as fc
+
+SQL = GOLDEN / "sql"
+
+NOT_RUN = {
+    "$$WELFORD_M2$1$1": 11,  # variances are those of `var_pop`
+    "$LISTAGG$1": 1,
+    "expand": 5,  # grouping sets are a union
+    "no aggregates: deduplicate": 2,
+    "first or last values of rows that are withdrawn": 4,
+}
+"""What plans have that these operators do not, and in how many scenarios."""
+
+
+def all_of(kind: str) -> list[Any]:
+    directory: Path = SQL
+    return [pytest.param(each, id=each["name"]) for each in scenarios(directory, kind)]
+
+
+def run(scenario: dict[str, Any], parallelism: int = 1) -> list[Change]:
+    def environment() -> fc.StreamExecutionEnvironment:
+        return fc.StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+
+    def taken(stream: Any) -> pa.Table:
+        return stream.execute().to_arrow()
+
+    try:
+        return Plan(scenario).run(environment=environment, given=lambda table: table, taken=taken)
+    except NotRunError as missing:
+        if str(missing) not in NOT_RUN:
+            raise
+        pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize("scenario", all_of("over"))
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_over_has_the_rows_of_flink_sql(scenario: dict[str, Any], parallelism: int) -> None:
+    found, expected = run(scenario, parallelism), Plan(scenario).recorded()
+    # The order of keys within a step is open in Flink.
+    assert in_steps(found) == in_steps(expected)
+
+
+@pytest.mark.parametrize("scenario", all_of("group_by"))
+def test_aggregates_of_keys_change_as_in_flink_sql(scenario: dict[str, Any]) -> None:
+    assert run(scenario) == Plan(scenario).recorded()
+
+
+def test_scenarios_that_are_not_run_are_those_that_are_known() -> None:
+    missing: dict[str, int] = {}
+    for kind in ("over", "group_by"):
+        for scenario in scenarios(SQL, kind):
+            try:
+                Plan(scenario).run(environment=None, given=None, taken=None, checks_only=True)
+            except NotRunError as error:
+                missing[str(error)] = missing.get(str(error), 0) + 1
+    assert missing == NOT_RUN
+
+
+def in_steps(changes: list[Change]) -> list[tuple[int, str, str]]:
+    return sorted((each.at, each.kind, repr(each.values)) for each in changes)
