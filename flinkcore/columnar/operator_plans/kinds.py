@@ -14,6 +14,7 @@ from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoin
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.over import Over
+from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
@@ -26,6 +27,7 @@ from flinkcore.datastream.graph.transformations import (
     OperatorTransformation,
     OverTransformation,
     ProcessTransformation,
+    TopTransformation,
     TwoInputTransformation,
     WindowJoinTransformation,
     WindowProcessTransformation,
@@ -44,6 +46,7 @@ KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     DeduplicateTransformation: Deduplication,
     OverTransformation: Over,
     GroupAggregateTransformation: GroupAggregation,
+    TopTransformation: TopRows,
 }
 
 

@@ -101,12 +101,30 @@ class RelationalStage(Stage[Events]):
         """Return the keys of rows, by the names of the first input."""
         return batch.select(list(self._context.plan.keys))
 
-    def _kernel_columns(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[Any] | None, ...]:
-        """Return what the kernel takes of rows besides their keys and times, such as sort keys; nothing by default."""
-        return ()
+    def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
+        """Return the arguments of the kernel's `process`, those of all operators by default.
 
-    def _restored_columns(self, rows: pa.RecordBatch) -> Mapping[str, npt.NDArray[Any]]:
-        """Return what the kernel takes of restored rows of the first input besides; nothing by default."""
+        Parameters
+        ----------
+        batch
+            The rows of the events.
+        *events
+            What the kernels of all operators take: keys, key groups, inputs, rows, timestamps, steps.
+        """
+        return events
+
+    def _restored_columns(
+        self, rows: pa.RecordBatch, columns: pa.RecordBatch
+    ) -> Mapping[str, npt.NDArray[Any] | None]:
+        """Return what the kernel takes of restored rows of the first input besides; nothing by default.
+
+        Parameters
+        ----------
+        rows
+            The rows.
+        columns
+            The other columns of their table.
+        """
         return {}
 
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
@@ -139,18 +157,18 @@ class RelationalStage(Stage[Events]):
             (lambda column: column) if rows is None else (lambda column: column[rows])
         )
         key_ids = self._keys.ids(self._key_columns(batch))
-        columns = (
+        arguments = self._kernel_arguments(
+            batch,
             key_ids,
             self._keys.key_group(key_ids),
             inputs,
             numbers,
             chosen(events.timestamps),
             chosen(events.steps),
-            *self._kernel_columns(batch),
         )
         taken = 0
-        while taken < n:
-            taken = self._kernel.process(*columns, first=taken)
+        while taken < len(arguments[0]):
+            taken = self._kernel.process(*arguments, first=taken)
             yield from self._taken(events, rows)
         last = -1 if rows is None else int(rows[-1])
         self._steps_done, self._clock_ms = int(events.steps[last]), int(events.arrivals[last])
