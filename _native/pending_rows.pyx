@@ -303,7 +303,7 @@ cdef class PendingRows:
         self.state.timers = &self._timers.queue
         self.state.bounded = bounded
         self.state.range_ms = -1 if range_ms is None else range_ms
-        core_open(&self.state.core, timeline, steps_done, result_limit, False, False)
+        core_open(&self.state.core, timeline, steps_done, result_limit, False, False, False)
 
     def __dealloc__(self):
         core_free(&self.state.core)

@@ -1,6 +1,7 @@
 """Compiled plans of Flink SQL with OVER and GROUP BY, run by `over` and `aggregate`.
 
-The steps between the operators are computed row by row; each operator is a job of its own over the rows that come to it.
+The steps between the operators are computed row by row; each operator is a job of its own over the rows that come to
+it.
 """
 
 from collections.abc import Sequence
@@ -13,13 +14,32 @@ from jobs.sql_values import BITS, arrow_type, evaluated, fitted, of_json, to_jso
 
 import flinkcore as fc
 from flinkcore.common import Watermark, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
-from flinkcore.datastream.aggregates import Aggregate, collect, count, count_distinct, max_, max_by, min_, min_by, sum_
+from flinkcore.datastream.aggregates import (
+    Aggregate,
+    collect,
+    count,
+    count_distinct,
+    max_,
+    max_by,
+    min_,
+    min_by,
+    sum_,
+)
+
+KINDS = (
+    "table-source-scan",
+    "watermark-assigner",
+    "calc",
+    "exchange",
+    "over-aggregate",
+    "group-aggregate",
+    "sink",
+)
+"""Nodes that can be run."""
+
+RETRACTABLE = ("count", "sum", "mean", "count_distinct")
 
 KEY, KIND, ARRIVAL, PLACE = "the key", "row_kind", "arrived", "place"
-
-
-class NotRunError(Exception):
-    """A plan with something that no operator here has."""
 
 
 @dataclass
@@ -50,6 +70,25 @@ class Plan:
 
     scenario: dict[str, Any]
 
+    def missing(self) -> str | None:
+        """What a plan has that no operator here does."""
+        types: list[str] = []
+        for node in self.scenario["plan"]["nodes"]:
+            kind = _kind(node)
+            if kind not in KINDS:
+                return kind
+            if kind in ("over-aggregate", "group-aggregate"):
+                calls = (
+                    node["aggCalls"]
+                    if kind == "group-aggregate"
+                    else node["overSpec"]["groups"][0]["aggCalls"]
+                )
+                found = Calls(calls, types).missing(bool(node.get("needRetraction")))
+                if found is not None:
+                    return found
+            types = self.output_types(node)
+        return None
+
     def run(self, **settings: Any) -> list[Change]:
         (table,) = self.scenario["tables"].values()
         names = [name for name, _ in table["columns"]]
@@ -58,7 +97,7 @@ class Plan:
         changes: list[Change] = []
         self.times: list[int] = []
         for node in self.scenario["plan"]["nodes"]:
-            kind = node["type"].removeprefix("stream-exec-").rsplit("_", 1)[0]
+            kind = _kind(node)
             if kind == "table-source-scan":
                 abilities = node["scanTableSource"].get("abilities") or []
                 fields = [path[0] for each in abilities for path in each.get("projectedFields", ())]
@@ -82,8 +121,6 @@ class Plan:
                 changes = self.over(node, changes, **settings)
             elif kind == "group-aggregate":
                 changes = self.group(node, changes, **settings)
-            elif kind not in ("exchange", "sink"):
-                raise NotRunError(kind)
             self.types = self.output_types(node)
         return [
             Change(
@@ -142,14 +179,11 @@ class Plan:
 
     def group(self, node: dict[str, Any], rows: list[Change], **settings: Any) -> list[Change]:
         calls = Calls(node["aggCalls"], self.types)
-        if not calls.calls:
-            raise NotRunError("no aggregates: deduplicate")
         keys = node["grouping"]
         columns = self.columns(rows, keys, calls)
         calls.add_columns(columns, rows, {place: place for place in range(len(rows))})
         if node["needRetraction"]:
             columns[KIND] = pa.array([row.kind for row in rows], pa.string())
-            calls.require_retractable()
         if not rows:
             return []
         first = {repr([row.values[key] for key in keys]): row for row in rows}
@@ -212,8 +246,6 @@ class Calls:
 
     def _of(self, call: dict[str, Any], column: str, result: str) -> dict[str, Aggregate]:
         name = call["internalName"]
-        if call["distinct"] and name != "$COUNT$1":
-            raise NotRunError(f"{name} of distinct values")
         if name == "$COUNT$1":
             return {result: count_distinct(column) if call["distinct"] else count(column)}
         if name in ("$SUM$1", "$$SUM0$1"):
@@ -226,12 +258,20 @@ class Calls:
             return {result: collect(column)}
         if name in ("$FIRST_VALUE$1", "$LAST_VALUE$1"):
             return {result: (min_by if name == "$FIRST_VALUE$1" else max_by)(column, f"{column} rank")}
-        raise NotRunError(name)
+        return {}
 
-    def require_retractable(self) -> None:
-        for aggregate in self.aggregates.values():
-            if aggregate.by is not None:
-                raise NotRunError("first or last values of rows that are withdrawn")
+    def missing(self, withdraws: bool) -> str | None:
+        """What no aggregate here does."""
+        if not self.calls:
+            return "no aggregates: deduplicate"
+        for number, call in enumerate(self.calls):
+            if not self._of(call, "c", "a"):
+                return str(call["internalName"])
+            if call["distinct"] and call["internalName"] != "$COUNT$1":
+                return f"{call['internalName']} of distinct values"
+            if withdraws and self.aggregates[f"a{number}"].function not in RETRACTABLE:
+                return f"{self.aggregates[f'a{number}'].function} of rows that are withdrawn"
+        return None
 
     def add_columns(self, columns: dict[str, pa.Array], rows: list[Change], ranks: dict[int, int]) -> None:
         for number, call in enumerate(self.calls):
@@ -261,6 +301,11 @@ class Calls:
                 value = pa.scalar(value, arrow_type(kind)).cast(pa.int64()).as_py()
             found.append(value if kind.startswith("ARRAY") else fitted(value, kind))
         return found
+
+
+def _kind(node: dict[str, Any]) -> str:
+    name: str = node["type"]
+    return name.removeprefix("stream-exec-").rsplit("_", 1)[0]
 
 
 def _split(fields: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Values and expressions of Flink SQL's compiled plans, row by row: as much of them as plans of OVER and GROUP BY have."""
+"""Values and expressions of Flink SQL's compiled plans, row by row: those that plans of OVER and GROUP BY have."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The native frames against a model with a list of rows for each key: all aggregates, frames by rows and by time, restored."""
+"""The native frames against a model with a list of rows for each key: all aggregates and frames, also restored."""
 
 from functools import partial
 from typing import Any
@@ -67,9 +67,7 @@ def restored(native: FrameAggregates, specs: list[Spec], kwargs: dict[str, Any])
 @given(
     kwargs=frames(),
     specs=st.lists(st.sampled_from(SPECS), min_size=1, max_size=6),
-    batches=st.lists(
-        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=12), max_size=5
-    ),
+    batches=st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=12), max_size=5),
     data=st.data(),
 )
 def test_frames_are_those_of_the_model(
@@ -103,32 +101,27 @@ def test_frames_are_those_of_the_model(
             ),
         )
         native._check()
-        last_of = [
-            max(
-                (other for other in range(place, len(batch)) if kwargs.get("peers") and same(batch, batch_times, place, other)),
-                default=place,
-            )
-            for place in range(len(batch))
-        ]
+        last_of = list(range(len(batch)))
+        for place in reversed(range(len(batch) - 1)):
+            if kwargs.get("peers") and same(batch, batch_times, place, place + 1):
+                last_of[place] = last_of[place + 1]
         columns = native.take()
         assert numbers.tolist() == sorted(numbers.tolist())
-        results = [expected[place] for place in last_of]
-        check_columns(specs, [column.take(pa.array(numbers)) for column in columns], results)
+        found = [column.take(pa.array(numbers)) for column in columns]
+        check_columns(specs, found, [expected[place] for place in last_of])
         if data.draw(st.booleans()):
             native = restored(native, specs, kwargs)
 
 
 def same(batch: Drawn, times: list[int], place: int, other: int) -> bool:
-    """Whether two rows, and all between them, have one key and time."""
-    return all((batch[at][0], times[at]) == (batch[place][0], times[place]) for at in range(place, other + 1))
+    """Whether two rows have one key and time."""
+    return (batch[place][0], times[place]) == (batch[other][0], times[other])
 
 
 @settings(deadline=None, max_examples=examples(40))
 @given(
     specs=st.lists(st.sampled_from(RETRACTABLE), min_size=1, max_size=5),
-    batches=st.lists(
-        st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=12), max_size=4
-    ),
+    batches=st.lists(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=12), max_size=4),
     data=st.data(),
 )
 def test_rows_that_are_taken_back_leave_no_trace(

@@ -1,4 +1,4 @@
-"""The rows that wait for the watermark against Flink's OVER functions with a timer for each timestamp: late rows, clean-up, restored."""
+"""The rows that wait for the watermark against a model of Flink's OVER functions: late rows, clean-up, restored."""
 
 from typing import Any
 
@@ -39,7 +39,8 @@ class Native:
         )
         cleared = list(zip(before.tolist(), keys.tolist(), strict=True))
         n = len(results.left)
-        assert results.events.tolist() == [-1] * n and results.fired.tolist() == results.timestamps.tolist()
+        assert results.events.tolist() == [-1] * n
+        assert results.fired.tolist() == results.timestamps.tolist()
         for place, row in enumerate([*rows, None]):
             self.found += [(-1, -1, key, None) for at, key in cleared if at == place]
             if row is not None:
@@ -101,9 +102,7 @@ def test_rows_come_up_as_in_flink(
 ) -> None:
     raised = start + np.cumsum(np.array(watermarks, np.int64))
     end = 2**63 - 1
-    timeline = Timeline.of(
-        np.array([*range(len(raised)), end], np.int64), np.array([*raised, end], np.int64)
-    )
+    timeline = Timeline.of(np.array([*range(len(raised)), end], np.int64), np.array([*raised, end], np.int64))
     native = Native(timeline, {**frame, "result_limit": limit})
     model = PendingModel(**frame)
     expected: list[tuple[int, int, int, int | None]] = []
@@ -128,8 +127,11 @@ def test_rows_come_up_as_in_flink(
     assert native.kernel.live_count == 0
 
 
-def check_order(found: list[tuple[int, int, int, int | None]], expected: list[tuple[int, int, int, int | None]]) -> None:
-    """The rows by step and time, of one time by key group and then key by key; and of each key what Flink has for it."""
+Found = list[tuple[int, int, int, int | None]]
+
+
+def check_order(found: Found, expected: Found) -> None:
+    """By step, time, key group and key; and of each key what Flink has for it."""
     for key in range(len(GROUPS)):
         assert [row for row in found if row[2] == key] == [row for row in expected if row[2] == key]
     rows = [row for row in found if row[3] is not None]

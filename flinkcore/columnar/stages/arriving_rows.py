@@ -17,7 +17,18 @@ from flinkcore.time_plane.timeline import Timeline
 
 _NONE = np.empty(0, np.int64)
 _NO_KEYS = np.empty(0, np.uint32)
-_NOTHING = KernelResults(_NONE, None, None, _NONE, _NONE, _NONE, _NO_KEYS, _NONE)
+NO_RESULTS = KernelResults(
+    left=_NONE,
+    right=None,
+    kinds=None,
+    values=None,
+    events=_NONE,
+    steps=_NONE,
+    fired=_NONE,
+    key_ids=_NO_KEYS,
+    timestamps=_NONE,
+)
+"""Results of a kernel that has none."""
 
 
 class ArrivingRows:
@@ -34,7 +45,7 @@ class ArrivingRows:
         self._timeline = timeline
         self._steps_done = steps_done
         self._result_limit = result_limit
-        self._results = _NOTHING
+        self._results = NO_RESULTS
         self._processed = 0
 
     def process(
@@ -52,15 +63,13 @@ class ArrivingRows:
         events = np.arange(first, first + len(rows[part]))
         self._steps_done = int(steps[part][-1])
         self._processed += len(events)
-        self._results = KernelResults(
-            rows[part],
-            None,
-            None,
-            events,
-            steps[part] - 1,
-            np.full(len(events), MIN_TIMESTAMP),
-            key_ids[part],
-            timestamps[part],
+        self._results = NO_RESULTS._replace(
+            left=rows[part],
+            events=events,
+            steps=steps[part] - 1,
+            fired=np.full(len(events), MIN_TIMESTAMP),
+            key_ids=key_ids[part],
+            timestamps=timestamps[part],
         )
         return first + len(events)
 
@@ -76,7 +85,7 @@ class ArrivingRows:
         return len(self._results.left) > 0
 
     def take(self) -> KernelResults:
-        results, self._results = self._results, _NOTHING
+        results, self._results = self._results, NO_RESULTS
         return results
 
     def take_cleared(self) -> tuple[Int64s, npt.NDArray[np.uint32]]:

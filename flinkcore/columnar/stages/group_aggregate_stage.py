@@ -15,6 +15,7 @@ from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
 from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.stages.arriving_rows import NO_RESULTS
 from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates, KeyIds
 from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -23,8 +24,6 @@ from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import Events
 
 _INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
-
-_NONE: Final = np.empty(0, np.int64)
 
 _COUNT: Final = ("count", None, None)
 """A last aggregate where rows are withdrawn: a key without rows has no result."""
@@ -68,7 +67,7 @@ class GroupKernel:
         self._changes, self._withdraws = changes, withdraws
         self._processed = 0
         self._at_end: Int64s | None = None
-        self._results: KernelResults | None = None
+        self._results = NO_RESULTS
         self.values: list[pa.Array] = []
 
     def process(
@@ -136,8 +135,8 @@ class GroupKernel:
         self.values = [column.take(pa.array(sources[order])) for column in values]
         n_results = len(order)
         none = np.full(n_results, MIN_TIMESTAMP)
-        return KernelResults(
-            np.full(n_results, -1), None, kinds[order], events[order], none, none, ids[:0], none
+        return NO_RESULTS._replace(
+            left=np.full(n_results, -1), kinds=kinds[order], events=events[order], fired=none
         )
 
     def advance(self, steps_before: int) -> bool:
@@ -160,18 +159,19 @@ class GroupKernel:
         n = len(ids)
         end = np.full(n, MAX_TIMESTAMP)
         steps = np.full(n, max(0, len(self._timeline) - 1))
-        self._results = KernelResults(np.full(n, -1), None, None, np.full(n, -1), steps, end, ids, end)
+        none = np.full(n, -1)
+        self._results = NO_RESULTS._replace(
+            left=none, events=none, steps=steps, fired=end, key_ids=ids, timestamps=end
+        )
         return not len(self._at_end)
 
     @property
     def is_full(self) -> bool:
-        return self._results is not None
+        return len(self._results.left) > 0
 
     def take(self) -> KernelResults:
-        results, self._results = self._results, None
-        if results is not None:
-            return results
-        return KernelResults(_NONE, None, None, _NONE, _NONE, _NONE, np.empty(0, np.uint32), _NONE)
+        results, self._results = self._results, NO_RESULTS
+        return results
 
     def counts(self) -> dict[str, int]:
         return {"processed": self._processed}
@@ -188,7 +188,7 @@ class GroupKernel:
         return 0
 
     def live_rows(self) -> Int64s:
-        return _NONE
+        return NO_RESULTS.left
 
     def renumber(self, rows: Int64s) -> None:
         """Do nothing: no row is kept."""
@@ -246,8 +246,8 @@ class GroupAggregateStage(RelationalStage):
         self._rows = events.batch if rows is None else events.batch.take(pa.array(rows))
         return self._rows, np.zeros(self._rows.num_rows, np.int64), None
 
-    def _kernel_columns(self, batch: pa.RecordBatch) -> tuple[Any, ...]:
-        return (batch,)
+    def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
+        return (*events, batch)
 
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         return self._kernel.values
@@ -261,7 +261,9 @@ class GroupAggregateStage(RelationalStage):
             keys = self._key_columns(self._rows).take(pa.array(results.events)).columns
             columns = [*keys, *values, KINDS.take(pa.array(results.kinds))]
         fields = zip(columns, self._own_schema, strict=True)
-        columns = [column.cast(field.type) if column.type != field.type else column for column, field in fields]
+        columns = [
+            column.cast(field.type) if column.type != field.type else column for column, field in fields
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
 
     def shown_state(self) -> str:

@@ -1,6 +1,6 @@
 """Aggregates over the rows before each row, over the key groups of one partition.
 
-Rows wait in `PendingRows` until they have come up in the order of time; each then moves the frame of its key (`Frames`).
+Rows wait in `PendingRows` until they have come up in the order of time; each then moves the frame of its key.
 """
 
 from __future__ import annotations

@@ -82,10 +82,8 @@ def over_frame(
     if unit not in (None, "rows", "range"):
         raise ConfigurationError(f"over(unit=...) is 'rows' or 'range', not {unit!r}")
     is_number = isinstance(preceding, int) and not isinstance(preceding, bool)
-    if is_number or (preceding is None and (unit == "rows" or by == "arrival")):
-        own = "rows"
-    else:
-        own = "range"
+    has_rows = is_number or (preceding is None and (unit == "rows" or by == "arrival"))
+    own = "rows" if has_rows else "range"
     if unit not in (None, own) or (own == "range" and by == "arrival"):
         raise ConfigurationError(
             f"over({preceding!r}, unit={unit!r}, by={by!r}): a number of rows is a frame of rows, a length of time one "
