@@ -475,8 +475,8 @@ cdef int _refuse_value(int64_t row) except -1:
 
 
 cdef inline bint _has_any_bytes(const Aggregate* aggregate) noexcept:
-    # Returns true if any bytes are a value of its column: those of text, whose encoding others check.
-    return aggregate.nested == NULL and aggregate.result.width == 0
+    # Returns true if any bytes are a value of its column: those of text, whose encoding others check, and those that are only counted.
+    return aggregate.function == Function.COUNT_DISTINCT or (aggregate.nested == NULL and aggregate.result.width == 0)
 
 
 cdef inline bint _is_own_value(const Aggregate* aggregate, ByteView view):
