@@ -70,7 +70,7 @@ class GroupAggregation(OperatorPlan):
         require_columns(self.aggregates, events)
         result_types(self.aggregates, events)  # refuses what it cannot run
         for name, aggregate in self.aggregates:
-            if self.withdraws and aggregate.function not in _RETRACTABLE:
+            if ROW_KIND in events.names and aggregate.function not in _RETRACTABLE:
                 raise ConfigurationError(
                     f"{name} = {aggregate}: the rows have a column {ROW_KIND!r}, so they withdraw others, and only "
                     f"{', '.join(_RETRACTABLE)} can subtract. Keep the final rows of the step before (changes=False)"
