@@ -43,7 +43,7 @@ from flinkcore._native.aggregates cimport (
     aggregate_merge,
 )
 from flinkcore._native.arrow cimport RecordBatch
-from flinkcore._native.call_guard cimport Call, CallGuard, begin_call
+from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
 from flinkcore._native.column_values cimport (
     ValueState,
     decimal_sum_add,
@@ -752,6 +752,7 @@ cdef class Frames:
 
     def rows_of(self, const uint32_t[::1] key_ids not None):
         """Return how many rows of keys have come and not been taken back (numpy.ndarray of int64)."""
+        check_no_call(&self.guard, self)
         cdef int64_t i
         cdef int64_t[::1] counts = np.zeros(key_ids.shape[0], np.int64)
         for i in range(key_ids.shape[0]):
@@ -853,6 +854,7 @@ cdef class Frames:
     def memory_bytes(self):
         """Bytes of the frames' rows and free entries; accumulators have a `memory_bytes` of their own. O(1)"""
         cdef FrameState* state = &self.state
+        check_no_call(&self.guard, self)
         return (
             state.frame_bytes
             + state.keys_capacity * <int64_t> sizeof(Frame)

@@ -378,6 +378,7 @@ cdef class PendingRows:
 
     def counts(self):
         """Return how many events it has taken in, by what became of them."""
+        check_no_call(&self.guard, self)
         return {"processed": self.state.core.processed, "late": self.state.core.late}
 
     @property
@@ -401,6 +402,7 @@ cdef class PendingRows:
 
     def live_rows(self):
         """Return the numbers of the rows that wait, as an int64 array, in the order in which they came."""
+        check_no_call(&self.guard, self)
         namespaces = self._timers.timers().namespaces
         return namespaces[namespaces != CLEAN_UP]
 
@@ -432,6 +434,7 @@ cdef class PendingRows:
         `pending` has the rows that wait and times of clean-up (`row` -1) in order of registration: `key`, `row` and `timestamp`.
         `times` has `key`, `last` (the last timestamp of the key that has come up) and `cleanup` (-2**63: none).
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key, n = 0
         cdef const PendingKey* known
         for key in range(self.state.n_keys if self.state.bounded else 0):
@@ -463,6 +466,7 @@ cdef class PendingRows:
         SchemaError
             If it is no state of such an operator.
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i
         cdef const int64_t[::1] last
         cdef const int64_t[::1] cleanup

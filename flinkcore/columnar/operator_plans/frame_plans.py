@@ -1,4 +1,4 @@
-"""What plans of aggregates without windows have in common."""
+"""Checks and types that all plans of aggregates without windows share."""
 
 from __future__ import annotations
 

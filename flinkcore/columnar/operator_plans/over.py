@@ -30,7 +30,7 @@ class Over(OperatorPlan):
     rows : int or None
         Rows of a frame, with the row itself, or None if it is not bounded by rows.
     range_ms : int or None
-        How far a frame goes back in ms, or None if it is not bounded by time.
+        Length of a frame in ms, or None if it is not bounded by time.
     peers : bool
         Whether rows of equal timestamps have one result.
     by_time : bool
@@ -66,7 +66,7 @@ class Over(OperatorPlan):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether frames have a bound."""
+        """Return whether frames have a bound."""
         return self.rows is not None or self.range_ms is not None
 
     def check(self, events: pa.Schema) -> None:

@@ -32,7 +32,7 @@ NO_RESULTS = KernelResults(
 
 
 class ArrivingRows:
-    """What `PendingRows` is for rows by event time; parameters and verbs as of it.
+    """Counterpart of `PendingRows` for rows by arrival, with the same verbs.
 
     Parameters
     ----------

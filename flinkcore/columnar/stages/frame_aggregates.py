@@ -64,7 +64,7 @@ class FrameAggregates:
 
     @property
     def can_retract(self) -> bool:
-        """Whether rows can be taken back."""
+        """Return whether rows can be taken back."""
         return self._frames.can_retract
 
     def process(
@@ -146,7 +146,7 @@ class FrameAggregates:
         Raises
         ------
         SchemaError
-            If they are no frames of such aggregates.
+            If they do not fit these aggregates.
         """
         parts, times = columns.column("part"), columns.column("time")
         entries = self._frames.restore(keys.astype(np.uint32), parts.to_numpy(), times.to_numpy())

@@ -213,7 +213,7 @@ def test_frames_that_cannot_be_are_refused() -> None:
     stream = keyed(ROWS)
     with pytest.raises(ConfigurationError, match="from 0 to"):
         stream.over(-1)
-    with pytest.raises(ConfigurationError, match="must not be negative|may not be negative|0"):
+    with pytest.raises(ConfigurationError, match="negative"):
         stream.over(Duration.of_seconds(-1))
     with pytest.raises(ConfigurationError, match="by arrival all frames are of rows"):
         stream.over(Time.seconds(1), by="arrival")
