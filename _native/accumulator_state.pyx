@@ -31,6 +31,7 @@ from flinkcore._native.aggregates cimport (
     Function,
     Part,
     aggregate_add_states,
+    counts_words,
     has_lazy_states,
 )
 from flinkcore._native.arrow cimport ColumnType
@@ -195,7 +196,7 @@ cdef tuple _string_part(const OwnedBytes* strings, const uint32_t* entries, int6
 cdef dict _counted_parts(Aggregate* aggregate, const uint32_t* entries, int64_t n):
     cdef Parts parts
     cdef Buffer counts
-    cdef bint of_words = aggregate.keys != NULL
+    cdef bint of_words = counts_words(aggregate)
     _start(&parts, not of_words)
     memset(&counts, 0, sizeof(Buffer))
     try:
@@ -419,7 +420,7 @@ cdef int _add_counted_back(Aggregate* aggregate, const uint32_t[::1] entries, di
     cdef const uint64_t[::1] words
     cdef ByteView* views = NULL
     cdef int64_t i, j, k
-    cdef bint of_words = aggregate.keys != NULL
+    cdef bint of_words = counts_words(aggregate)
     values = part["word_set" if of_words else "byte_set"]
     _check_ends(part["set_counts"][0], entries.shape[0], counts.shape[0])
     if of_words:
@@ -436,7 +437,7 @@ cdef int _add_counted_back(Aggregate* aggregate, const uint32_t[::1] entries, di
                         counted_word_add(&aggregate.counted[entries[i]], words[j])
                     else:
                         counted_bytes_add(&aggregate.counted[entries[i]], views[j])
-            if aggregate.counted[entries[i]].n != aggregate.words[entries[i]]:
+            if aggregate.function == Function.COUNT_DISTINCT and aggregate.counted[entries[i]].n != aggregate.words[entries[i]]:
                 raise SchemaError("the number of distinct values of a frame in a checkpoint is wrong")
     finally:
         free(views)

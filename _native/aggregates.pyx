@@ -1256,8 +1256,11 @@ cdef int _parts(Function function, ColumnType type) noexcept:
     return Part.STATE_PART | (Part.WORD_PART if word else Part.BYTES_PART)
 
 
-cdef int _sliding_parts(Function function, int parts) noexcept:
-    # A sum that loses values must count them to know when it is null, and least values know it from the start.
+cdef int _sliding_parts(Function function, int parts, bint retracts) noexcept:
+    # A sum that loses values must count them to know when it is null, and least values know it from the start; if any value may go,
+    # they have to know all of them.
+    if retracts and function == Function.LEAST:
+        return _sliding_parts(function, parts, False) | Part.COUNTED_PART
     if function == Function.COUNT_DISTINCT:
         held = Part.KEY_PART if parts & Part.WORD_SET_PART else Part.BYTES_PART
         return Part.WORD_PART | Part.STATE_PART | Part.COUNTED_PART | held
@@ -1665,6 +1668,8 @@ cdef class Accumulators:
         The aggregates: function as above; column and by are names or None; only `approx_percentile` has a percentage.
     slides : bool
         True if `Frames` has them: entries may lose values again.
+    retracts : bool
+        True if they may lose any value, and not the oldest alone.
 
     Raises
     ------
@@ -1674,8 +1679,9 @@ cdef class Accumulators:
         If a column is missing, or the aggregate does not support its type.
     """
 
-    def __cinit__(self, schema, specs, *, bint slides=False):
+    def __cinit__(self, schema, specs, *, bint slides=False, bint retracts=False):
         self.slides = slides
+        self.retracts = retracts
         self._specs = [(*spec, None)[:4] for spec in specs]
         for function, column, by, percentage in self._specs:
             _check_spec(function, column, by, percentage)
@@ -1764,7 +1770,7 @@ cdef class Accumulators:
         if percentage is not None:
             aggregate.percentage = percentage
         if self.slides:
-            aggregate.parts = _sliding_parts(aggregate.function, aggregate.parts)
+            aggregate.parts = _sliding_parts(aggregate.function, aggregate.parts, self.retracts)
         aggregate.column = value_column
         aggregate.values = aggregate.by = NOTHING
         if aggregate.function in (Function.FIRST, Function.LAST, Function.COLLECT):

@@ -23,7 +23,7 @@ import numpy as np
 import cython
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from flinkcore.errors import ConfigurationError, SchemaError
 
@@ -45,14 +45,21 @@ from flinkcore._native.aggregates cimport (
 from flinkcore._native.arrow cimport RecordBatch
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
 from flinkcore._native.column_values cimport (
+    ByteView,
+    DecimalSum,
     ValueState,
     decimal_sum_add,
+    decimal_sum_is_less,
     decimal_sum_subtract,
     double_of_word,
+    is_less,
+    owned_bytes_set,
     owned_bytes_view,
     word_of_double,
 )
 from flinkcore._native.counted_values cimport (
+    CountedSlot,
+    CountedValues,
     counted_bytes_add,
     counted_bytes_remove,
     counted_word_add,
@@ -234,6 +241,92 @@ cdef inline int _absorb(Aggregate* aggregate, uint32_t into, uint32_t other) exc
     return 0
 
 
+cdef inline ByteView _bytes(const Aggregate* aggregate, uint32_t entry) noexcept nogil:
+    # The value of an entry that is not a word.
+    cdef ByteView view
+    if aggregate.decimals == NULL:
+        return owned_bytes_view(&aggregate.strings[entry])
+    view.data = <const uint8_t*> &aggregate.decimals[entry]
+    view.length = sizeof(DecimalSum)
+    return view
+
+
+cdef inline bint _is_better(const Aggregate* aggregate, const CountedSlot* slot, const CountedSlot* best) noexcept nogil:
+    cdef ByteView own, other
+    if aggregate.words != NULL:
+        return <int64_t> slot.code < <int64_t> best.code
+    if aggregate.decimals != NULL:
+        if aggregate.descending:
+            slot, best = best, slot
+        return decimal_sum_is_less(<const DecimalSum*> slot.data, <const DecimalSum*> best.data)
+    own.data, own.length = slot.data, slot.length
+    other.data, other.length = best.data, best.length
+    return is_less(other, own, False) if aggregate.descending else is_less(own, other, False)
+
+
+cdef int _find_least(Aggregate* aggregate, uint32_t entry) except -1 nogil:
+    # Looks through all values, as Flink's MinWithRetractAggFunction does when the least one has gone.
+    cdef const CountedValues* counted = &aggregate.counted[entry]
+    cdef const CountedSlot* best = NULL
+    cdef uint64_t i
+    cdef ByteView view
+    for i in range(<uint64_t> counted.mask + 1):
+        if counted.slots[i].count and (best == NULL or _is_better(aggregate, &counted.slots[i], best)):
+            best = &counted.slots[i]
+    if best == NULL:
+        aggregate.states[entry] = ValueState.NO_VALUE
+        if aggregate.words != NULL:
+            aggregate.words[entry] = aggregate.empty_word
+    elif aggregate.words != NULL:
+        aggregate.words[entry] = best.code
+    elif aggregate.decimals != NULL:
+        memcpy(&aggregate.decimals[entry], best.data, sizeof(DecimalSum))
+    else:
+        view.data, view.length = best.data, best.length
+        owned_bytes_set(&aggregate.strings[entry], view)
+    return 0
+
+
+cdef inline bint _has_least(const Aggregate* aggregate, uint32_t entry, uint32_t other) noexcept nogil:
+    # Returns true if the value of `other` is the least one of `entry`.
+    cdef ByteView own, least
+    if aggregate.words != NULL:
+        return aggregate.words[entry] == aggregate.words[other]
+    own, least = _bytes(aggregate, other), _bytes(aggregate, entry)
+    return own.length == least.length and (own.length == 0 or memcmp(own.data, least.data, own.length) == 0)
+
+
+cdef int _least_of_all(Aggregate* aggregate, const Step* steps, int64_t n) except -1 nogil:
+    # Least and greatest values that may lose any value.
+    cdef const Step* step
+    cdef CountedValues* counted
+    cdef int64_t i
+    for i in range(n):
+        step = &steps[i]
+        if step.kind == StepKind.RESULT:
+            aggregate_copy(aggregate, step.into, step.other)
+            continue
+        if step.kind != StepKind.ENTER and step.kind != StepKind.LEAVE:
+            continue
+        if aggregate.states[step.other] != ValueState.SOME_VALUE:
+            continue
+        counted = &aggregate.counted[step.into]
+        if step.kind == StepKind.ENTER:
+            if aggregate.words != NULL:
+                counted_word_add(counted, aggregate.words[step.other])
+            else:
+                counted_bytes_add(counted, _bytes(aggregate, step.other))
+            _absorb(aggregate, step.into, step.other)
+            continue
+        if aggregate.words != NULL:
+            counted_word_remove(counted, aggregate.words[step.other])
+        else:
+            counted_bytes_remove(counted, _bytes(aggregate, step.other))
+        if counted.slots != NULL and _has_least(aggregate, step.into, step.other):
+            _find_least(aggregate, step.into)
+    return 0
+
+
 cdef int _stack(Aggregate* aggregate, const Step* steps, int64_t n) except -1 nogil:
     cdef const Step* step
     cdef int64_t i
@@ -299,6 +392,8 @@ cdef int _run_steps(FrameState* state) except -1 nogil:
             _add_doubles(aggregate, steps, n)
         elif aggregate.function == Function.COUNT_DISTINCT:
             _count_values(aggregate, steps, n)
+        elif aggregate.counted != NULL:
+            _least_of_all(aggregate, steps, n)
         elif aggregate.lists != NULL and state.keeps_rows:
             _list(aggregate, steps, n)
         elif aggregate.function == Function.LEAST and aggregate.words != NULL:
@@ -605,7 +700,8 @@ cdef class Frames:
     Attributes
     ----------
     can_retract : bool
-        True if rows can be taken back: counts, sums, means and counts of distinct values.
+        True if rows can be taken back: counts, sums, means and counts of distinct values; and least and greatest values if the
+        accumulators are made with `retracts=True`.
 
     Raises
     ------
@@ -661,9 +757,7 @@ cdef class Frames:
     def can_retract(self):
         cdef int64_t i
         for i in range(self.state.table.n_aggregates):
-            if not _adds(&self.state.table.aggregates[i]) and (
-                self.state.table.aggregates[i].function != Function.COUNT_DISTINCT
-            ):
+            if not _adds(&self.state.table.aggregates[i]) and self.state.table.aggregates[i].counted == NULL:
                 return False
         return not self.state.keeps_rows
 

@@ -81,12 +81,18 @@ cdef struct Aggregate:
     ValueList* lists
     DecimalSum* decimals # SUM, MEAN, LEAST of decimals
     double* deviations   # VARIANCE: the sum of the squares of deviations from the mean
-    CountedValues* counted # COUNT_DISTINCT that slides: all values; `keys` or `strings` have that of an entry of one row
+    CountedValues* counted # COUNT_DISTINCT that slides: all values; `keys` or `strings` have that of an entry of one row. Also of a
+                           # LEAST that may lose any value
     # Results so far:
     ResultColumn result  # of COLLECT: the elements
     ValueType* nested    # of values that are encoded; NULL: they are not
     ValueColumn nested_result
     Buffer list_ends     # COLLECT: int32 (rows + 1,)
+
+
+cdef inline bint counts_words(const Aggregate* aggregate) noexcept nogil:
+    # Returns true if the values that are counted are words, and not bytes.
+    return aggregate.words != NULL if aggregate.function == Function.LEAST else aggregate.keys != NULL
 
 
 cdef inline bint has_lazy_states(const Aggregate* aggregate) noexcept nogil:
@@ -177,6 +183,7 @@ cdef class Accumulators:
     cdef list _formats
     cdef bint in_use         # an operator has them
     cdef readonly bint slides
+    cdef readonly bint retracts
     cdef int64_t _selection(self, int64_t column) except -1
     cdef int64_t _block(self, int64_t selection, int64_t column, bint ordered, const ValueType* nested) except -1
     cdef int _add(self, str function, str column, str by, object percentage) except -1

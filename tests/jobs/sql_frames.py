@@ -37,7 +37,7 @@ KINDS = (
 )
 """Nodes that can be run."""
 
-RETRACTABLE = ("count", "sum", "mean", "count_distinct")
+RETRACTABLE = ("count", "sum", "mean", "min", "max", "count_distinct")
 
 KEY, KIND, ARRIVAL, PLACE = "the key", "row_kind", "arrived", "place"
 

@@ -17,7 +17,7 @@ from flinkcore.columnar.stages.frame_aggregates import FrameAggregates
 
 Drawn = list[tuple[int, int, dict[str, Any]]]
 
-RETRACTABLE = [spec for spec in SPECS if spec[0] in ("count", "sum", "mean", "count_distinct")]
+RETRACTABLE = [spec for spec in SPECS if spec[0] in ("count", "sum", "mean", "min", "max", "count_distinct")]
 
 
 @st.composite
@@ -127,7 +127,7 @@ def same(batch: Drawn, times: list[int], place: int, other: int) -> bool:
 def test_rows_that_are_taken_back_leave_no_trace(
     specs: list[Spec], batches: list[list[tuple[int, bool]]], data: st.DataObject
 ) -> None:
-    native = FrameAggregates(SCHEMA, specs)
+    native = FrameAggregates(SCHEMA, specs, retracts=True)
     assert native.can_retract
     model = FramesModel(specs, SCHEMA)
     for batch in batches:
@@ -153,7 +153,7 @@ def test_rows_that_are_taken_back_leave_no_trace(
             len(model.keys[key].rows) if key in model.keys else 0 for key in range(3)
         ]
         if data.draw(st.booleans()):
-            native = restored(native, specs, {})
+            native = restored(native, specs, {"retracts": True})
 
 
 def test_accumulators_that_slide_have_the_results_of_others() -> None:

@@ -24,7 +24,7 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.errors import ConfigurationError
 
-_RETRACTABLE = ("count", "sum", "mean", "count_distinct")
+_RETRACTABLE = ("count", "sum", "mean", "min", "max", "count_distinct")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,8 @@ class FrameAggregates:
         Aggregates as `Accumulators` take them.
     rows, range_ms, peers
         As of `Frames`.
+    retracts : bool
+        Whether any row may be taken back.
     """
 
     def __init__(
@@ -45,8 +47,9 @@ class FrameAggregates:
         rows: int | None = None,
         range_ms: int | None = None,
         peers: bool = False,
+        retracts: bool = False,
     ) -> None:
-        self._accumulators = Accumulators(schema, specs, slides=True)
+        self._accumulators = Accumulators(schema, specs, slides=True, retracts=retracts)
         self._frames = Frames(self._accumulators, rows=rows, range_ms=range_ms, peers=peers)
         names = {name for spec in specs for name in spec[1:3] if name is not None}
         self._columns = [name for name in schema.names if name in names]

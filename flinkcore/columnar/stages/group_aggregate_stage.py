@@ -230,7 +230,7 @@ class GroupAggregateStage(RelationalStage):
             specs.append(_COUNT)
         self._rows = pa.record_batch([], schema=pa.schema([]))
         return GroupKernel(
-            FrameAggregates(events, specs),
+            FrameAggregates(events, specs, retracts=operator.withdraws),
             self._keys,
             self._timeline,
             steps_done,

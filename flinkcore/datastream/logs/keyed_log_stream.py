@@ -392,7 +392,8 @@ class KeyedLogStream(WithoutStep, LogStream):
         Notes
         -----
         Flink SQL's ``GROUP BY``, after ``GroupAggFunction``. Rows with a column ``row_kind`` are changes: ``-U`` and
-        ``-D`` are subtracted, by count, sum, mean and count_distinct, and a key that loses its last row gives ``-D``.
+        ``-D`` are subtracted, by count, sum, mean, min, max and count_distinct, and a key that loses its last row gives
+        ``-D``. A minimum or maximum then keeps all values of its key, as ``MinWithRetractAggFunction`` does.
         Order and watermarks make no difference, and no row is late.
 
         Examples
