@@ -14,7 +14,12 @@ def inexact_merges(accumulators: Accumulators) -> list[int]: ...
 @final
 class Accumulators:
     def __new__(
-        cls, schema: ArrowSchemaExportable, specs: Sequence[_Spec], *, slides: bool = False, retracts: bool = False
+        cls,
+        schema: ArrowSchemaExportable,
+        specs: Sequence[_Spec],
+        *,
+        slides: bool = False,
+        retracts: bool = False,
     ) -> Accumulators: ...
     @property
     def slides(self) -> bool: ...

@@ -13,7 +13,8 @@ import flinkcore as fc
 SQL = GOLDEN / "sql"
 
 NOT_RUN = {
-    "$$WELFORD_M2$1$1": 11,  # variances are those of `var_pop`
+    "$$WELFORD_M2$1$1": 1,  # of decimals, which are rounded on the way
+    "$COLLECT$1": 1,
     "expand": 5,  # grouping sets are a union
     "no aggregates: deduplicate": 2,
     "$LISTAGG$1": 1,

@@ -24,6 +24,7 @@ from flinkcore.datastream.aggregates import (
     min_,
     min_by,
     sum_,
+    var_pop,
 )
 
 KINDS = (
@@ -125,11 +126,17 @@ class Plan:
         return [
             Change(
                 each.kind,
-                [to_json(value, kind) for value, kind in zip(each.values, self.types, strict=True)],
+                [self.shown(value, kind) for value, kind in zip(each.values, self.types, strict=True)],
                 each.at,
             )
             for each in changes
         ]
+
+    def shown(self, value: Any, kind: str) -> Any:
+        """A value as scenarios have it; variances differ from Flink's in their last bits."""
+        if kind == "DOUBLE" and value is not None and "WELFORD" in str(self.scenario["plan"]):
+            return f"{value:.9g}"
+        return to_json(value, kind)
 
     def recorded(self) -> list[Change]:
         """The rows that Flink has for the plan."""
@@ -137,7 +144,7 @@ class Plan:
         return [
             Change(
                 kind,
-                [to_json(of_json(value, type), type) for value, type in zip(values, kinds, strict=True)],
+                [self.shown(of_json(value, type), type) for value, type in zip(values, kinds, strict=True)],
                 at,
             )
             for (kind, *values), at in zip(self.scenario["rows"], self.scenario["at"], strict=True)
@@ -250,6 +257,8 @@ class Calls:
             return {result: count_distinct(column) if call["distinct"] else count(column)}
         if name in ("$SUM$1", "$$SUM0$1"):
             return {result: sum_(column)}
+        if name == "$$WELFORD_M2$1$1" and not self.types[call["argList"][0]].startswith("DECIMAL"):
+            return {result: var_pop(column), f"{result} of": count(column)}
         if name == "$AVG$1":
             return {result: sum_(column), f"{result} of": count(column)}
         if name in ("$MIN$1", "$MAX$1"):
@@ -294,6 +303,8 @@ class Calls:
             value, kind = row[f"a{number}"], type_name(call["type"])
             if call["internalName"] == "$$SUM0$1" and value is None:
                 value = 0
+            if call["internalName"] == "$$WELFORD_M2$1$1" and value is not None:
+                value *= row[f"a{number} of"]
             if call["internalName"] == "$AVG$1" and value is not None:
                 n = row[f"a{number} of"]
                 value = int(abs(value) // n) * (1 if value >= 0 else -1) if kind in BITS else value / n
