@@ -8,15 +8,15 @@ from collections import namedtuple
 
 import cython
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
 
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
-from flinkcore._native.arrow cimport Column, ColumnType, NativeArray, RecordBatch, native_array
+from flinkcore._native.arrow cimport Column, ColumnType, NativeArray, RecordBatch, native_array, record_batch_of
 from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
 from flinkcore._native.keys cimport canonical_key
-from flinkcore._native.memory cimport Buffer, buffer_append_bytes
+from flinkcore._native.memory cimport Buffer, buffer_free, buffer_resize
 from flinkcore._native.timer_queue cimport (
     Timer as CTimer,
     TimerOutcome,
@@ -40,7 +40,7 @@ from flinkcore._native.timer_queue cimport (
 
 
 # ---- timers as columns -------------------------------------------------------------------------------------------
-# numpy arrays in and out, and the record batch of a snapshot.
+# Record batches in and out, whose memory is read in place.
 
 
 Timer = namedtuple("Timer", ["timestamp_ms", "key", "key_group", "namespace"], module=__name__)
@@ -52,34 +52,6 @@ TimerColumns.__doc__ = "Timers as equally long numpy columns: int64, int64, int3
 _NAMES = ("timestamp_ms", "key", "key_group", "namespace")
 
 
-def _integers(values, str name):
-    import numpy as np
-
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise SchemaError(f"{name} has {array.ndim} dimensions; pass a column of integers")
-    if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64, "safe"):
-        if array.size or array.dtype.kind != "f":  # an empty list is float64
-            raise SchemaError(f"{name} has type {array.dtype}; pass integers that fit in int64")
-    return array
-
-
-cdef tuple _checked_timer_columns(object timestamps_ms, object keys, object key_groups, object namespaces):
-    # Four arrays of integers, equally long; namespaces may be one number for all rows, and is an array of one row then.
-    import numpy as np
-
-    scalar = isinstance(namespaces, (int, np.integer))
-    timestamps_ms = _integers(timestamps_ms, "timestamps_ms")
-    keys = _integers(keys, "keys")
-    key_groups = _integers(key_groups, "key_groups")
-    namespaces = np.array([namespaces], np.int64) if scalar else _integers(namespaces, "namespaces")
-    n = len(timestamps_ms)
-    for name, column in (("keys", keys), ("key_groups", key_groups), ("namespaces", namespaces)):
-        if len(column) != n and not (scalar and name == "namespaces"):
-            raise SchemaError(f"{name} has {len(column)} rows, timestamps_ms has {n}; they must be equally long")
-    return timestamps_ms, keys, key_groups, namespaces, scalar
-
-
 cdef object _empty_timer_columns(int64_t n):
     # TimerColumns of n rows, to be written.
     import numpy as np
@@ -87,55 +59,99 @@ cdef object _empty_timer_columns(int64_t n):
     return TimerColumns(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64))
 
 
-cdef NativeArray _native_column(object column, str format):
-    import numpy as np
-
-    cdef Buffer buffer
-    cdef const uint8_t[::1] data = column.view(np.uint8)
-    buffer.data = NULL
-    buffer.size = buffer.capacity = 0
-    buffer_append_bytes(&buffer, &data[0] if data.shape[0] else NULL, data.shape[0])
-    return native_array(format, len(column), NULL, &buffer, NULL)
-
-
-cdef NativeArray _timer_record_batch(object columns):
-    # TimerColumns as a record batch, and back. The columns are copied both ways.
-    return native_array(
-        "+s",
-        len(columns[0]),
-        NULL,
-        NULL,
-        NULL,
-        [_native_column(column, "i" if column.itemsize == 4 else "l") for column in columns],
-        list(_NAMES),
-    )
-
-
-cdef object _numpy_column(RecordBatch batch, str name, ColumnType type):
-    # A copy: the batch may go away, and its memory need not be aligned.
+cdef const void* _values(RecordBatch batch, str name, ColumnType type, list copies) except? NULL:
+    # Values of a column, which a copy holds if they are not aligned.
     import numpy as np
 
     cdef Column* column = &batch.columns[batch.index_of(name)]
-    cdef int64_t bytes_ = column.length * column.byte_width
-    cdef uint8_t[::1] target
+    cdef int64_t size = column.length * column.byte_width
+    cdef uint8_t[::1] copy
     if column.type != type:
         raise SchemaError(
-            f"column {name!r} of the snapshot has Arrow format {column.format.decode()!r}; "
+            f"column {name!r} of timers has Arrow format {column.format.decode()!r}; "
             f"it must be {'int32' if type == ColumnType.INT32 else 'int64'}"
         )
     if column.null_count:
-        raise SchemaError(f"column {name!r} of the snapshot has {column.null_count} nulls; a timer has none")
-    copy = np.empty(column.length, np.int32 if type == ColumnType.INT32 else np.int64)
-    if bytes_:
-        target = copy.view(np.uint8)
-        memcpy(&target[0], column.values, bytes_)
-    return copy
+        raise SchemaError(f"column {name!r} of timers has {column.null_count} nulls; a timer has none")
+    if size == 0:
+        return NULL
+    if <size_t> column.values % <size_t> column.byte_width == 0:
+        return column.values
+    copy = np.empty(size, np.uint8)
+    memcpy(&copy[0], column.values, size)
+    copies.append(copy.base)
+    return &copy[0]
 
 
-cdef object _timer_columns_of(RecordBatch batch):
-    return TimerColumns(
-        *(_numpy_column(batch, name, ColumnType.INT32 if name == "key_group" else ColumnType.INT64) for name in _NAMES)
-    )
+cdef int _view_timers(TimerView* view, RecordBatch batch, list copies) except -1:
+    view.n = batch.num_rows
+    view.timestamps_ms = <const int64_t*> _values(batch, "timestamp_ms", ColumnType.INT64, copies)
+    view.keys = <const int64_t*> _values(batch, "key", ColumnType.INT64, copies)
+    view.key_groups = <const int32_t*> _values(batch, "key_group", ColumnType.INT32, copies)
+    view.namespaces = <const int64_t*> _values(batch, "namespace", ColumnType.INT64, copies)
+    return 0
+
+
+cdef void _view_buffers(TimerView* view, const TimerBuffers* buffers, int64_t n) noexcept:
+    view.n = n
+    view.timestamps_ms = <const int64_t*> buffers.timestamps_ms.data
+    view.keys = <const int64_t*> buffers.keys.data
+    view.key_groups = <const int32_t*> buffers.key_groups.data
+    view.namespaces = <const int64_t*> buffers.namespaces.data
+
+
+cdef int64_t _first_outside(const TimerView* view, int32_t first, int32_t last) noexcept nogil:
+    # Returns the first row whose key group is not from `first` to `last`, or n.
+    cdef int64_t row
+    for row in range(view.n):
+        if not first <= view.key_groups[row] <= last:
+            return row
+    return view.n
+
+
+cdef void _pack_bits(uint8_t* bits, const uint8_t* flags, int64_t n) noexcept nogil:
+    # A bit for each flag of 0 or 1; eight are multiplied into the highest byte of a word.
+    cdef int64_t row, whole = n & ~<int64_t> 7
+    cdef uint64_t eight
+    for row in range(0, whole, 8):
+        memcpy(&eight, flags + row, 8)
+        bits[row >> 3] = <uint8_t> ((eight * <uint64_t> 0x0102040810204080) >> 56)
+    if whole < n:
+        bits[whole >> 3] = 0
+        for row in range(whole, n):
+            bits[whole >> 3] |= flags[row] << (row & 7)
+
+
+cdef int _copy_into(object column, const Buffer* buffer) except -1:
+    cdef uint8_t[::1] target = column.view("uint8")
+    memcpy(&target[0], buffer.data, buffer.size)
+    return 0
+
+
+cdef int _resize_timers(TimerBuffers* buffers, int64_t n) except -1:
+    buffer_resize(&buffers.timestamps_ms, n * 8)
+    buffer_resize(&buffers.keys, n * 8)
+    buffer_resize(&buffers.key_groups, n * 4)
+    buffer_resize(&buffers.namespaces, n * 8)
+    return 0
+
+
+cdef void _free_timers(TimerBuffers* buffers) noexcept:
+    buffer_free(&buffers.timestamps_ms)
+    buffer_free(&buffers.keys)
+    buffer_free(&buffers.key_groups)
+    buffer_free(&buffers.namespaces)
+
+
+cdef NativeArray _timer_record_batch(TimerBuffers* buffers, int64_t n):
+    # Takes the buffers, which are left empty.
+    columns = [
+        native_array("l", n, NULL, &buffers.timestamps_ms, NULL),
+        native_array("l", n, NULL, &buffers.keys, NULL),
+        native_array("i", n, NULL, &buffers.key_groups, NULL),
+        native_array("l", n, NULL, &buffers.namespaces, NULL),
+    ]
+    return native_array("+s", n, NULL, NULL, NULL, columns, list(_NAMES))
 
 
 # ---- the heap ----------------------------------------------------------------------------------------------------
@@ -167,11 +183,13 @@ cdef class TimerHeap:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> timers = TimerHeap()
-    >>> timers.register([30, 10, 10], keys=[1, 2, 2], key_groups=[7, 8, 8])
-    array([ True,  True, False])
-    >>> timers.advance(20).keys
-    array([2])
+    >>> columns = {"timestamp_ms": [30, 10, 10], "key": [1, 2, 2], "key_group": pa.array([7, 8, 8], pa.int32())}
+    >>> pa.array(timers.register(pa.record_batch(columns | {"namespace": [0, 0, 0]}))).to_pylist()
+    [True, True, False]
+    >>> pa.record_batch(timers.advance(20))["key"].to_pylist()
+    [2]
     """
 
     def __cinit__(self, int max_parallelism=128, key_group_range=None):
@@ -333,76 +351,83 @@ cdef class TimerHeap:
 
     # ---- batches ----
 
-    cdef object _change(self, bint delete, object timestamps_ms, object keys, object key_groups, object namespaces):
-        import numpy as np
-
+    cdef NativeArray _change(self, bint delete, object timers):
         cdef Call call = begin_call(&self.guard, self)
-        timestamps_ms, keys, key_groups, namespaces, scalar = _checked_timer_columns(
-            timestamps_ms, keys, key_groups, namespaces
-        )
-        cdef int64_t n = len(timestamps_ms), stride = 0 if scalar else 1
-        changed = np.empty(n, np.bool_)
-        if n == 0:
-            return changed
-        first, last = self.key_group_range
-        if key_groups.min() < first or key_groups.max() > last:
-            row = int(np.argmax((key_groups < first) | (key_groups > last)))
-            raise DataError(f"row {row}: {self._outside(key_groups[row])}", row=row)
-        cdef const int64_t[::1] timestamp = np.ascontiguousarray(timestamps_ms, np.int64)
-        cdef const int64_t[::1] key = np.ascontiguousarray(keys, np.int64)
-        cdef const int32_t[::1] key_group = np.ascontiguousarray(key_groups, np.int32)
-        cdef const int64_t[::1] namespace = np.ascontiguousarray(namespaces, np.int64)
-        cdef uint8_t[::1] out = changed.view(np.uint8)
-        with nogil:
-            if delete:
-                timer_queue_delete(
-                    &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], stride, n, &out[0]
-                )
-            else:
-                timer_queue_register(
-                    &self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0], stride, n, &out[0]
-                )
-        return changed
+        cdef RecordBatch batch = record_batch_of(timers)
+        cdef TimerView view
+        cdef Buffer changed
+        cdef int64_t outside
+        cdef list copies = []
+        _view_timers(&view, batch, copies)
+        outside = _first_outside(&view, self.queue.first_key_group, self.queue.last_key_group)
+        if outside < view.n:
+            raise DataError(f"row {outside}: {self._outside(view.key_groups[outside])}", row=outside)
+        memset(&changed, 0, sizeof(Buffer))
+        try:
+            self._change_view(delete, &view, &changed)
+            return native_array("b", view.n, NULL, &changed, NULL)
+        finally:
+            buffer_free(&changed)
 
-    def register(self, timestamps_ms, keys, key_groups, namespaces=0):
+    cdef int64_t _change_view(self, bint delete, const TimerView* view, Buffer* changed) except -1:
+        # Returns how many timers are added or removed, and writes a bit for each row, set if its timer is one of them.
+        cdef int64_t n = 0
+        cdef Buffer flags
+        memset(&flags, 0, sizeof(Buffer))
+        if view.n == 0:
+            return 0
+        try:
+            buffer_resize(&flags, view.n)
+            buffer_resize(changed, (view.n + 7) // 8)
+            with nogil:
+                if delete:
+                    n = timer_queue_delete(
+                        &self.queue, view.timestamps_ms, view.keys, view.key_groups, view.namespaces, 1, view.n, flags.data
+                    )
+                else:
+                    n = timer_queue_register(
+                        &self.queue, view.timestamps_ms, view.keys, view.key_groups, view.namespaces, 1, view.n, flags.data
+                    )
+                _pack_bits(changed.data, flags.data, view.n)
+        finally:
+            buffer_free(&flags)
+        return n
+
+    def register(self, timers):
         """Register a batch of timers, as if added row after row.
 
         Parameters
         ----------
-        timestamps_ms : int array (n_rows,)
-            The time at which each timer is due, in ms.
-        keys : int array (n_rows,)
-            Dense ids of the keys.
-        key_groups : int array (n_rows,)
-            The keys' key groups, all within the range. int32 is used directly, other types are converted.
-        namespaces : int array (n_rows,) or int
-            Ids of the namespaces, or one for all rows.
+        timers
+            Record batch, or any object with `__arrow_c_array__`: `timestamp_ms` (int64, when each timer is due), `key` (int64,
+            dense ids), `key_group` (int32, within the range) and `namespace` (int64, ids), none with nulls. It is read in
+            place.
 
         Returns
         -------
-        bool array (n_rows,)
-            True if the row's timer was not registered yet, neither before nor by an earlier row.
+        NativeArray
+            Booleans: true if the row's timer was not registered yet, neither before nor by an earlier row.
 
         Raises
         ------
         SchemaError
-            If a column holds no integers, or the lengths differ. Nothing is registered.
+            If a column is missing, of another type, or has nulls. Nothing is registered.
         DataError
             If a key group is outside of the range. Nothing is registered.
         """
-        return self._change(False, timestamps_ms, keys, key_groups, namespaces)
+        return self._change(False, timers)
 
-    def delete(self, timestamps_ms, keys, key_groups, namespaces=0):
+    def delete(self, timers):
         """Delete a batch of timers, as if removed row after row.
 
         Parameters and errors are those of `register`; where there is an error, nothing is deleted.
 
         Returns
         -------
-        bool array (n_rows,)
-            True if the row's timer was registered; rows of unknown timers change nothing.
+        NativeArray
+            Booleans: true if the row's timer was registered; rows of unknown timers change nothing.
         """
-        return self._change(True, timestamps_ms, keys, key_groups, namespaces)
+        return self._change(True, timers)
 
     def advance(self, int64_t watermark_ms, limit=None):
         """Remove all timers that are due at a watermark and return them in firing order.
@@ -420,8 +445,8 @@ cdef class TimerHeap:
 
         Returns
         -------
-        TimerColumns
-            The timers by timestamp, equal ones in order of registration.
+        NativeArray
+            A record batch with the columns of `snapshot`: the timers by timestamp, equal ones in order of registration.
 
         Raises
         ------
@@ -430,18 +455,26 @@ cdef class TimerHeap:
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t n, at_most = self.queue.size if limit is None else min(limit, self.queue.size)
-        cdef int64_t[::1] timestamp, key, namespace
-        cdef int32_t[::1] key_group
+        cdef TimerBuffers fired
         if at_most < 0:
             raise ConfigurationError(f"limit is {limit}; it must not be negative")
         with nogil:
             n = timer_queue_due(&self.queue, watermark_ms, at_most)
-        fired = _empty_timer_columns(n)
-        if n:
-            timestamp, key, key_group, namespace = fired
-            with nogil:
-                timer_queue_take(&self.queue, &timestamp[0], &key[0], &key_group[0], &namespace[0])
-        return fired
+        memset(&fired, 0, sizeof(TimerBuffers))
+        try:
+            _resize_timers(&fired, n)
+            if n:
+                with nogil:
+                    timer_queue_take(
+                        &self.queue,
+                        <int64_t*> fired.timestamps_ms.data,
+                        <int64_t*> fired.keys.data,
+                        <int32_t*> fired.key_groups.data,
+                        <int64_t*> fired.namespaces.data,
+                    )
+            return _timer_record_batch(&fired, n)
+        finally:
+            _free_timers(&fired)
 
     # ---- by key group ----
 
@@ -474,25 +507,44 @@ cdef class TimerHeap:
         import numpy as np
 
         cdef Call call = begin_call(&self.guard, self)
+        cdef TimerBuffers buffers
+        cdef int64_t n
+        memset(&buffers, 0, sizeof(TimerBuffers))
+        try:
+            n = self._copy_timers(key_group_range, &buffers)
+            columns = _empty_timer_columns(n)
+            if n:
+                _copy_into(columns[0], &buffers.timestamps_ms)
+                _copy_into(columns[1], &buffers.keys)
+                _copy_into(columns[2], &buffers.key_groups)
+                _copy_into(columns[3], &buffers.namespaces)
+            return columns
+        finally:
+            _free_timers(&buffers)
+
+    cdef int64_t _copy_timers(self, object key_group_range, TimerBuffers* buffers) except -1:
         cdef int32_t first, last
         cdef int64_t n, i
         cdef const CTimer* timer
+        cdef Buffer slots
         first, last = self._range(key_group_range)
         n = timer_queue_count(&self.queue, first, last)
-        columns = _empty_timer_columns(n)
-        cdef int64_t[::1] timestamp = columns[0], key = columns[1], namespace = columns[3]
-        cdef int32_t[::1] key_group = columns[2]
-        cdef uint32_t[::1] slots = np.empty(n, np.uint32)
-        with nogil:
-            if n:
-                timer_queue_slots(&self.queue, first, last, &slots[0])
+        if n == 0:
+            return 0
+        memset(&slots, 0, sizeof(Buffer))
+        try:
+            buffer_resize(&slots, n * 4)
+            _resize_timers(buffers, n)
+            timer_queue_slots(&self.queue, first, last, <uint32_t*> slots.data)
             for i in range(n):
-                timer = timer_at(&self.queue, slots[i])
-                timestamp[i] = timer.timestamp_ms
-                key[i] = timer.key
-                key_group[i] = timer.key_group
-                namespace[i] = timer.namespace_id
-        return columns
+                timer = timer_at(&self.queue, (<uint32_t*> slots.data)[i])
+                (<int64_t*> buffers.timestamps_ms.data)[i] = timer.timestamp_ms
+                (<int64_t*> buffers.keys.data)[i] = timer.key
+                (<int32_t*> buffers.key_groups.data)[i] = timer.key_group
+                (<int64_t*> buffers.namespaces.data)[i] = timer.namespace_id
+        finally:
+            buffer_free(&slots)
+        return n
 
     def subset_for_key_group(self, key_group):
         """Return the timers of one key group in order of registration (HeapPriorityQueueSet.getSubsetForKeyGroup).
@@ -528,7 +580,15 @@ cdef class TimerHeap:
         ConfigurationError
             If the range is not within the heap's.
         """
-        return _timer_record_batch(self.timers(key_group_range))
+        cdef Call call = begin_call(&self.guard, self)
+        cdef TimerBuffers buffers
+        cdef int64_t n
+        memset(&buffers, 0, sizeof(TimerBuffers))
+        try:
+            n = self._copy_timers(key_group_range, &buffers)
+            return _timer_record_batch(&buffers, n)
+        finally:
+            _free_timers(&buffers)
 
     def restore(self, snapshot, key_group_range=None):
         """Register the timers of a snapshot that belong to a key-group range, after those already in.
@@ -557,19 +617,41 @@ cdef class TimerHeap:
         ConfigurationError
             If the range is not within the heap's.
         """
+        cdef Call call = begin_call(&self.guard, self)
+        cdef RecordBatch batch
+        cdef TimerView view
+        cdef TimerBuffers wanted
+        cdef Buffer changed
+        cdef int32_t first, last
+        cdef int64_t row, n = 0
+        cdef list copies = []
         first, last = self._range(key_group_range)
-        columns = _timer_columns_of(RecordBatch(snapshot))
-        key_groups = columns.key_groups
-        impossible = (key_groups < 0) | (key_groups >= self.max_parallelism)
-        if impossible.any():
-            row = int(impossible.argmax())
+        batch = record_batch_of(snapshot)
+        _view_timers(&view, batch, copies)
+        row = _first_outside(&view, 0, self.max_parallelism - 1)
+        if row < view.n:
             raise DataError(
-                f"row {row} of the snapshot: key_group is {key_groups[row]}, but max_parallelism is {self.max_parallelism}; "
-                "restore with the max_parallelism that the snapshot was taken with",
+                f"row {row} of the snapshot: key_group is {view.key_groups[row]}, but max_parallelism is "
+                f"{self.max_parallelism}; restore with the max_parallelism that the snapshot was taken with",
                 row=row,
             )
-        wanted = (key_groups >= first) & (key_groups <= last)
-        return int(self.register(*(column[wanted] for column in columns)).sum())
+        memset(&wanted, 0, sizeof(TimerBuffers))
+        memset(&changed, 0, sizeof(Buffer))
+        try:
+            if _first_outside(&view, first, last) < view.n:
+                _resize_timers(&wanted, view.n)
+                for row in range(view.n):
+                    if first <= view.key_groups[row] <= last:
+                        (<int64_t*> wanted.timestamps_ms.data)[n] = view.timestamps_ms[row]
+                        (<int64_t*> wanted.keys.data)[n] = view.keys[row]
+                        (<int32_t*> wanted.key_groups.data)[n] = view.key_groups[row]
+                        (<int64_t*> wanted.namespaces.data)[n] = view.namespaces[row]
+                        n += 1
+                _view_buffers(&view, &wanted, n)
+            return self._change_view(False, &view, &changed)
+        finally:
+            _free_timers(&wanted)
+            buffer_free(&changed)
 
     # ---- for tests ----
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from benchmarks.measuring import measure
@@ -121,12 +122,20 @@ class OnHeap:
 
     def register(self, batch: Batch) -> None:
         if batch.replaced_ms is not None:
-            self.timers.delete(batch.replaced_ms, batch.keys, batch.key_groups)
-        self.timers.register(batch.times_ms, batch.keys, batch.key_groups)
+            self.timers.delete(self._timers(batch, batch.replaced_ms))
+        self.timers.register(self._timers(batch, batch.times_ms))
 
     def fire(self, watermark_ms: int) -> Fired:
-        fired = self.timers.advance(watermark_ms)
-        return len(fired.keys), int(fired.timestamps_ms.sum())
+        fired = pa.record_batch(self.timers.advance(watermark_ms))
+        return fired.num_rows, int(fired["timestamp_ms"].to_numpy().sum())
+
+    def _timers(self, batch: Batch, times_ms: np.ndarray) -> pa.RecordBatch:
+        columns = {
+            "timestamp_ms": times_ms,
+            "key": batch.keys,
+            "key_group": batch.key_groups.astype(np.int32),
+        }
+        return pa.record_batch(columns | {"namespace": np.zeros(len(times_ms), np.int64)})
 
 
 STORES: dict[str, Callable[[int], Store]] = {"heap": OnHeap, "by-key": ByKey}

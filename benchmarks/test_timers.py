@@ -1,8 +1,8 @@
 """TimerHeap's batch verbs against Flink's HeapPriorityQueueSet and Python's heapq.
 
 Caveats: Flink's side handles a timer per call, as its InternalTimerServiceImpl does, and ours
-whole batches. These show what the heap itself costs; jobs do not run so. Their functions and operators register,
-delete and take the timers of this heap one at a time, and columns of timers come to it only from a checkpoint.
+whole record batches. These show what the heap itself costs. Jobs register batches that come from a checkpoint; their
+functions and operators, also the native ones, register, delete and take the timers of this heap one at a time.
 `test_single_verbs` shows what a timer at a time costs from Python, `test_inactivity.py` what it costs in a job.
 Timestamps are distinct and in random order, the worst case for a heap; a stream's are closer to ascending.
 heapq runs at a smaller size, which flatters it. `add` includes the growth of an empty heap, on all sides.
@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from benchmarks.peers.flink import FlinkUnavailable, run_java
@@ -38,6 +39,8 @@ WATERMARKS = 1_000
 KEY_GROUPS = 128
 VERBS = ("add", "duplicate_add", "remove", "poll")
 
+NAMES = ("timestamp_ms", "key", "key_group", "namespace")
+
 Columns = tuple[np.ndarray, ...]
 
 
@@ -50,9 +53,10 @@ def timer_columns(n: int) -> Columns:
     return timestamps_ms, keys, key_groups, timestamps_ms - timestamps_ms % 10_000
 
 
-def batches(columns: Columns) -> Iterator[Columns]:
-    for first in range(0, len(columns[0]), BATCH_ROWS):
-        yield tuple(column[first : first + BATCH_ROWS] for column in columns)
+def batches(columns: Columns) -> Iterator[pa.RecordBatch]:
+    timers = pa.RecordBatch.from_arrays(list(map(pa.array, columns)), NAMES)
+    for first in range(0, timers.num_rows, BATCH_ROWS):
+        yield timers.slice(first, BATCH_ROWS)
 
 
 class Verbs:
@@ -69,23 +73,23 @@ class Verbs:
         timers = TimerHeap(KEY_GROUPS)
         if filled:
             for batch in batches(self.columns):
-                timers.register(*batch)
+                timers.register(batch)
         return timers
 
     def add(self, timers: TimerHeap) -> int:
-        return sum(int(timers.register(*batch).sum()) for batch in batches(self.columns))
+        return sum(pa.array(timers.register(batch)).true_count for batch in batches(self.columns))
 
     def duplicate_add(self, timers: TimerHeap) -> int:
-        return sum(int((~timers.register(*batch)).sum()) for batch in batches(self.shuffled))
+        return sum(pa.array(timers.register(batch)).false_count for batch in batches(self.shuffled))
 
     def remove(self, timers: TimerHeap) -> int:
-        return sum(int(timers.delete(*batch).sum()) for batch in batches(self.shuffled))
+        return sum(pa.array(timers.delete(batch)).true_count for batch in batches(self.shuffled))
 
     def poll(self, timers: TimerHeap) -> int:
-        return sum(len(timers.advance(watermark_ms).keys) for watermark_ms in self.watermarks_ms)
+        return sum(len(timers.advance(watermark_ms)) for watermark_ms in self.watermarks_ms)
 
     def poll_all(self, timers: TimerHeap) -> int:
-        return len(timers.advance(2**63 - 1).keys)
+        return len(timers.advance(2**63 - 1))
 
 
 @pytest.fixture(scope="module", params=SIZES)
@@ -203,13 +207,19 @@ def peak_memory() -> int:
 def fill(n: int) -> None:
     """Registers n timers and prints the bytes per timer by which the process grew at its peak."""
     rng = np.random.default_rng(7)
-    TimerHeap().register([1], [1], [1])
+    TimerHeap().register(next(batches(timer_columns(1))))
     before = peak_memory()
     timers = TimerHeap(KEY_GROUPS)
     while len(timers) < n:
         keys = rng.integers(0, n, min(BATCH_ROWS, n - len(timers)))
         timestamps_ms = rng.integers(0, 2**40, len(keys))
-        timers.register(timestamps_ms, keys, keys % KEY_GROUPS, timestamps_ms - timestamps_ms % 10_000)
+        columns = (
+            timestamps_ms,
+            keys,
+            (keys % KEY_GROUPS).astype(np.int32),
+            timestamps_ms - timestamps_ms % 10_000,
+        )
+        timers.register(pa.RecordBatch.from_arrays(list(map(pa.array, columns)), NAMES))
     print((peak_memory() - before) / n)
 
 

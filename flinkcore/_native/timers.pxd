@@ -1,8 +1,26 @@
 # The timers of a range of key groups, for cimport; what their queue can do is in flinkcore._native.timer_queue.
 from libc.stdint cimport int32_t, int64_t
 
+from flinkcore._native.arrow cimport NativeArray
 from flinkcore._native.call_guard cimport CallGuard
+from flinkcore._native.memory cimport Buffer
 from flinkcore._native.timer_queue cimport TimerQueue
+
+
+cdef struct TimerView:
+    # Timers as columns of somebody else's memory.
+    int64_t n
+    const int64_t* timestamps_ms
+    const int64_t* keys
+    const int32_t* key_groups
+    const int64_t* namespaces
+
+
+cdef struct TimerBuffers:
+    Buffer timestamps_ms
+    Buffer keys
+    Buffer key_groups
+    Buffer namespaces
 
 
 cdef class TimerHeap:
@@ -10,7 +28,9 @@ cdef class TimerHeap:
     cdef readonly int32_t max_parallelism
     cdef CallGuard guard
     cdef int _check_key_group(self, int64_t key_group) except -1
-    cdef object _change(self, bint delete, object timestamps_ms, object keys, object key_groups, object namespaces)
+    cdef NativeArray _change(self, bint delete, object timers)
+    cdef int64_t _change_view(self, bint delete, const TimerView* view, Buffer* changed) except -1
+    cdef int64_t _copy_timers(self, object key_group_range, TimerBuffers* buffers) except -1
     cdef tuple _range(self, object key_group_range)
 
 

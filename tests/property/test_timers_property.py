@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+from equipment.timer_batches import advance, delete, register
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -76,7 +77,7 @@ class TimerMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def register(self, data: st.DataObject) -> None:
         rows = self.draw_rows(data, 30)
-        assert self.timers.register(*columns(rows)).tolist() == self.model.register(rows)
+        assert register(self.timers, *columns(rows)).tolist() == self.model.register(rows)
 
     @rule(
         start=st.integers(-5, 5),
@@ -88,19 +89,19 @@ class TimerMachine(RuleBasedStateMachine):
         keys = [20 + at + i for i in range(n)]
         span = self.last - self.first + 1
         rows = [(start + step * (i % 50), key, self.first + key % span, 0) for i, key in enumerate(keys)]
-        assert self.timers.register(*columns(rows)).tolist() == self.model.register(rows)
+        assert register(self.timers, *columns(rows)).tolist() == self.model.register(rows)
 
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         rows = self.draw_rows(data, 20)
-        assert self.timers.delete(*columns(rows)).tolist() == self.model.delete(rows)
+        assert delete(self.timers, *columns(rows)).tolist() == self.model.delete(rows)
 
     @precondition(lambda self: self.model.rows)
     @rule(seed=st.integers(0, 9), share=st.sampled_from([0.1, 0.5, 1.0]))
     def delete_many(self, seed: int, share: float) -> None:
         order = np.random.default_rng(seed).permutation(len(self.model.rows))
         rows = [self.model.rows[i] for i in order[: int(len(order) * share)]]
-        assert self.timers.delete(*columns(rows)).tolist() == self.model.delete(rows)
+        assert delete(self.timers, *columns(rows)).tolist() == self.model.delete(rows)
 
     @rule(times=st.integers(1, 3))
     def poll(self, times: int) -> None:
@@ -109,13 +110,13 @@ class TimerMachine(RuleBasedStateMachine):
 
     @rule(watermark_ms=timestamps, limit=st.one_of(st.none(), st.none(), st.integers(0, 60)))
     def advance(self, watermark_ms: int, limit: int | None) -> None:
-        assert tuples(self.timers.advance(watermark_ms, limit)) == self.model.advance(watermark_ms, limit)
+        assert tuples(advance(self.timers, watermark_ms, limit)) == self.model.advance(watermark_ms, limit)
 
     @rule(share=st.floats(0, 1))
     def advance_to_a_share(self, share: float) -> None:
         ordered = sorted(row[0] for row in self.model.rows)
         watermark_ms = ordered[int(share * (len(ordered) - 1))] if ordered else 0
-        assert tuples(self.timers.advance(watermark_ms)) == self.model.advance(watermark_ms)
+        assert tuples(advance(self.timers, watermark_ms)) == self.model.advance(watermark_ms)
 
     @rule(ends=st.tuples(key_groups, key_groups))
     def rescale(self, ends: tuple[int, int]) -> None:

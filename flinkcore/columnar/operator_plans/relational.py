@@ -1,4 +1,4 @@
-"""What plans of relational operators have in common."""
+"""Common parts of the plans of relational operators."""
 
 from __future__ import annotations
 

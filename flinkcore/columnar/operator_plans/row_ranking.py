@@ -59,7 +59,7 @@ class RowRanking:
     keys : tuple of SortKey
         The first one counts most.
     nulls_last : tuple of (bool or None)
-        For each key, whether nulls come last; None: they are less than any value.
+        For each key, whether nulls come last, or None if they are less than any value.
     schema : pyarrow.Schema
         Columns of the rows.
     """
@@ -80,7 +80,7 @@ class RowRanking:
 
     @cached_property
     def _in_words(self) -> int:
-        """How many of the first columns are words."""
+        """Return how many of the first columns are words."""
         for number, key in enumerate(self.keys):
             kind = self.schema.field(key.column).type
             if not is_integral(kind) and not pa.types.is_decimal128(kind):

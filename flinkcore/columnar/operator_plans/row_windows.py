@@ -26,7 +26,7 @@ class RowWindows(NamedTuple):
     Attributes
     ----------
     rows : int64 array (n,) or None
-        Index of the row of each window; None: each row has one.
+        Index of the row of each window, or None if each row has one.
     ends : int64 array (n,)
         In ms since the epoch.
     """
@@ -36,7 +36,7 @@ class RowWindows(NamedTuple):
 
     @property
     def is_last(self) -> npt.NDArray[np.uint8] | None:
-        """Whether it is the last window of its row; None: each is."""
+        """Return whether it is the last window of its row, or None if each is."""
         if self.rows is None:
             return None
         return np.diff(self.rows, append=-1).astype(np.bool_).view(np.uint8)

@@ -1,1 +1,1 @@
-"""Relational operators: the rows that they keep, and what their native kernels have in common."""
+"""Relational operators: kept rows, the contract of native kernels, and state in checkpoints. Private."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -10,25 +11,29 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.joined_batches import copied, empty_batch, joined, taken
+from flinkcore.errors import DataError
 
 SMALL_ROWS: Final = 1 << 12
 """Batches with fewer rows are copied into larger ones: else a gather would have to look at too many."""
+
+ALL_COPIED: Final = 1 << 62
+"""As the rows of a small batch: whoever adds rows may change them, or they are part of many more."""
 
 PIECE_BYTES: Final = 1 << 28
 """Joined pieces have no more: offsets of text end at 2 GiB."""
 
 
 class KeptRows:
-    """Rows of one schema, which are numbered as they are added.
+    """Rows of one schema, which are numbered from 0 on as they are added.
 
-    Batches stay as they are: a gather of results is the first copy of a row, but for small batches, which are joined in
-    O(log n) copies, and for what `keep` moves together.
+    Batches stay as they are, and their memory must not change: a gather of results is the first copy of a row, but for
+    small batches, which are joined in O(log n) copies, and for what `keep` moves together.
 
     Parameters
     ----------
     schema : pyarrow.Schema
     small_rows, piece_bytes : int
-        Batches with fewer rows are joined to pieces of at most so many bytes.
+        Batches with fewer rows are copied, and joined to pieces of at most so many bytes. With `ALL_COPIED` all are.
     """
 
     def __init__(
@@ -44,11 +49,11 @@ class KeptRows:
         self.nbytes = 0
 
     def __len__(self) -> int:
-        """How many numbers are given, including those of rows that nobody asks for any more."""
+        """Return the number of rows that were added, including those that nobody asks for any more."""
         return self._n_rows
 
     def add(self, rows: pa.RecordBatch) -> int:
-        """Keep rows, whose memory must not change, and return the number of the first one."""
+        """Keep rows, and return the number of the first one."""
         first = self._n_rows
         if rows.num_rows:
             self._append(rows)
@@ -70,8 +75,7 @@ class KeptRows:
         n_rows, n_bytes = self._pieces[kept].num_rows, self._bytes[kept]
         while kept:
             before, bytes_before = self._pieces[kept - 1].num_rows, self._bytes[kept - 1]
-            large = before >= max(2 * n_rows, self._small_rows)
-            if large or before >= 2 * n_rows or n_bytes + bytes_before > self._piece_bytes:
+            if before >= 2 * n_rows or n_bytes + bytes_before > self._piece_bytes:
                 break
             n_rows, n_bytes, kept = n_rows + before, n_bytes + bytes_before, kept - 1
         last = self._pieces[kept:]
@@ -142,6 +146,17 @@ class KeptRows:
         places[is_null] = np.arange(some.num_rows, len(rows))
         return taken(padded, places)
 
+    def parts(self, numbers: Int64s, most: int) -> Iterator[pa.RecordBatch]:
+        """Yield rows in the given order, in batches of at most so many, or of what one can hold."""
+        for begin in range(0, len(numbers), most):
+            part = numbers[begin : begin + most]
+            try:
+                yield self.take(part)
+            except DataError:
+                if len(part) == 1:
+                    raise
+                yield from self.parts(part, len(part) // 2)
+
     def keep(self, live: Int64s) -> Int64s:
         """Free all rows but some, and return the new numbers of those, in the same order.
 
@@ -152,28 +167,28 @@ class KeptRows:
         live : int64 array (n,)
             Numbers of rows, some maybe more than once.
         """
-        numbers = np.unique(live)
+        is_live = np.zeros(self._n_rows, np.bool_)
+        is_live[live] = True
         pieces, begins = self._pieces, self._begins
-        bounds = np.searchsorted(numbers, [*begins, self._n_rows])
         self._pieces, self._bytes, self._begins, self._n_rows, self.nbytes = [], [], [], 0, 0
-        renumbered = np.empty_like(numbers)
+        renumbered = np.empty(len(is_live), np.int64)
         few: list[pa.RecordBatch] = []
-        for piece, begin, first, last in zip(pieces, begins, bounds[:-1], bounds[1:], strict=True):
-            if first == last:
+        for piece, begin in zip(pieces, begins, strict=True):
+            own = np.flatnonzero(is_live[begin : begin + piece.num_rows])
+            if not len(own):
                 continue
-            own = numbers[first:last] - begin
             if 2 * len(own) < piece.num_rows:
                 n_few = sum(each.num_rows for each in few)
-                renumbered[first:last] = self._n_rows + n_few + np.arange(len(own))
+                renumbered[begin + own] = self._n_rows + n_few + np.arange(len(own))
                 few.append(taken(piece, own))
                 if sum(each.nbytes for each in few) > self._piece_bytes:
                     self._append_joined(few)
             else:
                 self._append_joined(few)
-                renumbered[first:last] = self._n_rows + own
+                renumbered[begin + own] = self._n_rows + own
                 self._append(piece)
         self._append_joined(few)
-        return renumbered[np.searchsorted(numbers, live)]
+        return renumbered[live]
 
     def _append_joined(self, batches: list[pa.RecordBatch]) -> None:
         if batches:

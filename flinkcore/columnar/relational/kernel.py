@@ -1,4 +1,4 @@
-"""What the native kernels of relational operators have in common, as the stage that runs them uses them."""
+"""The contract of the native kernels of relational operators with the stage that runs them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RelationalKernel(Protocol):
         steps : int64 array (n,)
             Number of steps of the timeline before each event; not descending.
         *columns
-            What this kernel takes besides, such as sort keys.
+            Further arguments of this kernel, such as sort keys.
         first : int
             Number of events that earlier calls have taken in.
 
@@ -56,7 +56,7 @@ class RelationalKernel(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether results are to be taken before it goes on."""
+        """Return whether results must be taken before the next event."""
         ...
 
     def take(self) -> KernelResults:
@@ -78,7 +78,7 @@ class RelationalKernel(Protocol):
 
     @property
     def live_count(self) -> int:
-        """How many numbers of rows `live_rows` has, of all inputs; O(1)."""
+        """Return the length of `live_rows` for all inputs together; O(1)."""
         ...
 
     @property
@@ -123,6 +123,6 @@ class RelationalKernel(Protocol):
         Raises
         ------
         SchemaError
-            If it is no state of such an operator.
+            If it is not a state of such an operator.
         """
         ...

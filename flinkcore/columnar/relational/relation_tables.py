@@ -39,7 +39,7 @@ class RelationTables:
     keys : KeyDictionary
     timers : TimerHeap
     kept : sequence of KeptRows
-        Of each input.
+        The rows of each input.
     restored_columns : callable
         Returns, for restored rows of the first input and the other columns of their table, what the kernel takes
         besides, such as sort keys.
@@ -116,7 +116,7 @@ class RelationTables:
         Raises
         ------
         SchemaError
-            If they are no state of this operator.
+            If they are not a state of this operator.
         """
         for name, table in tables:
             self._check(name, table)

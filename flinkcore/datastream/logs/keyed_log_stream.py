@@ -268,7 +268,7 @@ class KeyedLogStream(WithoutStep, LogStream):
         Parameters
         ----------
         n : int
-            How many, at least 1.
+            Number of rows, or of ranks, of each key; at least 1.
         by : str or list of str
             Columns that order the rows, the first one before the others. Of equal rows, the one that arrived first is
             higher.
@@ -280,9 +280,9 @@ class KeyedLogStream(WithoutStep, LogStream):
             ``"row_number"``; with ``"rank"`` or ``"dense_rank"``, equal rows have equal ranks, and results are all rows
             whose rank is at most `n`: ``top(1, by="price", rank="rank")`` has all bids of the highest price.
         rank_column : str or None
-            Name of the column with the rank (int64); None: without it.
+            Name of the column with the rank (int64), or None if there should not be one.
         skip : int
-            How many of the highest rows, or ranks, to leave out before the `n`.
+            Number of the highest rows, or ranks, to leave out before these.
         changes : bool
             By default the rows come when the log ends. If true, they come at once, with a last column ``row_kind``:
             ``+I`` for a row that enters, ``-D`` for one that leaves, ``-U`` and ``+U`` where another row takes a rank.

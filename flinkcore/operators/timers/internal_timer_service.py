@@ -432,6 +432,8 @@ class InternalTimerService:
             raise LifecycleError(
                 f"timers named {self._name!r} are restored before the service is started, not after"
             )
+        import pyarrow as pa
+
         self._refuse_impossible_key_groups(snapshot)
         self._current_watermark = watermark_ms
         own = snapshot.of_key_groups(*self._key_context.key_group_range)
@@ -446,13 +448,15 @@ class InternalTimerService:
             (self._processing_time_timers, own.processing_time_timers),
         ):
             _refuse_several_key_groups(own.keys, key_groups, timers)
-            is_new = heap.register(
-                timers.timestamps_ms,
-                key_ids[timers.keys],
-                timers.key_groups,
-                namespace_ids[timers.namespaces],
+            known = pa.record_batch(
+                {
+                    "timestamp_ms": timers.timestamps_ms,
+                    "key": key_ids[timers.keys],
+                    "key_group": timers.key_groups,
+                    "namespace": namespace_ids[timers.namespaces],
+                }
             )
-            if not is_new.all():
+            if pa.array(heap.register(known)).false_count:
                 _refuse_repeated(own.keys, timers)
 
     def _check(self) -> None:

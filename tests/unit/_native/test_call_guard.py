@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from equipment.timelines import packed_steps
+from equipment.timer_batches import timer_batch
 
 import flinkcore._native
 from flinkcore._native.accumulator_state import (
@@ -22,6 +23,7 @@ from flinkcore._native.accumulator_state import (
 )
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import CheckedStream, RecordBatch
+from flinkcore._native.deduplication import DeduplicationKernel
 from flinkcore._native.frames import Frames
 from flinkcore._native.json_lines import JsonKeys
 from flinkcore._native.key_dictionary import KeyDictionary
@@ -35,6 +37,7 @@ from flinkcore._native.time_summary import TimeSummary
 from flinkcore._native.time_windows import time_windows
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
 from flinkcore._native.timers import CurrentKey, CurrentKeyTimers, TimerHeap
+from flinkcore._native.top_rows import TopKernel
 from flinkcore._native.valve import StatusWatermarkValve
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import DataError
@@ -43,6 +46,10 @@ ROWS = 200_000
 NUMBERS = np.arange(ROWS, dtype=np.int64)
 ENTRIES = np.arange(ROWS, dtype=np.uint32)
 GROUPS = np.zeros(ROWS, np.int32)
+EVENTS = (NUMBERS.astype(np.uint32), GROUPS, None, NUMBERS, NUMBERS, np.zeros(ROWS, np.int64))
+WORDS = NUMBERS.astype(np.uint64).reshape(-1, 1)
+NO_STATE = pa.record_batch({"timestamp": np.empty(0, np.int64), "end": np.empty(0, np.int64)})
+LATER_TIMERS = timer_batch(NUMBERS + 1, NUMBERS, GROUPS)
 BATCH = pa.record_batch({"key": pa.array(NUMBERS), "text": pa.array(NUMBERS).cast(pa.string())})
 FEW = BATCH.slice(0, 10)
 LINES = b'{"a": 1, "b": [1, 2, 3]}\n' * ROWS
@@ -94,8 +101,38 @@ def _dictionary() -> KeyDictionary:
 
 def _heap() -> TimerHeap:
     heap = TimerHeap()
-    heap.register(NUMBERS, NUMBERS, GROUPS)
+    heap.register(timer_batch(NUMBERS, NUMBERS, GROUPS))
     return heap
+
+
+def _deduplication() -> DeduplicationKernel:
+    return DeduplicationKernel(
+        TimerHeap(),
+        packed_steps([], []),
+        steps_done=0,
+        result_limit=1 << 30,
+        keeps_last=True,
+        by_time=True,
+        changes=True,
+    )
+
+
+def _top() -> TopKernel:
+    return TopKernel(
+        TimerHeap(),
+        packed_steps([], []),
+        steps_done=0,
+        result_limit=1 << 30,
+        n=3,
+        skip=0,
+        rank="row_number",
+        n_words=1,
+        has_tails=False,
+        latest_first=False,
+        ranks_shown=True,
+        changes=True,
+        of_windows=False,
+    )
 
 
 def _key_lists() -> KeyLists:
@@ -326,7 +363,7 @@ SHARED: dict[type, Shared] = {
     ),
     TimerHeap: Shared(
         _heap,
-        lambda it: it.register(NUMBERS + 1, NUMBERS, GROUPS),
+        lambda it: it.register(LATER_TIMERS),
         {
             "add": lambda it: it.add(1, 1, 1),
             "remove": lambda it: it.remove(1, 1, 1),
@@ -336,8 +373,8 @@ SHARED: dict[type, Shared] = {
             "poll_due": lambda it: it.poll_due(5),
             "clear": lambda it: it.clear(),
             "__iter__": lambda it: iter(it),
-            "register": lambda it: it.register([1], [1], [1]),
-            "delete": lambda it: it.delete([1], [1], [1]),
+            "register": lambda it: it.register(timer_batch([1], [1], [1])),
+            "delete": lambda it: it.delete(timer_batch([1], [1], [1])),
             "advance": lambda it: it.advance(5),
             "timers": lambda it: it.timers(),
             "subset_for_key_group": lambda it: it.subset_for_key_group(0),
@@ -345,6 +382,43 @@ SHARED: dict[type, Shared] = {
             "restore": lambda it: it.restore(TimerHeap().snapshot()),
         },
         {"__len__", "size", "is_empty", "key_group_range", "max_parallelism"},
+    ),
+    DeduplicationKernel: Shared(
+        _deduplication,
+        lambda it: it.process(*EVENTS),
+        {
+            "process": lambda it: it.process(*EVENTS),
+            "advance": lambda it: it.advance(0),
+            "finish": lambda it: it.finish(),
+            "take": lambda it: it.take(),
+            "memory_bytes": lambda it: it.memory_bytes(),
+            "live_rows": lambda it: it.live_rows(),
+            "renumber": lambda it: it.renumber(NO_NUMBERS),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore("kept", NO_NUMBERS, {"row": NO_NUMBERS}, NO_STATE),
+        },
+        {"is_full", "counts", "current_watermark", "live_count"},
+    ),
+    TopKernel: Shared(
+        _top,
+        lambda it: it.process(*EVENTS, WORDS, None, None, None, None),
+        {
+            "process": lambda it: it.process(*EVENTS, WORDS, None, None, None, None),
+            "advance": lambda it: it.advance(0),
+            "finish": lambda it: it.finish(),
+            "take": lambda it: it.take(),
+            "memory_bytes": lambda it: it.memory_bytes(),
+            "live_rows": lambda it: it.live_rows(),
+            "renumber": lambda it: it.renumber(NO_NUMBERS),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore(
+                "top",
+                NO_NUMBERS,
+                {"row": NO_NUMBERS, "words": WORDS[:0], "tail_ends": None, "tails": None},
+                NO_STATE,
+            ),
+        },
+        {"is_full", "counts", "current_watermark", "live_count"},
     ),
     StatusWatermarkValve: Shared(
         lambda: StatusWatermarkValve(1),
@@ -634,7 +708,7 @@ def test_timers_of_the_current_key_are_those_of_a_guarded_heap() -> None:
     timers = CurrentKeyTimers(heap, current, lambda time: 0)
     refused = 0
     while not refused:
-        thread = threading.Thread(target=lambda: heap.register(NUMBERS + 1, NUMBERS, GROUPS))
+        thread = threading.Thread(target=lambda: heap.register(LATER_TIMERS))
         thread.start()
         while thread.is_alive() and not refused:
             for call in (timers.add, timers.remove):

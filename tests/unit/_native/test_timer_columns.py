@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from equipment.timer_batches import advance, delete, register, timer_batch
 from models.timers import random_timers, rows
 
 from flinkcore._native.timers import TimerHeap
@@ -11,32 +12,50 @@ from flinkcore.errors import ConfigurationError, DataError, SchemaError
 # ---- bad columns ----
 
 
+GOOD = timer_batch([1], [1], [1])
+
+
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    ("name", "column", "message"),
     [
-        (([1.5], [1], [1]), "timestamps_ms has type float64; pass integers"),
-        (([1], ["a"], [1]), "keys has type <U1"),
-        (([1], np.array([1], np.uint64), [1]), "keys has type uint64"),
-        (([1], [1], [True]), "key_groups has type bool"),
-        (([1], [1], [[1]]), "key_groups has 2 dimensions"),
-        (([1], [1], [1], [None]), "namespaces has type object"),
-        (([1, 2], [1], [1, 1]), "keys has 1 rows, timestamps_ms has 2"),
-        (([1], [1], [1], [1, 2]), "namespaces has 2 rows, timestamps_ms has 1"),
-        ((1, [1], [1]), "timestamps_ms has 0 dimensions"),
+        ("timestamp_ms", pa.array([1.5]), "'timestamp_ms' of timers has Arrow format 'g'; it must be int64"),
+        ("key", pa.array(["a"]), "'key' of timers has Arrow format 'u'"),
+        ("key", pa.array([1], pa.uint64()), "'key' of timers has Arrow format 'L'"),
+        ("key_group", pa.array([1]), "'key_group' of timers has Arrow format 'l'; it must be int32"),
+        ("key_group", pa.array([None], pa.int32()), "'key_group' of timers has 1 nulls"),
+        ("namespace", pa.array([None], pa.int64()), "'namespace' of timers has 1 nulls"),
     ],
 )
-def test_bad_columns_are_named_and_change_nothing(columns: tuple[object, ...], message: str) -> None:
+def test_bad_columns_are_named_and_change_nothing(name: str, column: pa.Array, message: str) -> None:
     timers = TimerHeap()
+    number = GOOD.schema.get_field_index(name)
+    bad = GOOD.set_column(number, name, column)
     for verb in (timers.register, timers.delete):
         with pytest.raises(SchemaError, match=message):
-            verb(*columns)
+            verb(bad)
+        with pytest.raises(SchemaError, match=f"no column '{name}'"):
+            verb(GOOD.drop_columns([name]))
     assert timers.is_empty()
+
+
+def test_columns_come_in_any_order_and_from_any_place() -> None:
+    timers = TimerHeap()
+    batch = timer_batch([9, 1, 2, 3, 9], [9, 1, 2, 3, 9], [0, 1, 2, 3, 0], [9, 4, 5, 6, 9]).slice(1, 3)
+    assert pa.array(timers.register(batch.select(batch.schema.names[::-1]))).to_pylist() == [True] * 3
+    assert pa.record_batch(timers.advance(2)).equals(batch.slice(0, 2))
+    data = b"x" + np.array([3], np.int64).tobytes()
+    unaligned = pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(data).slice(1)])
+    one = pa.record_batch({"timestamp_ms": unaligned, "key": unaligned, "namespace": pa.array([6])})
+    assert pa.array(timers.delete(one.append_column("key_group", pa.array([3], pa.int32())))).to_pylist() == [
+        True
+    ]
+    timers._check()
 
 
 def test_empty_batches_change_nothing() -> None:
     timers = TimerHeap()
-    assert timers.register([], [], []).tolist() == []
-    assert timers.delete([], [], [], []).tolist() == []
+    assert register(timers, [], [], []).tolist() == []
+    assert delete(timers, [], [], [], []).tolist() == []
     timers._check()
 
 
@@ -46,8 +65,8 @@ def test_empty_batches_change_nothing() -> None:
 def test_a_snapshot_restores_timers_and_their_order() -> None:
     timers = TimerHeap()
     batch = random_timers(5_000)
-    timers.register(*batch)
-    timers.advance(-600)
+    register(timers, *batch)
+    advance(timers, -600)
     snapshot = pa.record_batch(timers.snapshot())
     assert snapshot.schema == pa.schema(
         [
@@ -60,13 +79,13 @@ def test_a_snapshot_restores_timers_and_their_order() -> None:
     restored = TimerHeap()
     assert restored.restore(snapshot) == snapshot.num_rows == timers.size()
     restored._check()
-    assert rows(restored.advance(2**63 - 1)) == rows(timers.advance(2**63 - 1))
+    assert rows(advance(restored, 2**63 - 1)) == rows(advance(timers, 2**63 - 1))
 
 
 def test_rescaling_loses_and_doubles_nothing() -> None:
     timers = TimerHeap()
     batch = random_timers(5_000)
-    timers.register(*batch)
+    register(timers, *batch)
     snapshot = pa.record_batch(timers.snapshot())
     parts = []
     for part_range in ((0, 20), (21, 99), (100, 127)):
@@ -86,12 +105,12 @@ def test_rescaling_loses_and_doubles_nothing() -> None:
 
 def test_restoring_keeps_what_is_already_registered() -> None:
     timers = TimerHeap()
-    timers.register([5, 5], [1, 2], [1, 2])
+    register(timers, [5, 5], [1, 2], [1, 2])
     snapshot = pa.record_batch(timers.snapshot())
     other = TimerHeap()
     other.add(5, 2, 2)
     assert other.restore(snapshot) == 1
-    assert other.advance(5).keys.tolist() == [2, 1]
+    assert advance(other, 5).keys.tolist() == [2, 1]
 
 
 def test_an_empty_snapshot_restores_nothing() -> None:
@@ -103,7 +122,7 @@ def test_an_empty_snapshot_restores_nothing() -> None:
 
 def test_a_sliced_snapshot_restores_its_rows() -> None:
     timers = TimerHeap()
-    timers.register([1, 2, 3, 4], [1, 2, 3, 4], [0, 0, 0, 0])
+    register(timers, [1, 2, 3, 4], [1, 2, 3, 4], [0, 0, 0, 0])
     part = pa.record_batch(timers.snapshot()).slice(1, 2)
     restored = TimerHeap()
     restored.restore(part)
@@ -117,10 +136,10 @@ def test_a_sliced_snapshot_restores_its_rows() -> None:
         (
             {"key": pa.array([1, 2], pa.int32())},
             SchemaError,
-            "'key' of the snapshot has Arrow format 'i'; it must be int64",
+            "'key' of timers has Arrow format 'i'; it must be int64",
         ),
         ({"key_group": pa.array([1, 2])}, SchemaError, "'key_group' .* must be int32"),
-        ({"timestamp_ms": pa.array([1, None])}, SchemaError, "'timestamp_ms' of the snapshot has 1 nulls"),
+        ({"timestamp_ms": pa.array([1, None])}, SchemaError, "'timestamp_ms' of timers has 1 nulls"),
         ({"namespace": pa.array(["a", "b"])}, SchemaError, "'namespace' .* format 'u'"),
         (
             {"key_group": pa.array([1, 128], pa.int32())},
