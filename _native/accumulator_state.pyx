@@ -8,6 +8,7 @@ Every aggregate has parts, each a column over the entries::
     strings, key_strings                ends, bytes
     word_set                            ends, words
     byte_set                            ends, ends of the elements, bytes
+    set_counts                          ends, how often each element of the set is in
     list, of words                      ends, words, nulls
     list, of bytes                      ends, ends of the elements, bytes, nulls
 
@@ -30,6 +31,7 @@ from flinkcore._native.aggregates cimport (
     Function,
     Part,
     aggregate_add_states,
+    counts_words,
     has_lazy_states,
 )
 from flinkcore._native.arrow cimport ColumnType
@@ -55,6 +57,7 @@ from flinkcore._native.column_values cimport (
     word_set_reserve,
     word_sets_add,
 )
+from flinkcore._native.counted_values cimport CountedValues, counted_bytes_add, counted_word_add
 from flinkcore._native.memory cimport Buffer, buffer_append_bytes, buffer_append_int64, buffer_free, buffer_reserve
 
 
@@ -129,6 +132,27 @@ cdef int _add_byte_sets(Parts* parts, const ByteSet* sets, const uint32_t* entri
     return 0
 
 
+cdef int _add_counted(
+    Parts* parts, Buffer* counts, const CountedValues* counted, const uint32_t* entries, int64_t n, bint of_words
+) except -1 nogil:
+    cdef const CountedValues* values
+    cdef int64_t i
+    cdef uint64_t at
+    for i in range(n):
+        values = &counted[entries[i]]
+        for at in range(<uint64_t> values.mask + 1 if values.slots != NULL else 0):
+            if values.slots[at].count == 0:
+                continue
+            if of_words:
+                buffer_append_int64(&parts.values, <int64_t> values.slots[at].code)
+            else:
+                buffer_append_bytes(&parts.values, values.slots[at].data, values.slots[at].length)
+                buffer_append_int64(&parts.value_ends, parts.values.size)
+            buffer_append_int64(counts, values.slots[at].count)
+        buffer_append_int64(&parts.ends, counts.size >> 3)
+    return 0
+
+
 cdef int _add_lists(
     Parts* parts, const ValueList* lists, const uint32_t* entries, int64_t n, bint of_words
 ) except -1 nogil:
@@ -169,6 +193,25 @@ cdef tuple _string_part(const OwnedBytes* strings, const uint32_t* entries, int6
         _free(&parts)
 
 
+cdef dict _counted_parts(Aggregate* aggregate, const uint32_t* entries, int64_t n):
+    cdef Parts parts
+    cdef Buffer counts
+    cdef bint of_words = counts_words(aggregate)
+    _start(&parts, not of_words)
+    memset(&counts, 0, sizeof(Buffer))
+    try:
+        _add_counted(&parts, &counts, aggregate.counted, entries, n, of_words)
+        ends = _array(&parts.ends, np.int64)
+        if of_words:
+            values = {"word_set": (ends, _array(&parts.values, np.uint64))}
+        else:
+            values = {"byte_set": (ends, _array(&parts.value_ends, np.int64), _array(&parts.values, np.uint8))}
+        return {**values, "set_counts": (ends, _array(&counts, np.int64))}
+    finally:
+        _free(&parts)
+        buffer_free(&counts)
+
+
 cdef dict _owned_parts(Aggregate* aggregate, const uint32_t* entries, int64_t n):
     cdef Parts parts
     cdef bint of_words = is_word(aggregate.type)
@@ -193,6 +236,8 @@ cdef dict _owned_parts(Aggregate* aggregate, const uint32_t* entries, int64_t n)
             )
         finally:
             _free(&parts)
+    if aggregate.parts & Part.COUNTED_PART:
+        found.update(_counted_parts(aggregate, entries, n))
     if aggregate.parts & Part.LIST_PART:
         _start(&parts, not of_words)
         try:
@@ -369,6 +414,36 @@ cdef int _add_byte_sets_back(Aggregate* aggregate, const uint32_t[::1] entries, 
     return 0
 
 
+cdef int _add_counted_back(Aggregate* aggregate, const uint32_t[::1] entries, dict part) except -1:
+    cdef const int64_t[::1] ends = part["set_counts"][0]
+    cdef const int64_t[::1] counts = part["set_counts"][1]
+    cdef const uint64_t[::1] words
+    cdef ByteView* views = NULL
+    cdef int64_t i, j, k
+    cdef bint of_words = counts_words(aggregate)
+    values = part["word_set" if of_words else "byte_set"]
+    _check_ends(part["set_counts"][0], entries.shape[0], counts.shape[0])
+    if of_words:
+        words = values[1]
+    if counts.shape[0] != len(values[1]) - (not of_words) or (counts.shape[0] and np.min(part["set_counts"][1]) < 1):
+        raise SchemaError("the distinct values of a frame in a checkpoint do not fit their counts")
+    if not of_words:
+        views = _views(values[1], values[2])
+    try:
+        for i in range(entries.shape[0]):
+            for j in range(ends[i], ends[i + 1]):
+                for k in range(counts[j]):
+                    if of_words:
+                        counted_word_add(&aggregate.counted[entries[i]], words[j])
+                    else:
+                        counted_bytes_add(&aggregate.counted[entries[i]], views[j])
+            if aggregate.function == Function.COUNT_DISTINCT and aggregate.counted[entries[i]].n != aggregate.words[entries[i]]:
+                raise SchemaError("the number of distinct values of a frame in a checkpoint is wrong")
+    finally:
+        free(views)
+    return 0
+
+
 cdef int _add_lists_back(Aggregate* aggregate, const uint32_t[::1] entries, tuple part) except -1:
     cdef const uint32_t[::1] places
     cdef const uint64_t[::1] words
@@ -401,8 +476,8 @@ cdef int _refuse_value(int64_t row) except -1:
 
 
 cdef inline bint _has_any_bytes(const Aggregate* aggregate) noexcept:
-    # Returns true if any bytes are a value of its column: those of text, whose encoding others check.
-    return aggregate.nested == NULL and aggregate.result.width == 0
+    # Returns true if any bytes are a value of its column: those of text, whose encoding others check, and those that are only counted.
+    return aggregate.function == Function.COUNT_DISTINCT or (aggregate.nested == NULL and aggregate.result.width == 0)
 
 
 cdef inline bint _is_own_value(const Aggregate* aggregate, ByteView view):
@@ -551,6 +626,8 @@ def restore_accumulator_parts(
                 _add_word_sets_back(aggregate, entries, part["word_set"])
             if aggregate.parts & Part.BYTE_SET_PART:
                 _add_byte_sets_back(aggregate, entries, part["byte_set"])
+            if aggregate.parts & Part.COUNTED_PART:
+                _add_counted_back(aggregate, entries, part)
             if aggregate.parts & Part.LIST_PART:
                 _check_elements(aggregate, part["list"])
                 _add_lists_back(aggregate, entries, part["list"])

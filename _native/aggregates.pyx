@@ -89,6 +89,7 @@ from flinkcore._native.column_values cimport (
     value_column_reserve,
     value_column_set,
     value_column_take,
+    value_list_copy,
     value_list_free,
     value_list_is_sound,
     value_list_memory,
@@ -97,11 +98,18 @@ from flinkcore._native.column_values cimport (
     value_type_set,
     word_lists_add,
     word_of_double,
+    word_set_copy,
     word_set_free,
     word_set_is_sound,
     word_set_memory,
     word_set_merge,
     word_sets_add,
+)
+from flinkcore._native.counted_values cimport (
+    CountedValues,
+    counted_values_are_sound,
+    counted_values_free,
+    counted_values_memory,
 )
 from flinkcore._native.memory cimport buffer_free, buffer_reserve, grow
 
@@ -144,6 +152,8 @@ cdef int _aggregate_reserve(Aggregate* aggregate, int64_t capacity) except -1 no
         aggregate.decimals = <DecimalSum*> _grown(aggregate.decimals, capacity, sizeof(DecimalSum))
     if parts & Part.DEVIATION_PART:
         aggregate.deviations = <double*> _grown(aggregate.deviations, capacity, sizeof(double))
+    if parts & Part.COUNTED_PART:
+        aggregate.counted = <CountedValues*> _grown(aggregate.counted, capacity, sizeof(CountedValues))
     return 0
 
 
@@ -174,6 +184,8 @@ cdef void _aggregate_start(Aggregate* aggregate, int64_t first, int64_t n) noexc
         memset(aggregate.decimals + first, 0, n * sizeof(DecimalSum))
     if parts & Part.DEVIATION_PART:
         memset(aggregate.deviations + first, 0, n * sizeof(double))
+    if parts & Part.COUNTED_PART:
+        memset(aggregate.counted + first, 0, n * sizeof(CountedValues))
 
 
 cdef int aggregate_add_states(Aggregate* aggregate, const uint8_t* touched, int64_t n, int64_t capacity) except -1:
@@ -202,9 +214,12 @@ cdef void _free_owned(Aggregate* aggregate, int64_t first, int64_t n) noexcept n
     if parts & Part.LIST_PART:
         for e in range(first, first + n):
             value_list_free(&aggregate.lists[e])
+    if parts & Part.COUNTED_PART:
+        for e in range(first, first + n):
+            counted_values_free(&aggregate.counted[e])
 
 
-cdef void _aggregate_clear(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
+cdef void aggregate_clear(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil:
     if n == 1 and aggregate.parts == Part.WORD_PART:
         aggregate.words[first] = aggregate.empty_word
         return
@@ -225,6 +240,7 @@ cdef void _aggregate_free(Aggregate* aggregate, int64_t n) noexcept:
     free(aggregate.lists)
     free(aggregate.decimals)
     free(aggregate.deviations)
+    free(aggregate.counted)
     result_free(&aggregate.result)
     value_column_free(&aggregate.nested_result)
     if aggregate.nested != NULL:
@@ -247,6 +263,7 @@ cdef int64_t _aggregate_entry_bytes(const Aggregate* aggregate) noexcept nogil:
     size += sizeof(ValueList) if parts & Part.LIST_PART else 0
     size += sizeof(DecimalSum) if parts & Part.DECIMAL_PART else 0
     size += sizeof(double) if parts & Part.DEVIATION_PART else 0
+    size += sizeof(CountedValues) if parts & Part.COUNTED_PART else 0
     return <int64_t> size
 
 
@@ -261,6 +278,7 @@ cdef int64_t _aggregate_owned_bytes(const Aggregate* aggregate, int64_t n) noexc
         size += word_set_memory(&aggregate.word_sets[e]) if parts & Part.WORD_SET_PART else 0
         size += byte_set_memory(&aggregate.byte_sets[e]) if parts & Part.BYTE_SET_PART else 0
         size += value_list_memory(&aggregate.lists[e]) if parts & Part.LIST_PART else 0
+        size += counted_values_memory(&aggregate.counted[e]) if parts & Part.COUNTED_PART else 0
     return size
 
 
@@ -277,6 +295,9 @@ cdef void _sum(Aggregate* aggregate, const uint32_t* entries, const uint64_t* va
     else:
         for i in range(n):
             words[entries[i]] = word_of_double(double_of_word(words[entries[i]]) + double_of_word(values[i]))
+    if aggregate.counts != NULL:
+        for i in range(n):
+            aggregate.counts[entries[i]] += 1
 
 
 cdef void _mean(Aggregate* aggregate, const uint32_t* entries, const uint64_t* values, int64_t n) noexcept nogil:
@@ -456,6 +477,18 @@ cdef int _least_by(
     return 0
 
 
+cdef int _hold(Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n) except -1 nogil:
+    # The one value of an entry that a sliding count of distinct values takes in.
+    cdef int64_t i
+    for i in range(n):
+        if values.words != NULL:
+            aggregate.keys[entries[i]] = values.words[i]
+        else:
+            owned_bytes_set(&aggregate.strings[entries[i]], values.views[i])
+        aggregate.states[entries[i]] = ValueState.SOME_VALUE
+    return 0
+
+
 cdef int _sketch(Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n) except -1 nogil:
     cdef uint64_t word
     cdef int64_t i
@@ -502,6 +535,8 @@ cdef int _aggregate_update(
     elif function == Function.APPROX_PERCENTILE:
         return _distribute(aggregate, entries, values, n)
     elif function == Function.COUNT_DISTINCT:
+        if aggregate.counted != NULL:
+            return _hold(aggregate, entries, values, n)
         if aggregate.word_sets != NULL:
             return word_sets_add(aggregate.word_sets, entries, values.words, n)
         return byte_sets_add(aggregate.byte_sets, entries, values.views, n)
@@ -589,13 +624,15 @@ cdef void _merge_variances(Aggregate* aggregate, uint32_t into, const Aggregate*
     aggregate.counts[into] += source.counts[other]
 
 
-cdef int _aggregate_merge(Aggregate* aggregate, uint32_t into, Aggregate* source, uint32_t other) except -1 nogil:
+cdef int aggregate_merge(Aggregate* aggregate, uint32_t into, Aggregate* source, uint32_t other) except -1 nogil:
     # `source` is the same aggregate, or that of another table, and has states where this one has.
     cdef uint64_t* words = aggregate.words
     cdef uint8_t* states = aggregate.states
     cdef Function function = aggregate.function
     if function == Function.COUNT or (function == Function.SUM and aggregate.whole_numbers):
         words[into] += source.words[other]
+        if aggregate.counts != NULL:
+            aggregate.counts[into] += source.counts[other]
     elif aggregate.decimals != NULL:
         _merge_decimals(aggregate, into, source, other)
     elif function == Function.VARIANCE:
@@ -637,6 +674,31 @@ cdef int _aggregate_merge(Aggregate* aggregate, uint32_t into, Aggregate* source
     return 0
 
 
+cdef int aggregate_copy(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil:
+    cdef int parts = aggregate.parts
+    if parts & Part.WORD_PART:
+        aggregate.words[into] = aggregate.words[other]
+    if parts & Part.COUNT_PART:
+        aggregate.counts[into] = aggregate.counts[other]
+    if parts & Part.KEY_PART:
+        aggregate.keys[into] = aggregate.keys[other]
+    if parts & Part.STATE_PART:
+        aggregate.states[into] = aggregate.states[other]
+    if parts & Part.DECIMAL_PART:
+        aggregate.decimals[into] = aggregate.decimals[other]
+    if parts & Part.DEVIATION_PART:
+        aggregate.deviations[into] = aggregate.deviations[other]
+    if parts & Part.BYTES_PART:
+        owned_bytes_set(&aggregate.strings[into], owned_bytes_view(&aggregate.strings[other]))
+    if parts & Part.KEY_BYTES_PART:
+        owned_bytes_set(&aggregate.key_strings[into], owned_bytes_view(&aggregate.key_strings[other]))
+    if parts & Part.WORD_SET_PART:
+        word_set_copy(&aggregate.word_sets[into], &aggregate.word_sets[other])
+    if parts & Part.LIST_PART:
+        value_list_copy(&aggregate.lists[into], &aggregate.lists[other])
+    return 0
+
+
 cdef bint _aggregate_is_sound(const Aggregate* aggregate, int64_t n) noexcept nogil:
     cdef int parts = aggregate.parts
     cdef int64_t e
@@ -660,6 +722,8 @@ cdef bint _aggregate_is_sound(const Aggregate* aggregate, int64_t n) noexcept no
         if parts & Part.BYTE_SET_PART and not byte_set_is_sound(&aggregate.byte_sets[e]):
             return False
         if parts & Part.LIST_PART and not value_list_is_sound(&aggregate.lists[e], is_word(aggregate.type)):
+            return False
+        if parts & Part.COUNTED_PART and not counted_values_are_sound(&aggregate.counted[e]):
             return False
     return True
 
@@ -691,9 +755,10 @@ cdef int64_t _data_bytes(const Aggregate* aggregate, const uint32_t* entries, ui
 
 
 cdef inline bint _has_strings(const Aggregate* aggregate) noexcept nogil:
-    # Returns true if results are strings, and not the byte strings of sketches and distributions.
+    # Returns true if results are strings, and not the byte strings of sketches, distributions and distinct values.
     return (
         aggregate.strings != NULL
+        and aggregate.function != Function.COUNT_DISTINCT
         and aggregate.function != Function.APPROX_DISTINCT
         and aggregate.function != Function.APPROX_PERCENTILE
     )
@@ -794,7 +859,9 @@ cdef int _emit_words(
         return result_append_words(&aggregate.result, words, n)
     if function == Function.COUNT_DISTINCT:
         for i in range(n):
-            if aggregate.word_sets != NULL:
+            if aggregate.counted != NULL:
+                words[i] = aggregate.words[_entry(entries, first, i)]
+            elif aggregate.word_sets != NULL:
                 words[i] = aggregate.word_sets[_entry(entries, first, i)].count
             else:
                 words[i] = aggregate.byte_sets[_entry(entries, first, i)].count
@@ -813,6 +880,9 @@ cdef int _emit_words(
             count = aggregate.counts[_entry(entries, first, i)]
             states[i] = ValueState.SOME_VALUE if count else ValueState.NO_VALUE
             words[i] = word_of_double(double_of_word(words[i]) / <double> (count if count else 1))
+    elif aggregate.counts != NULL:
+        for i in range(n):
+            states[i] = ValueState.SOME_VALUE if aggregate.counts[_entry(entries, first, i)] else ValueState.NO_VALUE
     elif entries == NULL:
         memcpy(states, known + first, n)
     else:
@@ -1186,6 +1256,21 @@ cdef int _parts(Function function, ColumnType type) noexcept:
     return Part.STATE_PART | (Part.WORD_PART if word else Part.BYTES_PART)
 
 
+cdef int _sliding_parts(Function function, int parts, bint retracts) noexcept:
+    # A sum that loses values must count them to know when it is null, and least values know it from the start; if any value may go,
+    # they have to know all of them.
+    if retracts and function == Function.LEAST:
+        return _sliding_parts(function, parts, False) | Part.COUNTED_PART
+    if function == Function.COUNT_DISTINCT:
+        held = Part.KEY_PART if parts & Part.WORD_SET_PART else Part.BYTES_PART
+        return Part.WORD_PART | Part.STATE_PART | Part.COUNTED_PART | held
+    if parts == Part.WORD_PART and function == Function.SUM:
+        return parts | Part.COUNT_PART
+    if parts == Part.WORD_PART and function == Function.LEAST:
+        return parts | Part.STATE_PART
+    return parts
+
+
 cdef str _start_decimals(Aggregate* aggregate, const Column* values):
     # The result's type is Spark's.
     cdef str digits = values.format.decode()[2:]
@@ -1323,7 +1408,7 @@ cdef int accumulators_merge_from(
 ) except -1 nogil:
     cdef int64_t i
     for i in range(table.n_aggregates):
-        _aggregate_merge(&table.aggregates[i], into, &source.aggregates[i], other)
+        aggregate_merge(&table.aggregates[i], into, &source.aggregates[i], other)
     if table.touched != NULL:
         table.touched[into] |= source.touched[other]
     accumulators_clear_range(source, other, 1)
@@ -1359,7 +1444,7 @@ cdef void accumulators_clear(AccumulatorTable* table, const uint32_t* entries, i
 cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint32_t n) noexcept nogil:
     cdef int64_t i
     for i in range(table.n_aggregates):
-        _aggregate_clear(&table.aggregates[i], first, n)
+        aggregate_clear(&table.aggregates[i], first, n)
     if table.touched != NULL:
         memset(table.touched + first, 0, n)
 
@@ -1581,6 +1666,10 @@ cdef class Accumulators:
         Columns of the batches.
     specs : sequence of (function, column, by) or (function, column, by, percentage)
         The aggregates: function as above; column and by are names or None; only `approx_percentile` has a percentage.
+    slides : bool
+        True if `Frames` has them: entries may lose values again.
+    retracts : bool
+        True if they may lose any value, and not the oldest alone.
 
     Raises
     ------
@@ -1590,7 +1679,9 @@ cdef class Accumulators:
         If a column is missing, or the aggregate does not support its type.
     """
 
-    def __cinit__(self, schema, specs):
+    def __cinit__(self, schema, specs, *, bint slides=False, bint retracts=False):
+        self.slides = slides
+        self.retracts = retracts
         self._specs = [(*spec, None)[:4] for spec in specs]
         for function, column, by, percentage in self._specs:
             _check_spec(function, column, by, percentage)
@@ -1678,6 +1769,8 @@ cdef class Accumulators:
         )
         if percentage is not None:
             aggregate.percentage = percentage
+        if self.slides:
+            aggregate.parts = _sliding_parts(aggregate.function, aggregate.parts, self.retracts)
         aggregate.column = value_column
         aggregate.values = aggregate.by = NOTHING
         if aggregate.function in (Function.FIRST, Function.LAST, Function.COLLECT):
@@ -1890,8 +1983,13 @@ cdef class Accumulators:
         with nogil:
             accumulators_clear_range(self.table, first, n)
 
-    def take(self):
+    def take(self, str over=None):
         """Return the result columns so far, one NativeArray per aggregate, and begin new ones.
+
+        Parameters
+        ----------
+        over : str, optional
+            What a result is the aggregate of, for messages.
 
         Raises
         ------
@@ -1901,7 +1999,7 @@ cdef class Accumulators:
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t unfit = self.unfit_result()
         if unfit != NOTHING:
-            self.refuse_result(unfit, f"the entry of result row {unfit}")
+            self.refuse_result(unfit, f"the entry of result row {unfit}" if over is None else over)
         return self.take_columns()
 
     def memory_bytes(self):

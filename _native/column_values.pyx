@@ -927,6 +927,14 @@ cdef int value_list_merge(ValueList* into, ValueList* other) except -1 nogil:
     return 0
 
 
+cdef int value_list_copy(ValueList* into, const ValueList* other) except -1 nogil:
+    buffer_append_bytes(&into.values, other.values.data, other.values.size)
+    buffer_append_bytes(&into.ends, other.ends.data, other.ends.size)
+    buffer_append_bytes(&into.nulls, other.nulls.data, other.nulls.size)
+    into.length = other.length
+    return 0
+
+
 cdef void value_list_free(ValueList* values) noexcept nogil:
     buffer_free(&values.values)
     buffer_free(&values.ends)
@@ -1077,6 +1085,17 @@ cdef int word_set_merge(WordSet* into, WordSet* other) except -1 nogil:
             _word_set_add(into, other.slots[at])
     if other.slots[<uint64_t> other.mask + 1]:
         _word_set_add(into, 0)
+    return 0
+
+
+cdef int word_set_copy(WordSet* into, const WordSet* other) except -1 nogil:
+    cdef uint64_t n_slots = <uint64_t> other.mask + 1
+    cdef uint64_t* slots = NULL
+    if other.slots != NULL:
+        slots = <uint64_t*> _new_slots(n_slots, sizeof(uint64_t))
+        memcpy(slots, other.slots, (n_slots + 1) * sizeof(uint64_t))
+    into[0] = other[0]
+    into.slots = slots
     return 0
 
 

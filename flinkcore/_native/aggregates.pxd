@@ -15,6 +15,7 @@ from flinkcore._native.column_values cimport (
     ValueType,
     WordSet,
 )
+from flinkcore._native.counted_values cimport CountedValues
 from flinkcore._native.memory cimport Buffer
 
 
@@ -46,6 +47,7 @@ cdef enum Part:
     LIST_PART = 256
     DECIMAL_PART = 512
     DEVIATION_PART = 1024
+    COUNTED_PART = 2048
 
 
 cdef struct Aggregate:
@@ -79,6 +81,8 @@ cdef struct Aggregate:
     ValueList* lists
     DecimalSum* decimals # SUM, MEAN, LEAST of decimals
     double* deviations   # VARIANCE: the sum of the squares of deviations from the mean
+    CountedValues* counted # COUNT_DISTINCT that slides: all values; `keys` or `strings` have that of an entry of one row. Also of a
+                           # LEAST that may lose any value
     # Results so far:
     ResultColumn result  # of COLLECT: the elements
     ValueType* nested    # of values that are encoded; NULL: they are not
@@ -86,11 +90,22 @@ cdef struct Aggregate:
     Buffer list_ends     # COLLECT: int32 (rows + 1,)
 
 
+cdef inline bint counts_words(const Aggregate* aggregate) noexcept nogil:
+    # Returns true if the values that are counted are words, and not bytes.
+    return aggregate.words != NULL if aggregate.function == Function.LEAST else aggregate.keys != NULL
+
+
 cdef inline bint has_lazy_states(const Aggregate* aggregate) noexcept nogil:
     # Sums and least words need states only once a null has come: until then every entry with a row has a value.
     return aggregate.parts == Part.WORD_PART and aggregate.function != Function.COUNT
 
 
+# One aggregate of two entries: `into` takes in all that `other` holds, as if other's elements came after its own. What `other` owns
+# may have moved afterwards.
+cdef int aggregate_merge(Aggregate* aggregate, uint32_t into, Aggregate* source, uint32_t other) except -1 nogil
+# Makes an empty entry like another one, which stays. Values that a set of distinct values counts are not copied.
+cdef int aggregate_copy(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil
+cdef void aggregate_clear(Aggregate* aggregate, int64_t first, int64_t n) noexcept nogil
 # Gives every entry a state from now on; so far a value if `touched`.
 cdef int aggregate_add_states(Aggregate* aggregate, const uint8_t* touched, int64_t n, int64_t capacity) except -1
 # The entries are entries[0..n), or first, first + 1, ... where `entries` is NULL. Bytes that results of strings and lists
@@ -167,6 +182,8 @@ cdef class Accumulators:
     cdef dict _blocks
     cdef list _formats
     cdef bint in_use         # an operator has them
+    cdef readonly bint slides
+    cdef readonly bint retracts
     cdef int64_t _selection(self, int64_t column) except -1
     cdef int64_t _block(self, int64_t selection, int64_t column, bint ordered, const ValueType* nested) except -1
     cdef int _add(self, str function, str column, str by, object percentage) except -1

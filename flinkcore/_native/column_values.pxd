@@ -259,6 +259,8 @@ cdef int byte_lists_add(
 ) except -1 nogil
 # other's elements follow into's; `other` may hold anything afterwards and must be freed.
 cdef int value_list_merge(ValueList* into, ValueList* other) except -1 nogil
+# Makes an empty list like another one, which stays.
+cdef int value_list_copy(ValueList* into, const ValueList* other) except -1 nogil
 cdef void value_list_free(ValueList* values) noexcept nogil
 cdef int64_t value_list_memory(const ValueList* values) noexcept nogil
 cdef bint value_list_is_sound(const ValueList* values, bint words) noexcept nogil
@@ -294,6 +296,8 @@ cdef int byte_set_reserve(ByteSet* strings, uint64_t count) except -1 nogil
 # `into` becomes the union; `other` may hold anything afterwards and must be freed.
 cdef int word_set_merge(WordSet* into, WordSet* other) except -1 nogil
 cdef int byte_set_merge(ByteSet* into, ByteSet* other) except -1 nogil
+# Makes an empty set like another one, which stays.
+cdef int word_set_copy(WordSet* into, const WordSet* other) except -1 nogil
 cdef void word_set_free(WordSet* words) noexcept nogil
 cdef void byte_set_free(ByteSet* strings) noexcept nogil
 # Bytes taken from the heap.

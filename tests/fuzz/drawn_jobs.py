@@ -613,6 +613,35 @@ def aggregate_of(name: str) -> Aggregate:
 
 
 @dataclass(frozen=True)
+class Frames(Job):
+    """Aggregates over the rows before each row, or over all rows of a key."""
+
+    over: str
+    preceding: int
+    value: str
+    aggregates: tuple[str, ...]
+
+    @property
+    def values(self) -> list[str]:
+        return [self.value]
+
+    def build(self, logs: Logs) -> DataStream:
+        aggregates = {f"{name}_": aggregate_of(name) for name in self.aggregates}
+        keyed = self.keyed(logs[0])
+        if self.over in ("changes", "final"):
+            stream: DataStream = keyed.aggregate(changes=self.over == "changes", **aggregates)
+            return stream
+        frames = {
+            "rows": lambda: keyed.over(self.preceding),
+            "time": lambda: keyed.over(Time.milliseconds(9 * self.preceding)),
+            "all": lambda: keyed.over(),
+            "arrivals": lambda: keyed.over(self.preceding, by="arrival"),
+        }
+        framed: DataStream = frames[self.over]().aggregate(**aggregates)
+        return framed
+
+
+@dataclass(frozen=True)
 class WindowsOfBothPaths(Windows):
     """Windows that can run over columns and by functions; `by_function` tells by which."""
 
@@ -1012,6 +1041,9 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
     if kind in (WindowsOverColumns, FunctionBehindWindows):
         drawn = draw(settings_of_windows(windows))
         return kind(keys, *drawn, *draw(aggregated(modes_of(*drawn[:3]))))
+    if kind is Frames:
+        over = draw(st.sampled_from(["rows", "time", "all", "arrivals", "changes", "final"]))
+        return kind(keys, over, draw(st.integers(0, 4)), *draw(aggregated(["accumulating"]))[1:])
     if kind is Deduplicated:
         window = draw(st.one_of(st.none(), of_rows))
         keep, by = draw(st.sampled_from(["first", "last"])), draw(st.sampled_from(["event_time", "arrival"]))
@@ -1095,6 +1127,8 @@ SHAPES: list[Any] = [
     Batches,
     WindowsOverColumns,
     WindowsOverColumns,
+    Frames,
+    Frames,
     WindowsOfBothPaths,
     Deduplicated,
     HighestRows,

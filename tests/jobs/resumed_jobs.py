@@ -13,7 +13,18 @@ from models.process_replay import Scripted
 
 from flinkcore.common import OutputTag, Row, Time, Watermark, WatermarkGenerator, WatermarkOutput
 from flinkcore.datastream import CoProcessFunction, DataStream, KeyedProcessFunction
-from flinkcore.datastream.aggregates import collect, count, max_, min_, sum_
+from flinkcore.datastream.aggregates import (
+    collect,
+    count,
+    count_distinct,
+    first,
+    last,
+    max_,
+    mean,
+    min_,
+    stddev,
+    sum_,
+)
 from flinkcore.datastream.functions import (
     CoGroupFunction,
     JoinFunction,
@@ -332,6 +343,42 @@ def results_are_rules(logs: Logs) -> DataStream:
     return connected.process(ScriptedRules(), RESULTS, side_outputs=[SIDE], **TIME)
 
 
+def over_rows(logs: Logs) -> DataStream:
+    framed = logs[0].key_by("user").over(2)
+    return framed.aggregate(total=sum_("number"), least=min_("number"), splits=count_distinct("split"))
+
+
+def over_time(logs: Logs) -> DataStream:
+    framed = logs[0].key_by("user").over(Time.milliseconds(30))
+    return framed.aggregate(n=count(), mean=mean("number"), numbers=collect("number"), first=first("actions"))
+
+
+def over_all_rows(logs: Logs) -> DataStream:
+    return logs[0].key_by("user").over().aggregate(n=count(), spread=stddev("number"), last=last("actions"))
+
+
+def over_arrivals(logs: Logs) -> DataStream:
+    framed = logs[0].key_by("user").over(1, by="arrival").aggregate(highest=max_("number"))
+    return framed.key_by("highest").over(by="arrival").aggregate(n=count())
+
+
+def final_aggregates(logs: Logs) -> DataStream:
+    keyed = logs[0].key_by("user")
+    return keyed.aggregate(n=count(), last=last("number"), kinds=count_distinct("actions"))
+
+
+def changes_of_changes(logs: Logs) -> DataStream:
+    """How many keys have a number of rows, which changes with each row."""
+    counts = logs[0].key_by("user").aggregate(n=count(), total=sum_("number"), changes=True)
+    return counts.key_by("n").aggregate(keys=count(), totals=count_distinct("total"), changes=True)
+
+
+def windows_behind_over(logs: Logs) -> DataStream:
+    framed = logs[0].key_by("user").over(Time.milliseconds(20)).aggregate(sums=sum_("number"))
+    windows = framed.key_by("split").window(tumbling(20)).allowed_lateness(9)
+    return windows.aggregate(n=count(), sums=collect("sums"))
+
+
 ONE_LOG: list[Callable[[Logs], DataStream]] = [
     function_alone,
     batches_alone,
@@ -349,6 +396,13 @@ ONE_LOG: list[Callable[[Logs], DataStream]] = [
     windows_of_functions_in_a_row,
     a_log_on_two_ways,
     results_on_two_ways,
+    over_rows,
+    over_time,
+    over_all_rows,
+    over_arrivals,
+    final_aggregates,
+    changes_of_changes,
+    windows_behind_over,
 ]
 TWO_LOGS: list[Callable[[Logs], DataStream]] = [
     union_of_logs,

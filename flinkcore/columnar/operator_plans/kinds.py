@@ -9,9 +9,11 @@ from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
 from flinkcore.columnar.operator_plans.deduplication import Deduplication
 from flinkcore.columnar.operator_plans.forward import Forward
+from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
+from flinkcore.columnar.operator_plans.over import Over
 from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
@@ -20,8 +22,10 @@ from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
     DeduplicateTransformation,
     ForwardTransformation,
+    GroupAggregateTransformation,
     IntervalJoinTransformation,
     OperatorTransformation,
+    OverTransformation,
     ProcessTransformation,
     TopTransformation,
     TwoInputTransformation,
@@ -40,6 +44,8 @@ KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     IntervalJoinTransformation: IntervalJoinProcess,
     WindowJoinTransformation: WindowJoinProcess,
     DeduplicateTransformation: Deduplication,
+    OverTransformation: Over,
+    GroupAggregateTransformation: GroupAggregation,
     TopTransformation: TopRows,
 }
 

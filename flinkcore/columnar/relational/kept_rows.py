@@ -87,6 +87,13 @@ class KeptRows:
         self.nbytes -= sum(self._bytes[piece:])
         del self._pieces[piece:], self._bytes[piece:], self._begins[piece:]
 
+    def only(self, columns: list[str]) -> KeptRows:
+        """Return some columns of the rows that are kept now, at least one, to take rows from."""
+        narrow = KeptRows(pa.schema([self.schema.field(name) for name in columns]))
+        narrow._pieces = [piece.select(columns) for piece in self._pieces]
+        narrow._begins, narrow._n_rows = self._begins, self._n_rows
+        return narrow
+
     def take(self, numbers: Int64s) -> pa.RecordBatch:
         """Return rows in the given order, as a copy.
 

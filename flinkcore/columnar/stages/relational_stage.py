@@ -133,8 +133,8 @@ class RelationalStage(Stage[Events]):
         """
         return {}
 
-    def _taken_values(self) -> list[pa.Array]:
-        """Return columns of values that the kernel has for the results just taken; none by default."""
+    def _taken_values(self, results: KernelResults) -> list[pa.Array]:
+        """Return columns of values for the results just taken; none by default."""
         return []
 
     def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
@@ -234,7 +234,7 @@ class RelationalStage(Stage[Events]):
         self._results += n
         if self.in_any_order and events is None and not self._context.places_results:
             results = _in_order(results, np.argsort(results.left, kind="stable"))
-        values = self._taken_values()
+        values = self._taken_values(results)
         n_rows = sum(map(len, self._kept))
         row_bytes = sum(kept.nbytes for kept in self._kept) // max(1, n_rows)
         step = max(1, self._batch_bytes // max(1, row_bytes))

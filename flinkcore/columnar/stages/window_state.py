@@ -207,9 +207,9 @@ def _to_arrow(part: str, values: Any) -> pa.Array:
         return _binary(*values)
     if part == "decimals":
         return pa.Array.from_buffers(_DECIMALS, len(values), [None, pa.py_buffer(values)])
-    if part == "word_set":
+    if part in ("word_set", "set_counts"):
         ends, words = values
-        return _lists(ends, pa.array(words, pa.uint64()))
+        return _lists(ends, pa.array(words))
     if part == "byte_set":
         ends, *strings = values
         return _lists(ends, _binary(*strings))
@@ -250,7 +250,7 @@ def _of_arrow(part: str, column: pa.Array) -> Any:
 
 def _values(values: pa.Array) -> tuple[Any, ...]:
     """Words, or where byte strings end, and the bytes; nulls are 0 or empty."""
-    if pa.types.is_uint64(values.type):
+    if pa.types.is_integer(values.type):
         return (values.fill_null(0).to_numpy(zero_copy_only=False),)
     filled = values.fill_null(b"")
     _, offsets, data = filled.buffers()

@@ -449,6 +449,51 @@ class TopTransformation(OperatorTransformation, OneInputTransformation):
 _NULLS = {None: "", True: " nulls last", False: " nulls first"}
 
 
+@dataclass(eq=False, repr=False)
+class OverTransformation(OperatorTransformation, OneInputTransformation):
+    """Adds aggregates over the rows before each row of a key to it."""
+
+    call: ClassVar[str] = "over"
+
+    preceding_rows: int | None
+    preceding_ms: int | None
+    unit: str
+    by: str
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+    @property
+    def operator_name(self) -> str:
+        return "Over"
+
+    def __str__(self) -> str:
+        if self.preceding_rows is not None:
+            frame = f"{self.preceding_rows} rows before each row"
+        elif self.preceding_ms is not None:
+            frame = f"{self.preceding_ms} ms before each row"
+        else:
+            frame = "all rows up to each row"
+        aggregates = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.aggregates)
+        return f"{frame} ({self.unit}) by {self.by.replace('_', ' ')}: {aggregates}"
+
+
+@dataclass(eq=False, repr=False)
+class GroupAggregateTransformation(OperatorTransformation, OneInputTransformation):
+    """Aggregates all rows of each key."""
+
+    call: ClassVar[str] = "aggregate"
+
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    changes: bool
+
+    @property
+    def operator_name(self) -> str:
+        return "GroupAggregate"
+
+    def __str__(self) -> str:
+        aggregates = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.aggregates)
+        return f"all rows of each key{', as changes' if self.changes else ''}: {aggregates}"
+
+
 class FunctionTransformation(OperatorTransformation):
     """A function of the user's whose results are rows with columns, in the main output and in side outputs."""
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from flinkcore._internal.arrow.schemas import Schema
+from flinkcore.common import Duration, Time
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
     KeyedBatchProcessFunction,
@@ -18,6 +21,7 @@ from flinkcore.datastream.graph.top_rows import Rank, require_dedup_arguments, t
 from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
     DeduplicateTransformation,
+    GroupAggregateTransformation,
     PartitionTransformation,
     ProcessTransformation,
     Transformation,
@@ -29,6 +33,7 @@ from flinkcore.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.logs.interval_log_joins import IntervalLogJoin
+    from flinkcore.datastream.logs.over_log_stream import OverLogStream
     from flinkcore.datastream.logs.windowed_log_streams import WindowedLogStream
     from flinkcore.datastream.window import WindowAssigner
 
@@ -316,5 +321,89 @@ class KeyedLogStream(WithoutStep, LogStream):
                 window_end=window_end,
             )
         )
+
+    def over(
+        self,
+        preceding: int | Time | Duration | timedelta | None = None,
+        *,
+        unit: Literal["rows", "range"] | None = None,
+        by: Literal["event_time", "arrival"] = "event_time",
+    ) -> OverLogStream:
+        """Return this stream with a frame for each row: the rows of its key before it, and the row itself.
+
+        Call ``aggregate`` on the result, which adds a column for each aggregate. By event time, rows wait until the
+        watermark has reached them, and come by timestamp, rows of equal timestamps in the order in which they arrived.
+
+        Parameters
+        ----------
+        preceding : int or Time, optional
+            How far a frame goes back: a number of rows, 0 for the row alone, or a length of time (Time, Duration or
+            timedelta). By default it has all rows before.
+        unit : str, optional
+            ``"rows"``: a frame ends with its row. ``"range"``: it ends with the last row of the same timestamp, so that
+            rows of equal timestamps have equal results. By default that of `preceding`, and ``"range"`` if that is
+            None, as in SQL; by arrival always ``"rows"``.
+        by : str
+            ``"event_time"``, or ``"arrival"``: rows come at once, in the order in which they arrive, for which a frame
+            cannot be a length of time.
+
+        Raises
+        ------
+        ConfigurationError
+            If the frame is negative or not possible.
+
+        Notes
+        -----
+        Flink SQL's ``agg(...) OVER (PARTITION BY key ORDER BY time ROWS | RANGE BETWEEN preceding AND CURRENT ROW)``,
+        after ``RowTimeRowsBoundedPrecedingFunction``, ``RowTimeRangeBoundedPrecedingFunction`` and
+        ``AbstractRowTimeUnboundedPrecedingOver``. Late rows are counted and dropped: with all rows before, those at or
+        behind the watermark. A bounded frame drops only rows at or before the last timestamp of their key that has come
+        up; other late rows come with the next watermark. As in Flink, it also drops timestamps up to 0 (1970), and a
+        frame of time forgets a key that has had no rows for one and a half times its length. Sums and means of floats
+        subtract what leaves a frame, as in Flink, so that they may differ from a new sum in their last bits, and a NaN
+        stays. Deliberate difference: rows that one watermark lets through come by timestamp across keys.
+
+        Examples
+        --------
+        >>> from flinkcore.datastream.aggregates import mean
+        >>> auctions.key_by("seller").over(9).aggregate(mean_price=mean("price"))  # doctest: +SKIP
+        """
+        from flinkcore.datastream.logs.over_log_stream import over_frame
+
+        return over_frame(self, preceding, unit, by)
+
+    def aggregate(self, *, changes: bool = False, **aggregates: Aggregate) -> LogStream:
+        """Return aggregates over all rows of each key, without windows.
+
+        Parameters
+        ----------
+        changes : bool
+            By default each key has one row, when the log ends. If true, each row of the stream gives the change of its
+            key's result at once: ``+I`` the first one; then the result before as ``-U`` and the new one as ``+U``, in a
+            last column ``row_kind``, and nothing if both are the same.
+        **aggregates : Aggregate
+            Columns of the results after those of the key, from :mod:`flinkcore.datastream.aggregates`.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no aggregate, or one is not an Aggregate.
+
+        Notes
+        -----
+        Flink SQL's ``GROUP BY``, after ``GroupAggFunction``. Rows with a column ``row_kind`` are changes: ``-U`` and
+        ``-D`` are subtracted, by count, sum, mean, min, max and count_distinct, and a key that loses its last row gives
+        ``-D``. A minimum or maximum then keeps all values of its key, as ``MinWithRetractAggFunction`` does.
+        Order and watermarks make no difference, and no row is late.
+
+        Examples
+        --------
+        >>> from flinkcore.datastream.aggregates import mean
+        >>> bids.key_by("category").aggregate(mean_price=mean("price"), changes=True)  # doctest: +SKIP
+        """
+        from flinkcore.datastream.logs.over_log_stream import named_aggregates
+
+        step = GroupAggregateTransformation(self._input(), named_aggregates(aggregates), bool(changes))
+        return self._then(step)
 
     broadcast = instead_of_key("broadcast")

@@ -21,7 +21,7 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, mean, min_, sum_
-from flinkcore.datastream.window import CountEvictor, CountTrigger, GlobalWindows
+from flinkcore.datastream.window import GlobalWindows
 from flinkcore.examples.nexmark.functions import (
     BIDS_WITH_AUCTIONS,
     BIDS_WITH_VALUES,
@@ -150,8 +150,9 @@ def winning_bids(streams: Streams) -> LogStream:
 
 def q4(streams: Streams) -> LogStream:
     """Return the average price of the winning bids of a category, updated with each of them."""
-    each = winning_bids(streams).key_by("category").window(GlobalWindows.create()).trigger(CountTrigger.of(1))
-    return each.aggregate(average=mean("price"), auctions=count())
+    of_category = winning_bids(streams).key_by("category")
+    changes = of_category.aggregate(average=mean("price"), auctions=count(), changes=True)
+    return changes.filter(pc.field("row_kind") != "-U")
 
 
 def q5(streams: Streams) -> LogStream:
@@ -166,8 +167,8 @@ def q5(streams: Streams) -> LogStream:
 
 def q6(streams: Streams) -> LogStream:
     """Average selling price by seller: of the last ten auctions of each; Flink SQL cannot express it."""
-    each = winning_bids(streams).key_by("seller").window(GlobalWindows.create()).trigger(CountTrigger.of(1))
-    return each.evictor(CountEvictor.of(10)).aggregate(average=mean("price"))
+    last_ten = winning_bids(streams).key_by("seller").over(9, by="arrival")
+    return last_ten.aggregate(average=mean("price")).select("seller", "average")
 
 
 def q7(streams: Streams) -> LogStream:

@@ -24,6 +24,7 @@ from flinkcore._native.accumulator_state import (
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import CheckedStream, RecordBatch
 from flinkcore._native.deduplication import DeduplicationKernel
+from flinkcore._native.frames import Frames
 from flinkcore._native.json_lines import JsonKeys
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_lists import KeyLists
@@ -31,6 +32,7 @@ from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.lateness import LatenessCounter
 from flinkcore._native.packed_steps import StepPacker
+from flinkcore._native.pending_rows import PendingRows
 from flinkcore._native.time_summary import TimeSummary
 from flinkcore._native.time_windows import time_windows
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
@@ -218,7 +220,59 @@ def _update_times(summary: TimeSummary) -> object:
     return summary.update(np.zeros(1, np.int32), np.array([0, ROWS]), NUMBERS, NUMBERS)
 
 
+def _frames() -> Frames:
+    return Frames(Accumulators(BATCH.schema, [("max", "text", None)], slides=True), rows=3)
+
+
+def _pending_rows() -> PendingRows:
+    return PendingRows(
+        packed_steps([], []),
+        max_parallelism=1,
+        key_groups=(0, 0),
+        steps_done=0,
+        result_limit=1_000,
+        bounded=True,
+    )
+
+
+def _wait(pending: PendingRows, n: int = ROWS) -> object:
+    steps = np.zeros(n, np.int64)
+    return pending.process(ENTRIES[:n], GROUPS[:n], None, NUMBERS[:n], NUMBERS[:n] + 1, steps)
+
+
 SHARED: dict[type, Shared] = {
+    Frames: Shared(
+        _frames,
+        lambda it: it.process(BATCH, np.zeros(ROWS, np.uint32)),
+        {
+            "process": lambda it: it.process(FEW, ENTRIES[:10]),
+            "emit": lambda it: it.emit(ENTRIES[:10]),
+            "clear": lambda it: it.clear(ENTRIES[:10]),
+            "rows_of": lambda it: it.rows_of(ENTRIES[:10]),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore(ENTRIES[:0], NO_FLAGS, NO_NUMBERS),
+            "memory_bytes": lambda it: it.memory_bytes(),
+        },
+        {"can_retract"},
+    ),
+    PendingRows: Shared(
+        _pending_rows,
+        _wait,
+        {
+            "process": lambda it: _wait(it, 10),
+            "advance": lambda it: it.advance(0),
+            "finish": lambda it: it.finish(),
+            "take": lambda it: it.take(),
+            "take_cleared": lambda it: it.take_cleared(),
+            "counts": lambda it: it.counts(),
+            "live_rows": lambda it: it.live_rows(),
+            "renumber": lambda it: it.renumber(NO_NUMBERS),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore("times", NO_NUMBERS, GROUPS[:0], {}, FEW),
+            "memory_bytes": lambda it: it.memory_bytes(),
+        },
+        {"is_full", "current_watermark", "live_count"},
+    ),
     Accumulators: Shared(
         _accumulators,
         lambda it: it.update(BATCH, ENTRIES),
@@ -238,7 +292,7 @@ SHARED: dict[type, Shared] = {
             ),
             "touched_entries": lambda it: touched_entries(it, ENTRIES[:10]),
         },
-        {"__len__"},
+        {"__len__", "slides"},
     ),
     KeyDictionary: Shared(
         _dictionary,

@@ -1,0 +1,56 @@
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.packed_steps import PackedSteps
+from flinkcore._native.relational import KernelResults
+
+@final
+class PendingRows:
+    def __new__(
+        cls,
+        timeline: PackedSteps,
+        *,
+        max_parallelism: int,
+        key_groups: tuple[int, int],
+        steps_done: int,
+        result_limit: int,
+        bounded: bool,
+        range_ms: int | None = None,
+    ) -> PendingRows: ...
+    def process(
+        self,
+        key_ids: npt.NDArray[np.uint32],
+        key_groups: npt.NDArray[np.int32],
+        inputs: npt.NDArray[np.int8] | None,
+        rows: npt.NDArray[np.int64],
+        timestamps: npt.NDArray[np.int64],
+        steps: npt.NDArray[np.int64],
+        first: int = 0,
+    ) -> int: ...
+    def advance(self, steps_before: int) -> bool: ...
+    def finish(self) -> bool: ...
+    @property
+    def is_full(self) -> bool: ...
+    def take(self) -> KernelResults: ...
+    def take_cleared(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]: ...
+    def counts(self) -> dict[str, int]: ...
+    @property
+    def current_watermark(self) -> int: ...
+    def memory_bytes(self) -> int: ...
+    @property
+    def live_count(self) -> int: ...
+    def live_rows(self) -> npt.NDArray[np.int64]: ...
+    def renumber(self, rows: npt.NDArray[np.int64]) -> None: ...
+    def snapshot(self) -> Mapping[str, Mapping[str, npt.NDArray[Any]]]: ...
+    def restore(
+        self,
+        table: str,
+        keys: npt.NDArray[np.int64],
+        key_groups: npt.NDArray[np.int32],
+        rows: dict[str, npt.NDArray[np.int64]],
+        columns: Any,
+    ) -> None: ...
+    def _check(self) -> None: ...

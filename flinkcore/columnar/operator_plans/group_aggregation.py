@@ -1,0 +1,113 @@
+"""Aggregates over all rows of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.columnar.operator_plans.frame_plans import (
+    NamedAggregates,
+    columns_of,
+    described,
+    require_columns,
+    require_new_names,
+    result_types,
+)
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
+from flinkcore.columnar.operator_plans.relational import with_row_kind
+from flinkcore.columnar.operator_plans.window_aggregation import given_key_type
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
+from flinkcore.errors import ConfigurationError
+
+_RETRACTABLE = ("count", "sum", "mean", "min", "max", "count_distinct")
+
+
+@dataclass(frozen=True)
+class GroupAggregation(OperatorPlan):
+    """Aggregates over all rows of each key.
+
+    Attributes
+    ----------
+    aggregates : tuple of (str, Aggregate)
+    changes : bool
+        Whether each row gives the changes of its key's result, and not the end of the log the last one.
+    withdraws : bool
+        Whether the rows are changes themselves, with a row kind.
+    """
+
+    aggregates: NamedAggregates
+    changes: bool
+    withdraws: bool = False
+
+    uid_prefix: ClassVar[str] = "aggregate"
+
+    @classmethod
+    def of(cls, step: GroupAggregateTransformation) -> GroupAggregation:
+        return cls(step.aggregates, step.changes)
+
+    def bound_to(self, inputs: Sequence[pa.Schema]) -> GroupAggregation:
+        return GroupAggregation(self.aggregates, self.changes, ROW_KIND in inputs[0].names)
+
+    @property
+    def function_name(self) -> str:
+        return "aggregate"
+
+    @property
+    def order_dependence(self) -> str:
+        return "aggregate"
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of the aggregates, and the row kind if there is one."""
+        return columns_of(self.aggregates) | {ROW_KIND}
+
+    def check(self, events: pa.Schema) -> None:
+        require_columns(self.aggregates, events)
+        result_types(self.aggregates, events)  # refuses what it cannot run
+        for name, aggregate in self.aggregates:
+            if ROW_KIND in events.names and aggregate.function not in _RETRACTABLE:
+                raise ConfigurationError(
+                    f"{name} = {aggregate}: the rows have a column {ROW_KIND!r}, so they withdraw others, and only "
+                    f"{', '.join(_RETRACTABLE)} can subtract. Keep the final rows of the step before (changes=False)"
+                )
+
+    @property
+    def is_retracting(self) -> bool:
+        return self.changes
+
+    def result_schema(
+        self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType
+    ) -> pa.Schema:
+        """The keys, the aggregates, and the row kind of changes."""
+        (events,) = inputs
+        require_new_names(self.aggregates, [*keys, ROW_KIND])
+        names = [name for name, _ in self.aggregates]
+        types = result_types(self.aggregates, events)
+        schema = pa.schema(
+            [
+                *(pa.field(key, given_key_type(events.field(key).type)) for key in keys),
+                *map(pa.field, names, types),
+            ]
+        )
+        return with_row_kind(schema) if self.changes else schema
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        return (ROW_KIND,) if self.changes else ()
+
+    @property
+    def tables(self) -> OperatorTables:
+        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
+
+    def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
+        (events,) = inputs
+        return {
+            "operator": "aggregate of all rows of a key",
+            "changes": str(self.changes),
+            "aggregates": described(self.aggregates, events),
+        }

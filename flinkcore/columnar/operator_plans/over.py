@@ -1,0 +1,100 @@
+"""Aggregates over the rows before each row: OVER."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.columnar.operator_plans.frame_plans import (
+    NamedAggregates,
+    described,
+    require_columns,
+    require_new_names,
+    result_types,
+)
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
+from flinkcore.columnar.operator_plans.relational import require_no_row_kind
+from flinkcore.datastream.graph.transformations import OverTransformation
+
+
+@dataclass(frozen=True)
+class Over(OperatorPlan):
+    """Aggregates of each row over its frame: the rows of its key before it, and itself.
+
+    Attributes
+    ----------
+    rows : int or None
+        Rows of a frame, with the row itself, or None if it is not bounded by rows.
+    range_ms : int or None
+        Length of a frame in ms, or None if it is not bounded by time.
+    peers : bool
+        Whether rows of equal timestamps have one result.
+    by_time : bool
+        Whether rows are ordered by event time, and not by arrival.
+    aggregates : tuple of (str, Aggregate)
+        Names of the columns that are added, and their aggregates.
+    """
+
+    rows: int | None
+    range_ms: int | None
+    peers: bool
+    by_time: bool
+    aggregates: NamedAggregates
+
+    uid_prefix: ClassVar[str] = "over"
+
+    @classmethod
+    def of(cls, step: OverTransformation) -> Over:
+        rows = None if step.preceding_rows is None else step.preceding_rows + 1
+        return cls(rows, step.preceding_ms, step.unit == "range", step.by == "event_time", step.aggregates)
+
+    @property
+    def function_name(self) -> str:
+        return "over"
+
+    @property
+    def needs_event_time(self) -> bool:
+        return self.by_time
+
+    @property
+    def order_dependence(self) -> str:
+        return "over"
+
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether frames have a bound."""
+        return self.rows is not None or self.range_ms is not None
+
+    def check(self, events: pa.Schema) -> None:
+        require_no_row_kind(events, "over")
+        require_columns(self.aggregates, events)
+        require_new_names(self.aggregates, events.names)
+        result_types(self.aggregates, events)  # refuses what it cannot run
+
+    def result_schema(
+        self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType
+    ) -> pa.Schema:
+        """The columns of the rows and, after them, the aggregates."""
+        (events,) = inputs
+        names = [name for name, _ in self.aggregates]
+        types = result_types(self.aggregates, events)
+        return pa.schema([*events, *map(pa.field, names, types)])
+
+    @property
+    def tables(self) -> OperatorTables:
+        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
+
+    def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
+        (events,) = inputs
+        return {
+            "operator": "over",
+            "frame": str(self.rows if self.rows is not None else f"{self.range_ms} ms"),
+            "peers": str(self.peers),
+            "by": "event time" if self.by_time else "arrival",
+            "aggregates": described(self.aggregates, events),
+            "rows": ", ".join(f"{field.name}: {field.type}" for field in events),
+        }

@@ -1,0 +1,270 @@
+"""Aggregates over all rows of each key, over the key groups of one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._native.relational import KernelResults
+from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
+from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.stages.arriving_rows import NO_RESULTS
+from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates, KeyIds
+from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.time_plane.timeline import Timeline
+from flinkcore.time_plane.total_order import Events
+
+_INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
+
+_COUNT: Final = ("count", None, None)
+"""A last aggregate where rows are withdrawn: a key without rows has no result."""
+
+
+class GroupKernel:
+    """A `RelationalKernel` that follows Flink's GroupAggFunction; results are values, not rows.
+
+    Parameters
+    ----------
+    frames : FrameAggregates
+        Over frames of all rows; the last aggregate is a count of rows if they are withdrawn.
+    keys : KeyDictionary
+    timeline : Timeline
+    steps_done : int
+    result_limit : int
+    changes : bool
+        Whether changes are emitted, and not the last results when the log ends.
+    withdraws : bool
+        Whether rows have a row kind.
+
+    Attributes
+    ----------
+    values : list of pyarrow.Array
+        The aggregates of the results that were taken.
+    """
+
+    def __init__(
+        self,
+        frames: FrameAggregates,
+        keys: KeyDictionary,
+        timeline: Timeline,
+        steps_done: int,
+        result_limit: int,
+        *,
+        changes: bool,
+        withdraws: bool,
+    ) -> None:
+        self._frames, self._keys, self._timeline = frames, keys, timeline
+        self._steps_done, self._result_limit = steps_done, result_limit
+        self._changes, self._withdraws = changes, withdraws
+        self._processed = 0
+        self._at_end: Int64s | None = None
+        self._results = NO_RESULTS
+        self.values: list[pa.Array] = []
+
+    def process(
+        self,
+        key_ids: KeyIds,
+        key_groups: npt.NDArray[np.int32],
+        inputs: npt.NDArray[np.int8] | None,
+        rows: Int64s,
+        timestamps: Int64s,
+        steps: Int64s,
+        batch: pa.RecordBatch,
+        first: int = 0,
+    ) -> int:
+        """Take in events from number `first` on, as many as results may wait; return the number of the next one."""
+        part = slice(first, first + max(1, self._result_limit // 2))
+        ids, taken = key_ids[part], batch.slice(first, part.stop - first)
+        retracts = None
+        if self._withdraws:
+            is_withdrawn = pc.is_in(taken.column(ROW_KIND), pa.array(["-U", "-D"]))
+            retracts = is_withdrawn.to_numpy(zero_copy_only=False).astype(np.uint8)
+        if self._changes:
+            results = self._changed(taken, ids, retracts)
+            events = first + results.events
+            self._results = results._replace(
+                events=events, steps=steps[events] - 1, key_ids=key_ids[events], timestamps=timestamps[events]
+            )
+        else:
+            self._frames.process(taken, ids, retracts=retracts, emits=False)
+        self._steps_done = int(steps[part][-1])
+        self._processed += len(ids)
+        return first + len(ids)
+
+    def _changed(
+        self, rows: pa.RecordBatch, ids: KeyIds, retracts: npt.NDArray[np.uint8] | None
+    ) -> KernelResults:
+        """Take in rows. Return the changes of their keys' results, and put these into `values`."""
+        own, first, places = np.unique(ids, return_index=True, return_inverse=True)
+        is_known = self._frames.rows_of(own) > 0
+        self._frames.emit(own)
+        self._frames.process(rows, ids, retracts=retracts)
+        values = self._frames.take()
+        # The result before a row is that of the key's row before, or the one before all these rows.
+        n, n_own = len(ids), len(own)
+        by_key = np.argsort(places, kind="stable")
+        before = np.empty(n, np.int64)
+        before[by_key[1:]] = n_own + by_key[:-1]
+        before[first] = np.arange(n_own)
+        after = n_own + np.arange(n)
+        had, has = np.ones(n, np.bool_), np.ones(n, np.bool_)
+        had[first] = is_known
+        if self._withdraws:
+            counts = values.pop().to_numpy()
+            had, has = counts[before] > 0, counts[after] > 0
+        is_update = had & has
+        is_update[is_update] = ~_are_same(values, before[is_update], after[is_update])
+        inserted, deleted = np.flatnonzero(has & ~had), np.flatnonzero(had & ~has)
+        updated = np.flatnonzero(is_update)
+        events = np.concatenate((inserted, deleted, updated, updated))
+        sources = np.concatenate((after[inserted], before[deleted], before[updated], after[updated]))
+        kinds = np.repeat(
+            np.array((_INSERT, _DELETE, _UPDATE_BEFORE, _UPDATE_AFTER), np.uint8),
+            (len(inserted), len(deleted), len(updated), len(updated)),
+        )
+        order = np.argsort(events, kind="stable")
+        self.values = [column.take(pa.array(sources[order])) for column in values]
+        n_results = len(order)
+        none = np.full(n_results, MIN_TIMESTAMP)
+        return NO_RESULTS._replace(
+            left=np.full(n_results, -1), kinds=kinds[order], events=events[order], fired=none
+        )
+
+    def advance(self, steps_before: int) -> bool:
+        self._steps_done = max(self._steps_done, steps_before)
+        return True
+
+    def finish(self) -> bool:
+        self.advance(len(self._timeline))
+        if self._changes:
+            return True
+        if self._at_end is None:
+            ids = np.arange(len(self._keys), dtype=np.uint32)
+            ids = ids[self._frames.rows_of(ids) > 0]
+            # By key group, so that results of all partitions merge in one order.
+            self._at_end = ids[np.argsort(self._keys.key_group(ids), kind="stable")].astype(np.int64)
+        ids = self._at_end[: self._result_limit].astype(np.uint32)
+        self._at_end = self._at_end[len(ids) :]
+        self._frames.emit(ids)
+        self.values = self._frames.take()[: -1 if self._withdraws else None]
+        n = len(ids)
+        end = np.full(n, MAX_TIMESTAMP)
+        steps = np.full(n, max(0, len(self._timeline) - 1))
+        none = np.full(n, -1)
+        self._results = NO_RESULTS._replace(
+            left=none, events=none, steps=steps, fired=end, key_ids=ids, timestamps=end
+        )
+        return not len(self._at_end)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._results.left) > 0
+
+    def take(self) -> KernelResults:
+        results, self._results = self._results, NO_RESULTS
+        return results
+
+    def counts(self) -> dict[str, int]:
+        return {"processed": self._processed}
+
+    @property
+    def current_watermark(self) -> int:
+        return int(self._timeline.reader().watermark_after(self._steps_done))
+
+    def memory_bytes(self) -> int:
+        return self._frames.memory_bytes()
+
+    @property
+    def live_count(self) -> int:
+        return 0
+
+    def live_rows(self) -> Int64s:
+        return NO_RESULTS.left
+
+    def renumber(self, rows: Int64s) -> None:
+        """Do nothing: no row is kept."""
+
+    def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
+        return {FRAMES: self._frames.snapshot()}
+
+    def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
+        self._frames.restore(keys, columns)
+
+
+def _are_same(values: Sequence[pa.Array], before: Int64s, after: Int64s) -> npt.NDArray[np.bool_]:
+    """Return which results are the same as before: values or nulls. As in Flink, a NaN differs from itself."""
+    same = np.ones(len(before), np.bool_)
+    for column in values:
+        own, other = column.take(pa.array(before)), column.take(pa.array(after))
+        if pa.types.is_nested(column.type):
+            same &= np.array(
+                [a == b for a, b in zip(own.to_pylist(), other.to_pylist(), strict=True)], np.bool_
+            )
+            continue
+        equal = pc.fill_null(pc.equal(own, other), False)
+        nulls = pc.and_(own.is_null(), other.is_null())
+        same &= pc.or_(equal, nulls).to_numpy(zero_copy_only=False)
+    return same
+
+
+class GroupAggregateStage(RelationalStage):
+    """Aggregates all rows of each key."""
+
+    _kernel: GroupKernel
+
+    def _made_kernel(
+        self, operator: GroupAggregation, steps_done: int, result_limit: int
+    ) -> RelationalKernel:
+        (events,) = self._context.plan.input_schemas
+        specs: list[Any] = [aggregate.spec for _, aggregate in operator.aggregates]
+        if operator.withdraws:
+            specs.append(_COUNT)
+        self._rows = pa.record_batch([], schema=pa.schema([]))
+        return GroupKernel(
+            FrameAggregates(events, specs, retracts=operator.withdraws),
+            self._keys,
+            self._timeline,
+            steps_done,
+            result_limit,
+            changes=operator.changes,
+            withdraws=operator.withdraws,
+        )
+
+    def _kept_rows(
+        self, events: Events, rows: RowNumbers | None
+    ) -> tuple[pa.RecordBatch, Int64s, npt.NDArray[np.int8] | None]:
+        """Keep none: aggregates have all that is needed of rows."""
+        self._rows = events.batch if rows is None else events.batch.take(pa.array(rows))
+        return self._rows, np.zeros(self._rows.num_rows, np.int64), None
+
+    def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
+        return (*events, batch)
+
+    def _taken_values(self, results: KernelResults) -> list[pa.Array]:
+        return self._kernel.values
+
+    def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
+        """Return keys, aggregates, and the row kind of changes."""
+        if results.kinds is None:
+            keys = pa.record_batch(self._keys.keys()).take(pa.array(results.key_ids)).columns
+            columns = [*keys, *values]
+        else:
+            keys = self._key_columns(self._rows).take(pa.array(results.events)).columns
+            columns = [*keys, *values, KINDS.take(pa.array(results.kinds))]
+        fields = zip(columns, self._own_schema, strict=True)
+        columns = [
+            column.cast(field.type) if column.type != field.type else column for column, field in fields
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
+
+    def shown_state(self) -> str:
+        return f"aggregates of {len(self._keys):,} keys"

@@ -1,0 +1,115 @@
+"""Aggregates over the rows before each row, over the key groups of one partition.
+
+Rows wait in `PendingRows` until they have come up in the order of time; each then moves the frame of its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._native.pending_rows import PendingRows
+from flinkcore._native.relational import KernelResults
+from flinkcore.columnar.operator_plans.over import Over
+from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.stages.arriving_rows import ArrivingRows
+from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates
+from flinkcore.columnar.stages.relational_stage import RelationalStage
+
+
+class OverKernel:
+    """A `RelationalKernel`: the order in which rows come up, and the frames of keys.
+
+    Parameters
+    ----------
+    order : PendingRows or ArrivingRows
+    frames : FrameAggregates
+    keys : KeyDictionary
+    """
+
+    def __init__(
+        self, order: PendingRows | ArrivingRows, frames: FrameAggregates, keys: KeyDictionary
+    ) -> None:
+        self._order, self.frames, self._keys = order, frames, keys
+        self.process = order.process
+        self.advance = order.advance
+        self.finish = order.finish
+        self.counts = order.counts
+        self.live_rows = order.live_rows
+        self.renumber = order.renumber
+        self.cleared: tuple[Int64s, npt.NDArray[np.uint32]] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return self._order.is_full
+
+    def take(self) -> KernelResults:
+        """Return the rows that have come up; `cleared` then has the keys whose frames are forgotten among them."""
+        self.cleared = self._order.take_cleared()
+        results = self._order.take()
+        if not len(results.left):
+            self.frames.clear(self.cleared[1])
+        return results
+
+    @property
+    def current_watermark(self) -> int:
+        return self._order.current_watermark
+
+    def memory_bytes(self) -> int:
+        return self._order.memory_bytes() + self.frames.memory_bytes()
+
+    @property
+    def live_count(self) -> int:
+        return self._order.live_count
+
+    def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
+        return {FRAMES: self.frames.snapshot(), **self._order.snapshot()}
+
+    def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
+        if table == FRAMES:
+            self.frames.restore(keys, columns)
+        else:
+            self._order.restore(table, keys, self._keys.key_group(keys.astype(np.uint32)), rows, columns)
+
+
+class OverStage(RelationalStage):
+    """Adds aggregates over the frame of each row to it."""
+
+    _kernel: OverKernel
+
+    def _made_kernel(self, operator: Over, steps_done: int, result_limit: int) -> RelationalKernel:
+        (events,) = self._context.plan.input_schemas
+        self._peers = operator.peers
+        order: PendingRows | ArrivingRows
+        if operator.by_time:
+            order = PendingRows(
+                self._timeline.steps,
+                max_parallelism=self._context.plan.max_parallelism,
+                key_groups=self._key_group_range,
+                steps_done=steps_done,
+                result_limit=result_limit,
+                bounded=operator.is_bounded,
+                range_ms=operator.range_ms,
+            )
+        else:
+            order = ArrivingRows(self._timeline, steps_done, result_limit)
+        specs = [aggregate.spec for _, aggregate in operator.aggregates]
+        frames = FrameAggregates(
+            events, specs, rows=operator.rows, range_ms=operator.range_ms, peers=operator.peers
+        )
+        return OverKernel(order, frames, self._keys)
+
+    def _taken_values(self, results: KernelResults) -> list[pa.Array]:
+        """Return the aggregates of the rows that have come up."""
+        frames = self._kernel.frames
+        kept = self._kept[0]
+        rows = kept.only(frames.columns or kept.schema.names[:1]).take(results.left)
+        numbers = frames.process(rows, results.key_ids, results.timestamps, cleared=self._kernel.cleared)
+        values = frames.take()
+        return [column.take(pa.array(numbers)) for column in values] if self._peers else values
