@@ -10,6 +10,7 @@ from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
 from flinkcore.columnar.operator_plans.deduplication import Deduplication
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
+from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
@@ -20,6 +21,7 @@ from flinkcore.datastream.graph.transformations import (
     DeduplicateTransformation,
     ForwardTransformation,
     IntervalJoinTransformation,
+    JoinTransformation,
     OperatorTransformation,
     ProcessTransformation,
     TwoInputTransformation,
@@ -37,6 +39,7 @@ KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     TwoInputTransformation: ConnectedProcess,
     IntervalJoinTransformation: IntervalJoinProcess,
     WindowJoinTransformation: WindowJoinProcess,
+    JoinTransformation: Join,
     DeduplicateTransformation: Deduplication,
 }
 

@@ -193,3 +193,55 @@ def slide_of(assigner: AlignedWindows) -> int:
     if isinstance(assigner, SlidingEventTimeWindows):
         return assigner.slide_ms
     return assigner.step_ms if isinstance(assigner, CumulativeEventTimeWindows) else assigner.size_ms
+
+
+def window_ends(assigner: WindowsByTime, timestamps_ms: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the ends of the windows of each timestamp, which identify them, in ms.
+
+    Parameters
+    ----------
+    assigner : WindowsByTime
+        Not staggered.
+    timestamps_ms : numpy.ndarray of int64, shape (n,)
+        Within `window_timestamps`.
+
+    Returns
+    -------
+    ends : numpy.ndarray of int64
+        Those of each timestamp ascending.
+    offsets : numpy.ndarray of int64, shape (n + 1,)
+        Where those of each timestamp begin.
+    """
+    n = len(timestamps_ms)
+    if isinstance(assigner, LocalEventTimeWindows):
+        _, ends = assigner.calendar.bounds(timestamps_ms)
+        return ends, np.arange(n + 1)
+    size_ms, slide_ms = assigner.size_ms, slide_of(assigner)
+    if slide_ms == size_ms:
+        return timestamps_ms - since_starts(timestamps_ms, assigner.offset_ms, size_ms) + size_ms, np.arange(n + 1)
+    most = -(-size_ms // slide_ms)
+    each = np.arange(most) * slide_ms
+    if isinstance(assigner, CumulativeEventTimeWindows):
+        starts = timestamps_ms - since_starts(timestamps_ms, assigner.offset_ms, size_ms)
+        ends = starts[:, np.newaxis] + np.minimum(each + slide_ms, size_ms)
+    else:
+        starts = timestamps_ms - since_starts(timestamps_ms, assigner.offset_ms, slide_ms)
+        ends = starts[:, np.newaxis] + (size_ms - each[::-1])
+    is_in = ends > timestamps_ms[:, np.newaxis]
+    return ends[is_in], np.concatenate((np.zeros(1, np.int64), np.cumsum(is_in.sum(axis=1))))
+
+
+def window_starts(assigner: WindowsByTime, ends_ms: Int64s) -> Int64s:
+    """Return the starts of windows by their ends, in ms."""
+    if isinstance(assigner, LocalEventTimeWindows):
+        return assigner.calendar.bounds(ends_ms - 1)[0]
+    if isinstance(assigner, CumulativeEventTimeWindows):
+        return ends_ms - 1 - since_starts(ends_ms - 1, assigner.offset_ms, assigner.size_ms)
+    return ends_ms - assigner.size_ms
+
+
+def has_bounds_by_time(assigner: object) -> bool:
+    """Return whether the bounds of windows follow from timestamps alone."""
+    if isinstance(assigner, TumblingEventTimeWindows):
+        return assigner.window_stagger is WindowStagger.ALIGNED
+    return isinstance(assigner, WindowsByTime)

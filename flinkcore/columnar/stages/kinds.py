@@ -11,6 +11,7 @@ from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
 from flinkcore.columnar.operator_plans.deduplication import Deduplication
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
+from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
@@ -21,6 +22,7 @@ from flinkcore.columnar.stages.connected_process_stage import ConnectedProcessSt
 from flinkcore.columnar.stages.deduplicate_stage import DeduplicateStage
 from flinkcore.columnar.stages.forward_stage import ForwardStage
 from flinkcore.columnar.stages.interval_join_stage import IntervalJoinStage
+from flinkcore.columnar.stages.join_stage import JoinStage
 from flinkcore.columnar.stages.keyed_process_stage import KeyedProcessStage
 from flinkcore.columnar.stages.stage import PreparedBatches, Stage, StageContext
 from flinkcore.columnar.stages.window_join_stage import WindowJoinStage
@@ -36,6 +38,7 @@ STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
     ConnectedProcess: ConnectedProcessStage,
     IntervalJoinProcess: IntervalJoinStage,
     WindowJoinProcess: WindowJoinStage,
+    Join: JoinStage,
     Deduplication: DeduplicateStage,
 }
 """The stage that runs each kind of operator."""

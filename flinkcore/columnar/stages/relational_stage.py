@@ -109,6 +109,10 @@ class RelationalStage(Stage[Events]):
         """Return what the kernel takes of restored rows of the first input besides; nothing by default."""
         return {}
 
+    def _ready_results(self) -> KernelResults:
+        """Return the results that wait in the kernel."""
+        return self._kernel.take()
+
     def _taken_values(self) -> list[pa.Array]:
         """Return columns of values that the kernel has for the results just taken; none by default."""
         return []
@@ -203,7 +207,7 @@ class RelationalStage(Stage[Events]):
     # ---- results ----
 
     def _taken(self, events: Events | None, rows: RowNumbers | None) -> Iterator[StageOutput]:
-        results = self._kernel.take()
+        results = self._ready_results()
         n = len(results.left)
         if not n:
             return

@@ -34,6 +34,7 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 if TYPE_CHECKING:
     from flinkcore.datastream.aggregates import Aggregate
     from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
+    from flinkcore.datastream.graph.join_operations import JoinOperation
     from flinkcore.datastream.state import MapStateDescriptor
     from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
 
@@ -399,6 +400,30 @@ class DeduplicateTransformation(OperatorTransformation, OneInputTransformation):
         return f"the {self.keep} row of each key by {self.by.replace('_', ' ')}{changes}"
 
 
+@dataclass(eq=False, repr=False)
+class JoinTransformation(OperatorTransformation):
+    """Joins two streams by key, and by time or condition."""
+
+    input1: Transformation
+    input2: Transformation
+    operation: JoinOperation
+
+    @property
+    def call(self) -> str:
+        """The method of a stream that makes it."""
+        return self.operation.call
+
+    @property
+    def operator_name(self) -> str:
+        return self.operation.operator_name
+
+    def inputs(self) -> tuple[Transformation, ...]:
+        return self.input1, self.input2
+
+    def __str__(self) -> str:
+        return str(self.operation)
+
+
 class FunctionTransformation(OperatorTransformation):
     """A function of the user's whose results are rows with columns, in the main output and in side outputs."""
 
@@ -577,6 +602,7 @@ class StreamGraph:
 def two_input_name(function: object) -> str:
     """Return the name of the operator of a function of two inputs, as in PyFlink."""
     from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
+    from flinkcore.datastream.graph.join_operations import JoinOperation
     from flinkcore.datastream.window import WindowOperation
 
     names = {
