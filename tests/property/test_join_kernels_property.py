@@ -1,4 +1,4 @@
-"""Kernels of joins give what small models give, with few results at a time, cut by snapshots and with rows renumbered."""
+"""Kernels of joins give what small models give: with few results at a time, and cut by snapshots."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def always(left: int, right: int) -> bool:
 
 
 class KernelRun:
-    """A kernel over numbered rows, a batch at a time; row numbers of the test are kept apart from those of the kernel."""
+    """A kernel over rows, a batch at a time. `numbers` has the rows of the test by their numbers in the kernel."""
 
     def __init__(
         self, make: Any, how: str, has_condition: bool, changes: bool, timeline: Timeline, limit: int

@@ -42,7 +42,7 @@ class Join(OperatorPlan):
         operation = step.operation
         if isinstance(operation, WindowJoin) and not has_bounds_by_time(operation.assigner):
             raise ConfigurationError(
-                f"join_window takes tumbling, sliding and cumulative windows of event time, and those of local time, not "
+                "join_window takes tumbling, sliding and cumulative windows of event time, and those of local time, not "
                 f"{operation.assigner}; join(...).where(...).equal_to(...) takes the others, with a function"
             )
         return cls(operation)

@@ -218,7 +218,9 @@ def window_ends(assigner: WindowsByTime, timestamps_ms: Int64s) -> tuple[Int64s,
         return ends, np.arange(n + 1)
     size_ms, slide_ms = assigner.size_ms, slide_of(assigner)
     if slide_ms == size_ms:
-        return timestamps_ms - since_starts(timestamps_ms, assigner.offset_ms, size_ms) + size_ms, np.arange(n + 1)
+        return timestamps_ms - since_starts(timestamps_ms, assigner.offset_ms, size_ms) + size_ms, np.arange(
+            n + 1
+        )
     most = -(-size_ms // slide_ms)
     each = np.arange(most) * slide_ms
     if isinstance(assigner, CumulativeEventTimeWindows):

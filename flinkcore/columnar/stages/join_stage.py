@@ -20,7 +20,7 @@ from flinkcore._native.relational import KernelResults
 from flinkcore._native.temporal_join import temporal_join
 from flinkcore._native.window_join import window_join
 from flinkcore.columnar.operator_plans.join import Join
-from flinkcore.columnar.operator_plans.native_windows import window_ends, window_starts
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_ends, window_starts
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
@@ -61,7 +61,10 @@ class JoinStage(RelationalStage):
             [f"0.{name}" for name in first.keys],
             [f"1.{name}" for name in second.keys],
         )
-        self._assigner = operation.assigner if isinstance(operation, WindowJoin) else None
+        self._windows: WindowsByTime | None = None
+        if isinstance(operation, WindowJoin):
+            assert isinstance(operation.assigner, WindowsByTime)
+            self._windows = operation.assigner
         self._timestamp_range = operator.timestamp_range
         self._gives_left_alone = operator.gives_left_alone
         self._condition: Select | None = None
@@ -143,9 +146,9 @@ class JoinStage(RelationalStage):
             for column in batch.columns:
                 can_match &= column.is_valid().to_numpy(zero_copy_only=False)
             can_match = can_match.view(np.uint8)
-        if self._assigner is None:
+        if self._windows is None:
             return can_match, None, None
-        return can_match, *window_ends(self._assigner, self._timestamps)
+        return can_match, *window_ends(self._windows, self._timestamps)
 
     def _check_timestamps(self, timestamps: Int64s) -> None:
         lowest, highest = self._timestamp_range
@@ -179,10 +182,11 @@ class JoinStage(RelationalStage):
     def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
         columns = list(self._kept[0].take(results.left).columns)
         if not self._gives_left_alone:
+            assert results.right is not None
             columns += self._kept[1].take(results.right).columns
-        if self._assigner is not None:
+        if self._windows is not None:
             ends = results.timestamps + 1
-            starts = window_starts(self._assigner, ends)
+            starts = window_starts(self._windows, ends)
             bound = self._schema.field("window_end").type
             columns += [pa.array(each).cast(bound) for each in (starts, ends)]
         if results.kinds is not None:

@@ -55,7 +55,9 @@ class JoinOperation:
                 f"'price') > pyarrow.compute.field('limit'), not {self.where!r}"
             )
         if not isinstance(self.suffix, str) or not self.suffix:
-            raise ArgumentTypeError(f"{self.call}(suffix=...) is a text that is not empty, not {self.suffix!r}")
+            raise ArgumentTypeError(
+                f"{self.call}(suffix=...) is a text that is not empty, not {self.suffix!r}"
+            )
 
     @property
     def changes(self) -> bool:

@@ -602,7 +602,6 @@ class StreamGraph:
 def two_input_name(function: object) -> str:
     """Return the name of the operator of a function of two inputs, as in PyFlink."""
     from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
-    from flinkcore.datastream.graph.join_operations import JoinOperation
     from flinkcore.datastream.window import WindowOperation
 
     names = {

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 class KeyedJoins(LogStream):
     """Joins of a keyed stream with another one, as Flink SQL has them: natively, without a Python object per row.
 
-    Results have the columns of the left row, those of the right one (with a suffix where both have a name), and nulls for
-    a row that is missing. Keys are compared in order: give both ``key_by`` the same number of columns. Keys with nulls
-    match nothing unless ``nulls_equal`` is true. (A key of one column cannot be null: key by two columns if it may be.)
-    A condition on both rows is a further part of what matches.
+    Results have the columns of the left row, those of the right one (with a suffix where both have a name), and nulls
+    for a row that is missing. Keys are compared in order: give both ``key_by`` the same number of columns. Keys with
+    nulls match nothing unless ``nulls_equal`` is true. (``key_by`` refuses a null key of one column: key by two columns
+    if it may be null.) A condition on both rows is a further part of what matches.
     """
 
     def _input(self) -> Transformation:
@@ -39,7 +39,9 @@ class KeyedJoins(LogStream):
 
         self._require_stream(other, operation.call)
         if not isinstance(other, KeyedLogStream):
-            raise ArgumentTypeError(f"{operation.call} takes a keyed stream: call key_by on the other one, too")
+            raise ArgumentTypeError(
+                f"{operation.call} takes a keyed stream: call key_by on the other one, too"
+            )
         return self._then(JoinTransformation(self._input(), other._input(), operation))
 
     def join_interval(
