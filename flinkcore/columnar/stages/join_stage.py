@@ -121,9 +121,12 @@ class JoinStage(RelationalStage):
             places = np.flatnonzero(is_second == bool(side))
             if len(places):
                 own = self._inputs.batch_of(side, events.batch).select(kept.schema.names)
-                if rows is not None or len(places) < len(is_second):
-                    own = own.take(pa.array(places if rows is None else rows[places]))
-                numbers[places] = kept.add(own) + np.arange(len(places))
+                if rows is None and 2 * len(places) >= len(is_second):
+                    # Rows of nulls in between cost less than a copy of the others.
+                    numbers[places] = kept.add(own) + places
+                else:
+                    chosen = own.take(pa.array(places if rows is None else rows[places]))
+                    numbers[places] = kept.add(chosen) + np.arange(len(places))
         return self._keys_of_rows(events.batch, rows), numbers, is_second.astype(np.int8)
 
     def _keys_of_rows(self, batch: pa.RecordBatch, rows: RowNumbers | None) -> pa.RecordBatch:
