@@ -48,6 +48,7 @@ MODULES = (
     "timeline",
     "timer_queue",
     "timers",
+    "top_rows",
     "triggered_windows",
     "valve",
     "watermark_generator",

@@ -216,7 +216,7 @@ cdef class DeduplicationKernel:
         self.state.by_time = by_time
         self.state.waits = by_time and not keeps_last and not changes
         self.state.until_end = keeps_last and not changes
-        core_open(&self.state.core, timeline, steps_done, result_limit, False, changes)
+        core_open(&self.state.core, timeline, steps_done, result_limit, False, changes, False)
 
     def __dealloc__(self):
         core_free(&self.state.core)

@@ -311,7 +311,7 @@ cdef class JoinKernel:
         self.state.timers = &timers.queue
         self.state.keeps_matches[0] = how in ("left", "full", "semi", "anti")
         self.state.keeps_matches[1] = how in ("right", "full")
-        core_open(&self.state.core, timeline, steps_done, result_limit, True, has_kinds)
+        core_open(&self.state.core, timeline, steps_done, result_limit, True, has_kinds, False)
 
     def __dealloc__(self):
         cdef int64_t i

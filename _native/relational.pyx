@@ -19,13 +19,19 @@ from flinkcore._native.window_operator cimport cursor_close, cursor_open
 
 
 KernelResults = namedtuple(
-    "KernelResults", ["left", "right", "kinds", "events", "steps", "fired", "key_ids", "timestamps"], module=__name__
+    "KernelResults", ["left", "right", "kinds", "values", "events", "steps", "fired", "key_ids", "timestamps"], module=__name__
 )
-KernelResults.__doc__ = "Results of a kernel as equally long columns; `right` and `kinds` are None where an operator has none."
+KernelResults.__doc__ = "Results of a kernel as equally long columns; `right`, `kinds` and `values` are None where an operator has none."
 
 
 cdef int core_open(
-    RelationalCore* core, PackedSteps timeline, int64_t steps_done, int64_t result_limit, bint of_two, bint has_kinds
+    RelationalCore* core,
+    PackedSteps timeline,
+    int64_t steps_done,
+    int64_t result_limit,
+    bint of_two,
+    bint has_kinds,
+    bint has_values,
 ) except -1:
     if result_limit <= 0:
         raise ConfigurationError(f"results are limited to {result_limit} rows: the limit must be positive")
@@ -34,6 +40,7 @@ cdef int core_open(
     core.result_limit = result_limit
     core.of_two = of_two
     core.has_kinds = has_kinds
+    core.has_values = has_values
     return 0
 
 
@@ -73,7 +80,7 @@ cdef int core_events(
 cdef object core_take(RelationalCore* core):
     cdef int64_t n = core.n_results, i
     cdef const ResultRow* row = <const ResultRow*> core.results.data
-    cdef int64_t[:, ::1] words = np.empty((6, n), np.int64)
+    cdef int64_t[:, ::1] words = np.empty((7, n), np.int64)
     cdef uint32_t[::1] key_ids = np.empty(n, np.uint32)
     cdef uint8_t[::1] kinds = np.empty(n, np.uint8)
     with nogil:
@@ -84,15 +91,17 @@ cdef object core_take(RelationalCore* core):
             words[3, i] = row[i].step
             words[4, i] = row[i].fired
             words[5, i] = row[i].timestamp
+            words[6, i] = row[i].value
             key_ids[i] = row[i].key_id
             kinds[i] = row[i].kind
     core.results.size = 0
     core.n_results = 0
-    left, right, events, steps, fired, timestamps = words.base
+    left, right, events, steps, fired, timestamps, values = words.base
     return KernelResults(
         left,
         right if core.of_two else None,
         kinds.base if core.has_kinds else None,
+        values if core.has_values else None,
         events,
         steps,
         fired,

@@ -599,7 +599,7 @@ public final class NexmarkQueries {
             if (before == null) {
                 context.timerService().registerEventTimeTimer(Long.MAX_VALUE);
             }
-            if (before == null || bid.dateTime > before.dateTime) {
+            if (before == null || bid.dateTime >= before.dateTime) {
                 last.update(bid);
             }
         }

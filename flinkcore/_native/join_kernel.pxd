@@ -124,6 +124,7 @@ cdef inline int add_candidate(
     row.step = core.core.step
     row.fired = core.fired
     row.timestamp = timestamp
+    row.value = 0
     row.key_id = core.key
     row.kind = <uint8_t> kind
     core.core.n_results += 1

@@ -30,6 +30,7 @@ cdef struct ResultRow:
     int64_t step       # in force: that of the watermark that has the result
     int64_t fired      # time of the timer that has the result; INT64_MIN: none
     int64_t timestamp  # event time of the result; INT64_MIN: none
+    int64_t value      # a number that the kernel adds, such as a rank
     uint32_t key_id
     uint8_t kind       # RowKind
 
@@ -41,6 +42,7 @@ cdef struct RelationalCore:
     bint due              # results were full before all had fired that the watermark in force fires
     bint of_two           # results have rows of two inputs
     bint has_kinds        # results are changes
+    bint has_values       # results have numbers of the kernel's
     Buffer results        # ResultRow
     int64_t n_results
     int64_t result_limit  # of results that wait; an event or a timer may have some on top
@@ -50,7 +52,13 @@ cdef struct RelationalCore:
 
 # Lets a kernel go on from the watermark after so many steps. Raises ConfigurationError for limits out of range.
 cdef int core_open(
-    RelationalCore* core, PackedSteps timeline, int64_t steps_done, int64_t result_limit, bint of_two, bint has_kinds
+    RelationalCore* core,
+    PackedSteps timeline,
+    int64_t steps_done,
+    int64_t result_limit,
+    bint of_two,
+    bint has_kinds,
+    bint has_values,
 ) except -1
 cdef void core_free(RelationalCore* core) noexcept nogil
 # Fills in the events of a call, whose columns the caller owns: (n,) each. Raises ValueError if one is not as long as the others.
@@ -83,6 +91,7 @@ cdef inline ResultRow* core_add(
     row.step = core.step
     row.fired = INT64_MIN
     row.timestamp = timestamp
+    row.value = 0
     row.key_id = key_id
     row.kind = <uint8_t> kind
     core.n_results += 1

@@ -7,6 +7,7 @@ class KernelResults(NamedTuple):
     left: npt.NDArray[np.int64]
     right: npt.NDArray[np.int64] | None
     kinds: npt.NDArray[np.uint8] | None
+    values: npt.NDArray[np.int64] | None
     events: npt.NDArray[np.int64]
     steps: npt.NDArray[np.int64]
     fired: npt.NDArray[np.int64]

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import Select, expression_columns, output_schema, shown_names
 from flinkcore.checkpoint.table_kinds import TableKind
-from flinkcore.columnar.operator_plans.native_windows import has_bounds_by_time, window_timestamps
+from flinkcore.columnar.operator_plans.native_windows import window_timestamps
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables, bound_type
 from flinkcore.columnar.operator_plans.relational import require_no_row_kind, with_row_kind
+from flinkcore.columnar.operator_plans.row_windows import require_row_windows
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.join_operations import JoinOperation, WindowJoin
 from flinkcore.datastream.window import LocalEventTimeWindows
@@ -40,11 +41,8 @@ class Join(OperatorPlan):
     @classmethod
     def of(cls, step: JoinTransformation) -> Join:
         operation = step.operation
-        if isinstance(operation, WindowJoin) and not has_bounds_by_time(operation.assigner):
-            raise ConfigurationError(
-                "join_window takes tumbling, sliding and cumulative windows of event time, and those of local time, not "
-                f"{operation.assigner}; join(...).where(...).equal_to(...) takes the others, with a function"
-            )
+        if isinstance(operation, WindowJoin) and operation.assigner is not None:
+            require_row_windows(operation.assigner, "join_window")
         return cls(operation)
 
     @property

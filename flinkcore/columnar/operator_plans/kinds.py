@@ -13,6 +13,7 @@ from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoin
 from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
+from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
@@ -24,6 +25,7 @@ from flinkcore.datastream.graph.transformations import (
     JoinTransformation,
     OperatorTransformation,
     ProcessTransformation,
+    TopTransformation,
     TwoInputTransformation,
     WindowJoinTransformation,
     WindowProcessTransformation,
@@ -41,6 +43,7 @@ KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     WindowJoinTransformation: WindowJoinProcess,
     JoinTransformation: Join,
     DeduplicateTransformation: Deduplication,
+    TopTransformation: TopRows,
 }
 
 

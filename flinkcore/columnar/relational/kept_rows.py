@@ -154,28 +154,28 @@ class KeptRows:
         live : int64 array (n,)
             Numbers of rows, some maybe more than once.
         """
-        numbers = np.unique(live)
+        is_live = np.zeros(self._n_rows, np.bool_)
+        is_live[live] = True
         pieces, begins = self._pieces, self._begins
-        bounds = np.searchsorted(numbers, [*begins, self._n_rows])
         self._pieces, self._bytes, self._begins, self._n_rows, self.nbytes = [], [], [], 0, 0
-        renumbered = np.empty_like(numbers)
+        renumbered = np.empty(len(is_live), np.int64)
         few: list[pa.RecordBatch] = []
-        for piece, begin, first, last in zip(pieces, begins, bounds[:-1], bounds[1:], strict=True):
-            if first == last:
+        for piece, begin in zip(pieces, begins, strict=True):
+            own = np.flatnonzero(is_live[begin : begin + piece.num_rows])
+            if not len(own):
                 continue
-            own = numbers[first:last] - begin
             if 2 * len(own) < piece.num_rows:
                 n_few = sum(each.num_rows for each in few)
-                renumbered[first:last] = self._n_rows + n_few + np.arange(len(own))
+                renumbered[begin + own] = self._n_rows + n_few + np.arange(len(own))
                 few.append(taken(piece, own))
                 if sum(each.nbytes for each in few) > self._piece_bytes:
                     self._append_joined(few)
             else:
                 self._append_joined(few)
-                renumbered[first:last] = self._n_rows + own
+                renumbered[begin + own] = self._n_rows + own
                 self._append(piece)
         self._append_joined(few)
-        return renumbered[np.searchsorted(numbers, live)]
+        return renumbered[live]
 
     def _append_joined(self, batches: list[pa.RecordBatch]) -> None:
         if batches:

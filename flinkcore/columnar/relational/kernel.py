@@ -106,7 +106,7 @@ class RelationalKernel(Protocol):
         """
         ...
 
-    def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
+    def restore(self, table: str, keys: Int64s, rows: dict[str, Any], columns: pa.RecordBatch) -> None:
         """Take part of a table of `snapshot`, before the first event; called for tables in the order of `snapshot`.
 
         Parameters
@@ -115,7 +115,8 @@ class RelationalKernel(Protocol):
         keys : int64 array (n,)
             Ids of now.
         rows : dict
-            Numbers of now, for `row` and `right_row` where the table has them.
+            Numbers of now, for `row` and `right_row` where the table has them, and what the stage adds of the rows,
+            such as sort keys.
         columns : pyarrow.RecordBatch
             The other columns.
 

@@ -41,7 +41,8 @@ class RelationTables:
     kept : sequence of KeptRows
         Of each input.
     restored_columns : callable
-        Returns, for restored rows of the first input, further columns that the kernel takes, such as sort keys.
+        Returns, for restored rows of the first input and the other columns of their table, what the kernel takes
+        besides, such as sort keys.
     table_rows : int
         Most rows of a table of `parts`.
     """
@@ -52,7 +53,7 @@ class RelationTables:
         keys: KeyDictionary,
         timers: TimerHeap,
         kept: Sequence[KeptRows],
-        restored_columns: Callable[[pa.RecordBatch], Mapping[str, npt.NDArray[Any]]],
+        restored_columns: Callable[[pa.RecordBatch, pa.RecordBatch], Mapping[str, npt.NDArray[Any] | None]],
         table_rows: int = TABLE_ROWS,
     ) -> None:
         self._kernel, self._keys, self._timers, self._kept = kernel, keys, timers, kept
@@ -124,6 +125,8 @@ class RelationTables:
             if name == TIMERS:
                 self._restore_timers(batch, ids)
                 continue
+            others = [each for each in batch.schema.names if each != "key_group" and "." not in each]
+            columns = batch.select(others)
             rows: dict[str, Int64s] = {}
             more: dict[str, Any] = {}
             for number, prefix in enumerate(_ROWS):
@@ -137,9 +140,8 @@ class RelationTables:
                     first = of_input.add(restored)
                     rows[prefix] = np.where(has_row, first + np.arange(len(has_row)), -1)
                     if number == 0:
-                        more = dict(self._restored_columns(restored))
-            others = [each for each in batch.schema.names if each != "key_group" and "." not in each]
-            self._kernel.restore(name, ids, {**rows, **more}, batch.select(others))
+                        more = dict(self._restored_columns(restored, columns))
+            self._kernel.restore(name, ids, {**rows, **more}, columns)
 
     def _check(self, name: str, table: CheckpointTable) -> None:
         expected = self._kinds.get(name)

@@ -11,6 +11,8 @@ from flinkcore.columnar.stages.relational_stage import RelationalStage
 class DeduplicateStage(RelationalStage):
     """Keeps one row of each key."""
 
+    in_any_order = True
+
     def _made_kernel(self, operator: Deduplication, steps_done: int, result_limit: int) -> RelationalKernel:
         return DeduplicationKernel(
             self._timers,

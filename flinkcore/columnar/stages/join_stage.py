@@ -20,7 +20,8 @@ from flinkcore._native.relational import KernelResults
 from flinkcore._native.temporal_join import temporal_join
 from flinkcore._native.window_join import window_join
 from flinkcore.columnar.operator_plans.join import Join
-from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_ends, window_starts
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime
+from flinkcore.columnar.operator_plans.row_windows import window_starts, windows_of
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
@@ -111,11 +112,8 @@ class JoinStage(RelationalStage):
     ) -> tuple[pa.RecordBatch, Int64s, npt.NDArray[np.int8] | None]:
         """Keep the rows of each input. Return the keys of all, by the names of the first input, numbers and inputs."""
         is_second = self._inputs.is_second(events)
-        timestamps = events.timestamps
         if rows is not None:
-            is_second, timestamps = is_second[rows], timestamps[rows]
-        self._check_timestamps(timestamps)
-        self._timestamps = timestamps
+            is_second = is_second[rows]
         numbers = np.empty(len(is_second), np.int64)
         for side, kept in enumerate(self._kept):
             places = np.flatnonzero(is_second == bool(side))
@@ -141,8 +139,10 @@ class JoinStage(RelationalStage):
     def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
 
-    def _kernel_columns(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[Any] | None, ...]:
-        """Whether each row can match, and the ends of its windows."""
+    def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
+        """The arguments of all operators, whether each row can match, and the ends of its windows."""
+        *_, timestamps, _ = events
+        self._check_timestamps(timestamps)
         can_match = None
         if not self._operation.nulls_equal and any(column.null_count for column in batch.columns):
             can_match = np.ones(batch.num_rows, np.bool_)
@@ -150,8 +150,10 @@ class JoinStage(RelationalStage):
                 can_match &= column.is_valid().to_numpy(zero_copy_only=False)
             can_match = can_match.view(np.uint8)
         if self._windows is None:
-            return can_match, None, None
-        return can_match, *window_ends(self._windows, self._timestamps)
+            return *events, can_match
+        windows, each = windows_of(self._windows, timestamps), np.arange(len(timestamps) + 1)
+        offsets = each if windows.rows is None else np.searchsorted(windows.rows, each)
+        return *events, can_match, windows.ends, offsets
 
     def _check_timestamps(self, timestamps: Int64s) -> None:
         lowest, highest = self._timestamp_range

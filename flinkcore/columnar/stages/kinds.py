@@ -14,6 +14,7 @@ from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoin
 from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
+from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
@@ -25,6 +26,7 @@ from flinkcore.columnar.stages.interval_join_stage import IntervalJoinStage
 from flinkcore.columnar.stages.join_stage import JoinStage
 from flinkcore.columnar.stages.keyed_process_stage import KeyedProcessStage
 from flinkcore.columnar.stages.stage import PreparedBatches, Stage, StageContext
+from flinkcore.columnar.stages.top_stage import TopStage
 from flinkcore.columnar.stages.window_join_stage import WindowJoinStage
 from flinkcore.columnar.stages.window_process_stage import WindowProcessStage
 from flinkcore.columnar.stages.window_stage import WindowStage
@@ -40,6 +42,7 @@ STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
     WindowJoinProcess: WindowJoinStage,
     Join: JoinStage,
     Deduplication: DeduplicateStage,
+    TopRows: TopStage,
 }
 """The stage that runs each kind of operator."""
 

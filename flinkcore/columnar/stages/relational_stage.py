@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ from flinkcore.time_plane.total_order import Events
 
 MOST_RESULTS: Final = 1 << 16
 """Most results that wait in a kernel."""
+
+DEAD_BATCHES: Final = 4
+"""Rows that no state holds may take the memory of so many batches more than those that it does."""
 
 LEAST_ROW_BYTES: Final = 16
 """A result is taken to have so many bytes at least, when it is decided how many may wait."""
@@ -89,6 +92,9 @@ class RelationalStage(Stage[Events]):
 
     # ---- what an operator has of its own ----
 
+    in_any_order: ClassVar[bool] = False
+    """Whether results of watermarks may leave in any order: rows that lie together are then gathered together."""
+
     @abstractmethod
     def _made_kernel(self, operator: Any, steps_done: int, result_limit: int) -> RelationalKernel:
         """Return the kernel, which may use the timers and the timeline of the stage."""
@@ -101,12 +107,30 @@ class RelationalStage(Stage[Events]):
         """Return the keys of rows, by the names of the first input."""
         return batch.select(list(self._context.plan.keys))
 
-    def _kernel_columns(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[Any] | None, ...]:
-        """Return what the kernel takes of rows besides their keys and times, such as sort keys; nothing by default."""
-        return ()
+    def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
+        """Return the arguments of the kernel's `process`, those of all operators by default.
 
-    def _restored_columns(self, rows: pa.RecordBatch) -> Mapping[str, npt.NDArray[Any]]:
-        """Return what the kernel takes of restored rows of the first input besides; nothing by default."""
+        Parameters
+        ----------
+        batch
+            The rows of the events.
+        *events
+            What the kernels of all operators take: keys, key groups, inputs, rows, timestamps, steps.
+        """
+        return events
+
+    def _restored_columns(
+        self, rows: pa.RecordBatch, columns: pa.RecordBatch
+    ) -> Mapping[str, npt.NDArray[Any] | None]:
+        """Return what the kernel takes of restored rows of the first input besides; nothing by default.
+
+        Parameters
+        ----------
+        rows
+            The rows.
+        columns
+            The other columns of their table.
+        """
         return {}
 
     def _ready_results(self) -> KernelResults:
@@ -143,18 +167,18 @@ class RelationalStage(Stage[Events]):
             (lambda column: column) if rows is None else (lambda column: column[rows])
         )
         key_ids = self._keys.ids(self._key_columns(batch))
-        columns = (
+        arguments = self._kernel_arguments(
+            batch,
             key_ids,
             self._keys.key_group(key_ids),
             inputs,
             numbers,
             chosen(events.timestamps),
             chosen(events.steps),
-            *self._kernel_columns(batch),
         )
         taken = 0
-        while taken < n:
-            taken = self._kernel.process(*columns, first=taken)
+        while taken < len(arguments[0]):
+            taken = self._kernel.process(*arguments, first=taken)
             yield from self._taken(events, rows)
         last = -1 if rows is None else int(rows[-1])
         self._steps_done, self._clock_ms = int(events.steps[last]), int(events.arrivals[last])
@@ -170,13 +194,13 @@ class RelationalStage(Stage[Events]):
         return batch, first + np.arange(batch.num_rows), None
 
     def _free_dead_rows(self) -> None:
-        """Free rows that no state holds, once they take more than those that it does, and more than a batch."""
+        """Free rows that no state holds, once they take more memory than those that it does, and some batches."""
         n_rows = sum(map(len, self._kept))
         if not n_rows:
             return
         n_bytes = sum(kept.nbytes for kept in self._kept)
         live_bytes = n_bytes * min(1.0, self._kernel.live_count / n_rows)
-        if n_bytes - live_bytes > live_bytes + self._batch_bytes:
+        if n_bytes - live_bytes > live_bytes + DEAD_BATCHES * self._batch_bytes:
             of_one = len(self._kept) == 1
             for number, kept in enumerate(self._kept):
                 which = () if of_one else (number,)
@@ -212,6 +236,8 @@ class RelationalStage(Stage[Events]):
         if not n:
             return
         self._results += n
+        if self.in_any_order and events is None and not self._context.places_results:
+            results = _in_order(results, np.argsort(results.left, kind="stable"))
         values = self._taken_values()
         n_rows = sum(map(len, self._kept))
         row_bytes = sum(kept.nbytes for kept in self._kept) // max(1, n_rows)
@@ -289,6 +315,11 @@ class RelationalStage(Stage[Events]):
     @property
     def current_watermark(self) -> int:
         return self._kernel.current_watermark
+
+
+def _in_order(results: KernelResults, order: Int64s) -> KernelResults:
+    columns: Any = (None if column is None else column[order] for column in results)
+    return KernelResults(*columns)
 
 
 def _part(results: KernelResults, begin: int, end: int) -> KernelResults:

@@ -424,6 +424,56 @@ class JoinTransformation(OperatorTransformation):
         return str(self.operation)
 
 
+@dataclass(eq=False, repr=False)
+class TopTransformation(OperatorTransformation, OneInputTransformation):
+    """Keeps the highest rows of each key, or of each window of a key; attributes as of the operator's plan."""
+
+    call: str
+    n: int
+    by: tuple[str, ...] = ()
+    descending: tuple[bool, ...] = ()
+    nulls_last: tuple[bool | None, ...] = ()
+    skip: int = 0
+    by_time: bool = False
+    rank: str = "row_number"
+    rank_column: str | None = None
+    latest_first: bool = False
+    changes: bool = False
+    window: WindowAssigner[Any, Any] | None = None
+    window_end: str | None = None
+
+    @property
+    def operator_name(self) -> str:
+        return "Top"
+
+    def __str__(self) -> str:
+        return f"{self._rows} of each key{self._window}{self._order}{', as changes' if self.changes else ''}"
+
+    @property
+    def _rows(self) -> str:
+        if self.call == "deduplicate":
+            return f"the {'last' if self.latest_first else 'first'} row"
+        rows = f"the rows from {self.skip + 1} to {self.n}" if self.skip else f"the highest {self.n}"
+        return rows if self.rank == "row_number" else f"{rows} by {self.rank}"
+
+    @property
+    def _window(self) -> str:
+        if self.window_end is not None:
+            return f" and window that ends at {self.window_end}"
+        return "" if self.window is None else f" in {self.window.in_words}"
+
+    @property
+    def _order(self) -> str:
+        columns = [
+            f"{name}{' descending' if is_down else ''}{_NULLS[nulls]}"
+            for name, is_down, nulls in zip(self.by, self.descending, self.nulls_last, strict=True)
+        ]
+        return f" by {', '.join(columns) or ('event time' if self.by_time else 'arrival')}"
+
+
+_NULLS = {None: "", True: " nulls last", False: " nulls first"}
+
+
 class FunctionTransformation(OperatorTransformation):
     """A function of the user's whose results are rows with columns, in the main output and in side outputs."""
 

@@ -14,6 +14,7 @@ from flinkcore.datastream.functions import (
     ReduceFunction,
 )
 from flinkcore.datastream.graph.declared_type import gives_elements, named_outputs
+from flinkcore.datastream.graph.top_rows import Rank, require_dedup_arguments, top_step
 from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
     DeduplicateTransformation,
@@ -25,7 +26,7 @@ from flinkcore.datastream.keyed_stream import KeyedStream
 from flinkcore.datastream.logs.keyed_joins import KeyedJoins
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.datastream.stream import WithoutStep, instead_of_key
-from flinkcore.errors import ArgumentTypeError, ConfigurationError
+from flinkcore.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from flinkcore.datastream.logs.interval_log_joins import IntervalLogJoin
@@ -242,14 +243,79 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         --------
         >>> orders.key_by("id").deduplicate(keep="last")  # doctest: +SKIP
         """
-        for name, value, choices in (
-            ("keep", keep, ("first", "last")),
-            ("by", by, ("event_time", "arrival")),
-        ):
-            if value not in choices:
-                raise ConfigurationError(
-                    f"deduplicate({name}=...) is {' or '.join(map(repr, choices))}, not {value!r}"
-                )
+        require_dedup_arguments(keep, by)
         return self._then(DeduplicateTransformation(self._input(), keep, by, bool(changes)))
+
+    def top(
+        self,
+        n: int,
+        by: str | Sequence[str],
+        *,
+        descending: bool | Sequence[bool] = True,
+        nulls_last: bool | Sequence[bool] | None = None,
+        rank: Rank = "row_number",
+        rank_column: str | None = "rank",
+        skip: int = 0,
+        changes: bool = False,
+        window_end: str | None = None,
+    ) -> LogStream:
+        """Return the highest rows of each key, with all their columns and their rank.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 1.
+        by : str or list of str
+            Columns that order the rows, the first one before the others. Of equal rows, the one that arrived first is
+            higher.
+        descending : bool or list of bool
+            Whether the highest values come first, for all columns or for each.
+        nulls_last : bool or list of bool, optional
+            Whether nulls come after all values, or before them. By default a null is less than any value, as in Flink.
+        rank : str
+            ``"row_number"``; with ``"rank"`` or ``"dense_rank"``, equal rows have equal ranks, and results are all rows
+            whose rank is at most `n`: ``top(1, by="price", rank="rank")`` has all bids of the highest price.
+        rank_column : str or None
+            Name of the column with the rank (int64); None: without it.
+        skip : int
+            How many of the highest rows, or ranks, to leave out before the `n`.
+        changes : bool
+            By default the rows come when the log ends. If true, they come at once, with a last column ``row_kind``:
+            ``+I`` for a row that enters, ``-D`` for one that leaves, ``-U`` and ``+U`` where another row takes a rank.
+        window_end : str, optional
+            Column with the end of the window to which each row belongs, such as ``"window_end"`` of results of windows.
+            The rows of each key *and window* come when the watermark has reached its end; rows that come later are
+            counted and dropped.
+
+        Raises
+        ------
+        ConfigurationError
+            If an argument is another one.
+
+        Notes
+        -----
+        Flink SQL's Top-N and window Top-N. Changes follow ``AppendOnlyTopNFunction`` and ``FastTop1Function``; with
+        ``rank_column=None`` they are fewer, as there. Flink streams row numbers alone: changes of ``"rank"`` and
+        ``"dense_rank"`` go from the higher rows to the lower, and the new row comes last. NaN is greater than all
+        numbers.
+
+        Examples
+        --------
+        >>> bids.key_by("auction").top(10, by="price")  # doctest: +SKIP
+        """
+        return self._then(
+            top_step(
+                self._input(),
+                n,
+                by,
+                descending=descending,
+                nulls_last=nulls_last,
+                rank=rank,
+                rank_column=rank_column,
+                skip=skip,
+                changes=changes,
+                window_end=window_end,
+            )
+        )
 
     broadcast = instead_of_key("broadcast")

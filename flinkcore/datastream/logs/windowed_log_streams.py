@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, overload
+from typing import Any, Generic, Literal, overload
 
 from flinkcore._internal.arrow.schemas import Schema
 from flinkcore.common.output_tag import OutputTag
@@ -31,7 +31,12 @@ from flinkcore.datastream.graph.declared_type import (
 )
 from flinkcore.datastream.graph.element_transformations import ElementWindowTransformation
 from flinkcore.datastream.graph.output_mode import OutputMode
-from flinkcore.datastream.graph.transformations import WindowProcessTransformation, WindowTransformation
+from flinkcore.datastream.graph.top_rows import Rank, require_dedup_arguments, top_step
+from flinkcore.datastream.graph.transformations import (
+    TopTransformation,
+    WindowProcessTransformation,
+    WindowTransformation,
+)
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.datastream.window import WindowAssigner
@@ -229,6 +234,109 @@ class _WindowedLog(WindowsOfStream[KeyedLogStream], Generic[Applied, Processed])
                 self._evictor,
             ),
         )
+
+    def top(
+        self,
+        n: int,
+        by: str | Sequence[str],
+        *,
+        descending: bool | Sequence[bool] = True,
+        nulls_last: bool | Sequence[bool] | None = None,
+        rank: Rank = "row_number",
+        rank_column: str | None = "rank",
+        skip: int = 0,
+    ) -> LogStream:
+        """Return the highest rows of each window when the watermark has reached its end; late rows are dropped.
+
+        Results have the columns of the rows, ``window_start``, ``window_end`` and the rank. A row of several windows is
+        late if the last one has fired.
+
+        Parameters
+        ----------
+        n, by, descending, nulls_last, rank, rank_column, skip
+            As of :meth:`KeyedLogStream.top`.
+
+        Raises
+        ------
+        ConfigurationError
+            If an argument is another one, or the windows have a trigger, an evictor or allowed lateness.
+
+        Notes
+        -----
+        Flink SQL's window Top-N (``WindowRankOperator``), and its window deduplication. Windows of event time whose
+        bounds follow from the time of a row alone: tumbling, sliding, cumulative and local ones.
+
+        Examples
+        --------
+        >>> bids.key_by("auction").window(TumblingEventTimeWindows.of(Time.minutes(1))).top(
+        ...     3, by="price"
+        ... )  # doctest: +SKIP
+        """
+        self._require_plain("top")
+        return self._stream._then(
+            top_step(
+                self._stream._input(),
+                n,
+                by,
+                descending=descending,
+                nulls_last=nulls_last,
+                rank=rank,
+                rank_column=rank_column,
+                skip=skip,
+                window=self._window_assigner,
+            )
+        )
+
+    def deduplicate(
+        self, keep: Literal["first", "last"] = "first", by: Literal["event_time", "arrival"] = "event_time"
+    ) -> LogStream:
+        """Return one row of each window when the watermark has reached its end; late rows are dropped.
+
+        Results have the columns of the rows, ``window_start`` and ``window_end``.
+
+        Parameters
+        ----------
+        keep, by : str
+            As of :meth:`KeyedLogStream.deduplicate`.
+
+        Raises
+        ------
+        ConfigurationError
+            As of :meth:`top`.
+
+        Notes
+        -----
+        Flink SQL's window deduplication (``RowTimeWindowDeduplicateOperator``): of several rows with the same event
+        time, the first one to arrive is the first, and the last one the last.
+        """
+        self._require_plain("deduplicate")
+        require_dedup_arguments(keep, by)
+        return self._stream._then(
+            TopTransformation(
+                self._stream._input(),
+                "deduplicate",
+                1,
+                by_time=by == "event_time",
+                latest_first=keep == "last",
+                window=self._window_assigner,
+            )
+        )
+
+    def _require_plain(self, call: str) -> None:
+        """Check that windows fire once, at their end, and raise a ConfigurationError if not."""
+        settings = {
+            "a trigger": self._trigger,
+            "an evictor": self._evictor,
+            "allowed lateness": self._allowed_lateness_ms or None,
+            "a side output of late rows": self._late_tag,
+            "an output mode": None if self._output_mode is OutputMode.ACCUMULATING else self._output_mode,
+        }
+        for what, value in settings.items():
+            if value is not None:
+                raise ConfigurationError(
+                    f"{call} takes windows that fire once, when the watermark has reached their end, and these have "
+                    f"{what}: leave it out"
+                )
 
     @overload
     def reduce(

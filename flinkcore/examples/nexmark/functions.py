@@ -21,11 +21,9 @@ WINNING_BIDS = pa.schema(
         ("bid_extra", pa.string()),
     ]
 )
-HIGHEST_BIDS = pa.schema([BID.field(name) for name in ("auction", "bidder", "price", "date_time", "extra")])
 BIDS_WITH_VALUES = pa.schema(
     [*(BID.field(name) for name in ("auction", "bidder", "price", "date_time")), ("value", pa.string())]
 )
-RANKED_BIDS = pa.schema([*(field for field in BID if field.name != "arrival"), ("rank", pa.int64())])
 
 NO_TIMERS = 1 << 60
 """No timer comes so soon after an element, in ms."""
@@ -108,47 +106,6 @@ class WinningBids(KeyedBatchProcessFunction):
             state.clear(timers.key_ids)
 
 
-class HighestBids(KeyedBatchProcessFunction):
-    """Function that emits the bids with the highest price of each window, all of several, when it ends.
-
-    The key is the start of the window, in ms. Bids that come after its end are dropped.
-
-    Parameters
-    ----------
-    length_ms : int
-    """
-
-    min_event_time_delay_ms = 0  # a window ends with the time of a bid or after it
-
-    def __init__(self, length_ms: int) -> None:
-        self.length_ms = length_ms
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.highest = runtime_context.get_column_state("highest price", np.int64, -1)
-        self.bids = runtime_context.get_column_list_state("bids of this price", HIGHEST_BIDS)
-
-    def process_batch(
-        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
-    ) -> None:
-        key_ids = elements.key_ids
-        ends = elements["window"].to_numpy() + self.length_ms - 1
-        prices = np.where(elements.watermarks < ends, elements["price"].to_numpy(), -1)
-        before = self.highest[key_ids]
-        np.maximum.at(self.highest.array, key_ids, prices)
-        highest = self.highest[key_ids]
-        self.bids.clear(key_ids[before < highest])
-        rows = np.flatnonzero((prices == highest) & (prices >= 0))
-        self.bids.add(key_ids[rows], _taken(elements, HIGHEST_BIDS, rows))
-        ctx.timer_service().register_event_time_timers(key_ids[rows], ends[rows])
-
-    def on_timers(
-        self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
-    ) -> Iterator[Any]:
-        yield timers.results(*self.bids.get(timers.key_ids))
-        self.highest.clear(timers.key_ids)
-        self.bids.clear(timers.key_ids)
-
-
 class SideInput(KeyedBatchProcessFunction):
     """Adds the value that a table has for the key."""
 
@@ -172,52 +129,6 @@ def side_input() -> pa.RecordBatch:
     return pa.record_batch({"key": keys, "value": values})
 
 
-class TopBids(KeyedBatchProcessFunction):
-    """Function that emits the highest bids of each auction when the log ends; of equal ones, those that arrived first.
-
-    Parameters
-    ----------
-    n : int
-    """
-
-    min_event_time_delay_ms = NO_TIMERS  # but for the end of the log
-
-    OF_BID = _schema(RANKED_BIDS, *RANKED_BIDS.names[:-1])
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.top = runtime_context.get_column_list_state("highest bids", self.OF_BID)
-        self.least = runtime_context.get_column_state("price to exceed", np.int64, -1)
-
-    def process_batch(
-        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
-    ) -> None:
-        higher = np.flatnonzero(elements["price"].to_numpy() > self.least[elements.key_ids])
-        key_ids = np.unique(elements.key_ids[higher])
-        held, places = self.top.get(key_ids)
-        ctx.timer_service().register_event_time_timers(key_ids[self.top.lengths(key_ids) == 0], MAX_TIMESTAMP)
-        # Those that are held arrived first.
-        bids = pa.concat_tables(
-            [pa.table(held), pa.table(_taken(elements, self.OF_BID, higher))]
-        ).combine_chunks()
-        of_bids = np.concatenate((key_ids[places], elements.key_ids[higher]))
-        prices = bids["price"].to_numpy()
-        rows = np.lexsort((-prices, of_bids))
-        rank = _ranks(of_bids[rows])
-        last = rows[rank == self.n - 1]
-        self.least[of_bids[last]] = prices[last]
-        rows = rows[rank < self.n]
-        self.top.update(of_bids[rows], bids.take(pa.array(rows)))
-
-    def on_timers(
-        self, timers: KeyedBatchProcessFunction.TimerBatch, ctx: KeyedBatchProcessFunction.Context
-    ) -> Iterator[Any]:
-        bids, places = self.top.get(timers.key_ids)
-        yield timers.results({**_columns(bids), "rank": 1 + _ranks(places)}, places)
-
-
 def _taken(elements: KeyedBatchProcessFunction.ElementBatch, schema: pa.Schema, rows: Ids) -> pa.RecordBatch:
     """Some rows of the columns of a schema."""
     return elements.batch.select(schema.names).take(pa.array(rows))
@@ -231,10 +142,3 @@ def _times(column: pa.Array) -> Ids:
     """Return the times in ms, with 0 for nulls."""
     times: Ids = column.view(pa.int64()).fill_null(0).to_numpy()
     return times
-
-
-def _ranks(groups: Ids) -> Ids:
-    """Return the places of rows in their groups, from 0 on; the rows of a group follow each other."""
-    begins = np.flatnonzero(np.diff(groups, prepend=-1))
-    ranks: Ids = np.arange(len(groups)) - np.repeat(begins, np.diff(begins, append=len(groups)))
-    return ranks

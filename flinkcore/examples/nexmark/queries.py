@@ -20,16 +20,12 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, max_by, mean, min_, sum_
+from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, mean, min_, sum_
 from flinkcore.datastream.window import CountEvictor, CountTrigger, GlobalWindows
 from flinkcore.examples.nexmark.functions import (
     BIDS_WITH_VALUES,
-    HIGHEST_BIDS,
-    RANKED_BIDS,
     WINNING_BIDS,
-    HighestBids,
     SideInput,
-    TopBids,
     WinningBids,
 )
 from flinkcore.examples.nexmark.generator import AUCTION, BID, Log
@@ -109,6 +105,7 @@ def _fields(schema: pa.Schema, *names: str, **renamed: str) -> pa.Schema:
 
 
 _OF_AUCTION = pa.schema([field for field in AUCTION if field.name != "arrival"])
+_BID = [name for name in BID.names if name != "arrival"]
 
 
 def q0(streams: Streams) -> LogStream:
@@ -158,10 +155,10 @@ def q5(streams: Streams) -> LogStream:
     """Hot items: the auctions with most bids in the last ten seconds, every two seconds."""
     windows = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
     counts = streams.bids.key_by("auction").window(windows).aggregate(n=count())
-    # A result of a sliding window has the window's end as its event time, and falls into the step before it.
+    hottest = counts.key_by("window_end").top(1, by="n", rank="rank", window_end="window_end")
+    # A result has the last moment of its window as its event time.
     step = TumblingEventTimeWindows.of(Time.seconds(2))
-    equally_hot = counts.key_by("n").window(step).aggregate(auctions=collect("auction"))
-    return equally_hot.window_all(step).aggregate(auctions=max_by("auctions", by="n"), n=max_("n"))
+    return hottest.window_all(step).aggregate(auctions=collect("auction"), n=max_("n"))
 
 
 def q6(streams: Streams) -> LogStream:
@@ -172,9 +169,11 @@ def q6(streams: Streams) -> LogStream:
 
 def q7(streams: Streams) -> LogStream:
     """Highest bid: of each ten seconds, all bids of the highest price."""
-    time_ms, length_ms = pc.field("date_time").cast(pa.int64()), 10_000
-    by_window = streams.bids.with_columns(window=time_ms - _remainder(time_ms, length_ms)).key_by("window")
-    return by_window.process(HighestBids(length_ms), HIGHEST_BIDS)
+    bids = streams.bids.select("auction", "bidder", "price", "date_time", "extra")
+    time_ms = pc.field("date_time").cast(pa.int64())
+    by_window = bids.with_columns(window=time_ms - _remainder(time_ms, 10_000)).key_by("window")
+    highest = by_window.window(TEN_SECONDS).top(1, by="price", rank="rank", rank_column=None)
+    return highest.select("auction", "bidder", "price", "date_time", "extra")
 
 
 def q8(streams: Streams) -> LogStream:
@@ -297,15 +296,13 @@ def q17(streams: Streams) -> LogStream:
 
 
 def q18(streams: Streams) -> LogStream:
-    """Find last bid: of each bidder for each auction; of several, the first to arrive."""
-    last = {name: max_by(name, by="date_time") for name in ("price", "channel", "url", "extra")}
-    each = streams.bids.key_by("bidder", "auction").window(UNTIL_THE_END)
-    return each.aggregate(date_time=max_("date_time"), **last)
+    """Find last bid: of each bidder for each auction; of several, the last to arrive."""
+    return streams.bids.key_by("bidder", "auction").deduplicate(keep="last").select(*_BID)
 
 
 def q19(streams: Streams) -> LogStream:
     """Auction top 10 price: the highest bids of each auction; of several, those that arrive first."""
-    return streams.bids.key_by("auction").process(TopBids(10), RANKED_BIDS)
+    return streams.bids.select(*_BID).key_by("auction").top(10, by="price")
 
 
 def q20(streams: Streams) -> LogStream:

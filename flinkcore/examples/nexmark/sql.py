@@ -148,7 +148,7 @@ SQL = {
     "q18": """
         SELECT bidder, auction, date_time, price, channel, url, extra
         FROM (
-            SELECT *, row_number() OVER (PARTITION BY bidder, auction ORDER BY date_time DESC, position) AS rank
+            SELECT *, row_number() OVER (PARTITION BY bidder, auction ORDER BY date_time DESC, position DESC) AS rank
             FROM bids
         ) AS ranked
         WHERE rank = 1

@@ -24,6 +24,13 @@ import pyarrow.compute as pc
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.column_ops import COMPUTED_PREFIX
 from flinkcore._internal.arrow.nested_fields import named_field
+from flinkcore._internal.arrow.ordered_values import (
+    has_order,
+    inverted_binaries,
+    is_integral,
+    ordered_binaries,
+    ordered_integers,
+)
 from flinkcore._internal.arrow.sort_keys import SortKey
 from flinkcore.common.split_origin import SplitOrigin
 from flinkcore.errors import SchemaError, SourceError
@@ -47,7 +54,7 @@ def check_position_type(kind: pa.DataType, column: str) -> None:
     SchemaError
         If its values have no order: only numbers, text, binaries, booleans and times do.
     """
-    if not (_is_integral(kind) or _is_binary(kind) or pa.types.is_decimal128(kind)):
+    if not has_order(kind):
         raise SchemaError(
             f"position= names column {column!r}, which is {kind}: numbers, text, binaries, booleans and "
             "times order rows. Convert the column first"
@@ -295,75 +302,17 @@ def ranked_chunks(order: RowOrder, chunks: Sequence[Chunk]) -> list[Chunk]:
     return [RankedChunk.of(chunk, order, partial(ranks.of, number)) for number, chunk in enumerate(chunks)]
 
 
-# ---- values as integers and binaries ----
-
-
-def _is_integral(kind: pa.DataType) -> bool:
-    types = pa.types
-    is_time = types.is_temporal(kind) and not types.is_interval(kind)
-    return bool(is_time or types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_string(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind))
-
-
 def _compared_type(kind: pa.DataType) -> pa.DataType:
-    return pa.int64() if _is_integral(kind) else pa.binary()
+    return pa.int64() if is_integral(kind) else pa.binary()
 
 
 def _compared(column: pa.Array, is_descending: bool) -> list[pa.Array]:
     """Return whether there is a value, and values that sort as those of a column do; nulls sort first."""
     is_set = column.is_valid()
-    if _is_integral(column.type):
-        integers = _integers(column)
+    if is_integral(column.type):
+        integers = ordered_integers(column)
         values = pa.array(~integers if is_descending else integers)
     else:
-        values = _binaries(column)
-        values = _inverted(values) if is_descending else values
+        values = ordered_binaries(column)
+        values = inverted_binaries(values) if is_descending else values
     return [pc.invert(is_set) if is_descending else is_set, values]
-
-
-def _integers(column: pa.Array) -> Int64s:
-    types, kind = pa.types, column.type
-    if types.is_floating(kind):
-        column = column.cast(pa.float64())
-    elif types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    elif types.is_temporal(kind):
-        column = column.view(f"int{kind.bit_width}")
-    values = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
-    if types.is_floating(kind):
-        # One zero, and one NaN, above infinity; the bits of others are in their order, of negative ones backwards.
-        bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
-        values = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
-    if types.is_uint64(kind):
-        values = (values ^ np.uint64(1 << 63)).view(np.int64)
-    integers: Int64s = values.astype(np.int64, copy=False)
-    return integers
-
-
-def _binaries(column: pa.Array) -> pa.Array:
-    if pa.types.is_decimal128(column.type):
-        words = np.frombuffer(column.buffers()[1] or b"", np.uint64)[2 * column.offset :][: 2 * len(column)]
-        low, high = words[::2], words[1::2] ^ np.uint64(1 << 63)
-        big_endian = np.stack([high, low], axis=1).astype(">u8").tobytes()
-        valid = column.is_valid()
-        column = pa.Array.from_buffers(pa.binary(16), len(column), [None, pa.py_buffer(big_endian)])
-        column = pc.if_else(valid, column.cast(pa.binary()), b"")
-    values = column.cast(pa.binary())
-    return pc.fill_null(values, b"") if values.null_count else values
-
-
-def _inverted(values: pa.Array) -> pa.Array:
-    """Binaries in the opposite order: with an end, as none begins another one then, and all bits turned around."""
-    escaped = pc.replace_substring(values, b"\x00", b"\x00\xff")
-    ended = pc.binary_join_element_wise(
-        escaped, pa.scalar(b"\x00\x00", pa.binary()), pa.scalar(b"", pa.binary())
-    )
-    _, offsets, data = ended.buffers()
-    turned = ~np.frombuffer(data or b"", np.uint8)
-    return pa.Array.from_buffers(
-        pa.binary(), len(ended), [None, offsets, pa.py_buffer(turned.tobytes())], offset=ended.offset
-    )

@@ -1,0 +1,169 @@
+"""The highest rows of each key, or of each window of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_timestamps
+from flinkcore.columnar.operator_plans.operator_plan import (
+    OperatorPlan,
+    OperatorTables,
+    bound_type,
+    require_column,
+)
+from flinkcore.columnar.operator_plans.relational import require_no_row_kind, with_row_kind
+from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
+from flinkcore.columnar.operator_plans.row_windows import require_row_windows
+from flinkcore.columnar.operator_plans.shown_settings import shown_settings
+from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.transformations import TopTransformation
+from flinkcore.datastream.window import LocalEventTimeWindows
+from flinkcore.errors import ConfigurationError, SchemaError
+
+
+@dataclass(frozen=True)
+class TopRows(OperatorPlan):
+    """The highest rows of each key, or of each window of a key.
+
+    Attributes
+    ----------
+    call : str
+        Name of the method, for messages.
+    n, skip : int
+        Results have the ranks `skip` + 1 to `n`.
+    by : tuple of str
+        Columns that order rows; the first one counts most.
+    descending : tuple of bool
+    nulls_last : tuple of (bool or None)
+    by_time : bool
+        Whether event time orders rows, in the direction `latest_first`, and no column does.
+    rank : str
+        "row_number", "rank" or "dense_rank".
+    rank_column : str or None
+    latest_first : bool
+        Whether of equal rows the latest is first.
+    changes : bool
+    window : WindowAssigner or None
+        Assigns rows to windows.
+    window_end : str or None
+        Column with the end of each row's window.
+    """
+
+    call: str
+    n: int
+    skip: int
+    by: tuple[str, ...]
+    descending: tuple[bool, ...]
+    nulls_last: tuple[bool | None, ...]
+    by_time: bool
+    rank: str
+    rank_column: str | None
+    latest_first: bool
+    changes: bool
+    window: WindowsByTime | None
+    window_end: str | None
+
+    uid_prefix: ClassVar[str] = "top"
+
+    @classmethod
+    def of(cls, step: TopTransformation) -> TopRows:
+        window = None if step.window is None else require_row_windows(step.window, step.call)
+        own = {field.name: getattr(step, field.name) for field in fields(cls) if field.name != "window"}
+        return cls(**own, window=window)
+
+    @property
+    def function_name(self) -> str:
+        return self.call
+
+    @property
+    def of_windows(self) -> bool:
+        """Return whether rows belong to windows."""
+        return self.window is not None or self.window_end is not None
+
+    @property
+    def needs_event_time(self) -> bool:
+        return self.of_windows or self.by_time
+
+    @property
+    def timestamp_range(self) -> tuple[int, int]:
+        return (MIN_TIMESTAMP, MAX_TIMESTAMP) if self.window is None else window_timestamps(self.window)
+
+    @property
+    def local_windows(self) -> LocalEventTimeWindows | None:
+        return self.window if isinstance(self.window, LocalEventTimeWindows) else None
+
+    @property
+    def order_dependence(self) -> str | None:
+        return self.call
+
+    def ranking(self, events: pa.Schema) -> RowRanking:
+        """Return the order of rows with these columns."""
+        return ranking_of(self.by, self.descending, self.nulls_last, events)
+
+    def check(self, events: pa.Schema) -> None:
+        for column in self.by:
+            require_column(column, events, self.call)
+        self.ranking(events).check(self.call)
+        if self.changes:
+            require_no_row_kind(events, f"{self.call}(changes=True)")
+        if self.window_end is not None:
+            require_column(self.window_end, events, f"{self.call}(window_end=...)")
+            kind = events.field(self.window_end).type
+            if not pa.types.is_timestamp(kind) and kind != pa.int64():
+                raise SchemaError(
+                    f"{self.call}(window_end={self.window_end!r}): the column is {kind}; the end of a window is a "
+                    "timestamp, or int64 (ms since the epoch)"
+                )
+        for name in self._added:
+            if name in events.names:
+                raise ConfigurationError(
+                    f"{self.call} adds a column {name!r}, and its rows have one already: "
+                    + (
+                        "take another name, with rank_column="
+                        if name == self.rank_column
+                        else f"rename it before, or, if it is their window's, take {self.call}(window_end='window_end')"
+                    )
+                )
+
+    @property
+    def _added(self) -> list[str]:
+        windows = [] if self.window is None else ["window_start", "window_end"]
+        return [*windows, *([self.rank_column] if self.rank_column is not None else [])]
+
+    @property
+    def is_retracting(self) -> bool:
+        return self.changes
+
+    def result_schema(
+        self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType
+    ) -> pa.Schema:
+        """The columns of the rows, the bounds of their window, the rank, and the row kind of changes."""
+        (events,) = inputs
+        kinds: dict[str, Any] = dict.fromkeys(self._added, bound_type(time_type))
+        if self.rank_column is not None:
+            kinds[self.rank_column] = pa.int64()
+        schema = pa.schema([*events, *kinds.items()])
+        return with_row_kind(schema) if self.changes else schema
+
+    @property
+    def repeating_columns(self) -> tuple[str, ...]:
+        return (*self._added, *((ROW_KIND,) if self.changes else ()))
+
+    @property
+    def tables(self) -> OperatorTables:
+        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
+
+    def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
+        (events,) = inputs
+        own = tuple(field.name for field in fields(self) if field.name not in ("call", "rank_column"))
+        return {
+            "operator": "highest rows",
+            **shown_settings(self, own),
+            "rows": ", ".join(f"{field.name}: {field.type}" for field in events),
+        }

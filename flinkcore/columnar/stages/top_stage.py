@@ -1,0 +1,149 @@
+"""The highest rows of each key or window, over the key groups of one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.show.times import dated
+from flinkcore._native.relational import KernelResults
+from flinkcore._native.top_rows import TopKernel
+from flinkcore.columnar.operator_plans.row_ranking import SortWords
+from flinkcore.columnar.operator_plans.row_windows import window_starts, windows_of
+from flinkcore.columnar.operator_plans.top_rows import TopRows
+from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
+from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.errors import DataError
+
+_SIGN = np.uint64(1 << 63)
+
+
+class TopStage(RelationalStage):
+    """Keeps the highest rows of each key, or of each window of a key."""
+
+    def __init__(self, context: StageContext, operator: TopRows, partition: int) -> None:
+        (events,) = context.plan.input_schemas
+        self._operator = operator
+        self._ranking = operator.ranking(events)
+        self._in_no_window = self._late_without_window = 0
+        super().__init__(context, operator, partition)
+
+    def _made_kernel(self, operator: TopRows, steps_done: int, result_limit: int) -> RelationalKernel:
+        return TopKernel(
+            self._timers,
+            self._timeline.steps,
+            steps_done=steps_done,
+            result_limit=result_limit,
+            n=operator.n,
+            skip=operator.skip,
+            rank=operator.rank,
+            n_words=1 if operator.by_time else self._ranking.n_words,
+            has_tails=self._ranking.has_tails,
+            latest_first=operator.latest_first,
+            ranks_shown=operator.rank_column is not None,
+            changes=operator.changes,
+            of_windows=operator.of_windows,
+        )
+
+    def _sort_words(self, rows: pa.RecordBatch, timestamps: Int64s) -> SortWords:
+        if not self._operator.by_time:
+            return self._ranking.of(rows)
+        words = timestamps.view(np.uint64) ^ _SIGN
+        return SortWords((~words if self._operator.latest_first else words).reshape(-1, 1), None, None)
+
+    def _kernel_arguments(
+        self, batch: pa.RecordBatch, *events: npt.NDArray[Any] | None
+    ) -> tuple[npt.NDArray[Any] | None, ...]:
+        timestamps = events[4]
+        assert timestamps is not None
+        words = self._sort_words(batch, timestamps)
+        if self._operator.window is not None:
+            self._check_timestamps(timestamps)
+            windows = windows_of(self._operator.window, timestamps)
+            rows, ends, is_last = windows.rows, windows.ends, windows.is_last
+            if rows is not None and is_last is not None:
+                self._count_without_window(rows, timestamps, events[5])
+                events = tuple(None if column is None else column[rows] for column in events)
+                words = _repeated(words, rows)
+            return (*events, *words, ends, is_last)
+        given = None if self._operator.window_end is None else self._given_ends(batch)
+        return (*events, *words, given, None)
+
+    def _count_without_window(self, rows: Int64s, timestamps: Int64s, steps: npt.NDArray[Any] | None) -> None:
+        """Count rows between windows: late ones are those that the watermark has reached, as in Flink."""
+        assert steps is not None
+        is_without = np.ones(len(timestamps), np.bool_)
+        is_without[rows] = False
+        watermarks = self._timeline.watermark_after(steps[is_without])
+        late = int(np.count_nonzero(timestamps[is_without] <= watermarks))
+        self._late_without_window += late
+        self._in_no_window += int(np.count_nonzero(is_without)) - late
+
+    def _check_timestamps(self, timestamps: Int64s) -> None:
+        """Refuse results of an operator before whose timestamp no window can have; those of logs are checked there."""
+        lowest, highest = self._operator.timestamp_range
+        outside = (timestamps < lowest) | (timestamps > highest)
+        if outside.any():
+            raise DataError(
+                f"a record with the timestamp {dated(int(timestamps[outside][0]))} comes to a window after another "
+                f"operator, whose windows take timestamps from {lowest} to {highest}"
+            )
+
+    def _given_ends(self, batch: pa.RecordBatch) -> Int64s:
+        name = self._operator.window_end
+        column = batch.column(name)
+        if column.null_count:
+            raise DataError(
+                f"the column {name!r}, the end of each row's window, has nulls: filter such rows out first",
+                column=name,
+            )
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+        ends: Int64s = column.to_numpy()
+        return ends
+
+    def _restored_columns(
+        self, rows: pa.RecordBatch, columns: pa.RecordBatch
+    ) -> Mapping[str, npt.NDArray[Any] | None]:
+        return self._sort_words(rows, columns.column("timestamp").to_numpy())._asdict()
+
+    def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
+        columns = self._kept[0].take(results.left).columns
+        if self._operator.window is not None:
+            ends = results.timestamps + 1
+            bounds = window_starts(self._operator.window, ends), ends
+            kind = self._own_schema.field("window_end").type
+            columns += [pa.array(bound).cast(kind) for bound in bounds]
+        if results.values is not None:
+            columns.append(pa.array(results.values))
+        if results.kinds is not None:
+            columns.append(KINDS.take(pa.array(results.kinds)))
+        return pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
+
+    def counts(self) -> dict[str, int]:
+        counts = super().counts()
+        counts["late"] += self._late_without_window
+        return {**counts, "in_no_window": self._in_no_window}
+
+
+def _repeated(words: SortWords, rows: Int64s) -> SortWords:
+    """Sort keys of rows, of which some come more than once."""
+    if words.tail_ends is None or words.tails is None:
+        return SortWords(np.ascontiguousarray(words.words[rows]), None, None)
+    offsets = pa.py_buffer(np.ascontiguousarray(words.tail_ends))
+    tails = pa.Array.from_buffers(
+        pa.large_binary(), len(words.words), [None, offsets, pa.py_buffer(words.tails)]
+    )
+    taken = tails.take(pa.array(rows))
+    _, ends, data = taken.buffers()
+    return SortWords(
+        np.ascontiguousarray(words.words[rows]),
+        np.frombuffer(ends, np.int64)[: len(rows) + 1] if len(rows) else np.zeros(1, np.int64),
+        np.frombuffer(data or b"", np.uint8),
+    )

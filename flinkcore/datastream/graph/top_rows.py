@@ -1,0 +1,102 @@
+"""The arguments of `top` and `deduplicate`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+from flinkcore.datastream.graph.transformations import TopTransformation, Transformation
+from flinkcore.datastream.window import WindowAssigner
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
+
+Rank: TypeAlias = Literal["row_number", "rank", "dense_rank"]
+
+RANKS: Final = ("row_number", "rank", "dense_rank")
+
+MOST_ROWS: Final = 2**31 - 1
+
+Each = TypeVar("Each")
+
+
+def top_step(
+    input: Transformation,
+    n: int,
+    by: str | Sequence[str],
+    *,
+    descending: bool | Sequence[bool],
+    nulls_last: bool | Sequence[bool] | None,
+    rank: Rank,
+    rank_column: str | None,
+    skip: int,
+    changes: bool = False,
+    window: WindowAssigner[Any, Any] | None = None,
+    window_end: str | None = None,
+) -> TopTransformation:
+    """Return the step of `top`; parameters as of :meth:`KeyedLogStream.top`.
+
+    Raises
+    ------
+    ConfigurationError
+        If an argument is another one.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or isinstance(skip, bool) or not isinstance(skip, int):
+        raise ArgumentTypeError(f"top takes numbers of rows, not n={n!r}, skip={skip!r}")
+    if n < 1 or skip < 0 or n + skip > MOST_ROWS:
+        raise ConfigurationError(
+            f"top(n={n}, skip={skip}): n is at least 1, skip is not negative, and both together are at most "
+            f"{MOST_ROWS:,}"
+        )
+    columns = [by] if isinstance(by, str) else by
+    if not isinstance(columns, list | tuple) or not columns or not all(isinstance(c, str) for c in columns):
+        raise ArgumentTypeError(
+            f"top(by=...) takes a column or a list of columns, not {by!r}: compute an expression first, with "
+            "with_columns(name=...)"
+        )
+    for column in columns:
+        if columns.count(column) > 1:
+            raise ConfigurationError(f"top(by=...) names column {column!r} twice")
+    if rank not in RANKS:
+        raise ConfigurationError(f"top(rank=...) is {', '.join(map(repr, RANKS))}, not {rank!r}")
+    for name, value in (("rank_column", rank_column), ("window_end", window_end)):
+        if value is not None and (not isinstance(value, str) or not value):
+            raise ArgumentTypeError(f"top({name}=...) is the name of a column, or None, not {value!r}")
+    if changes and (window is not None or window_end is not None):
+        raise ConfigurationError(
+            "top of windows has final rows, when a window fires: changes=True is for keys without windows"
+        )
+    return TopTransformation(
+        input,
+        "top",
+        n + skip,
+        tuple(columns),
+        _of_each("descending", descending, len(columns)),
+        _of_each("nulls_last", nulls_last, len(columns)),
+        skip,
+        rank=rank,
+        rank_column=rank_column,
+        changes=bool(changes),
+        window=window,
+        window_end=window_end,
+    )
+
+
+def require_dedup_arguments(keep: str, by: str) -> None:
+    """Raise a ConfigurationError if an argument of `deduplicate` is another one."""
+    for name, value, choices in (
+        ("keep", keep, ("first", "last")),
+        ("by", by, ("event_time", "arrival")),
+    ):
+        if value not in choices:
+            raise ConfigurationError(
+                f"deduplicate({name}=...) is {' or '.join(map(repr, choices))}, not {value!r}"
+            )
+
+
+def _of_each(name: str, given: Each | Sequence[Each], n: int) -> tuple[Each, ...]:
+    """Return what is given once for all columns, or for each."""
+    values: tuple[Any, ...] = tuple(given) if isinstance(given, list | tuple) else (given,) * n
+    if len(values) != n or not all(value is None or isinstance(value, bool) for value in values):
+        raise ConfigurationError(
+            f"top({name}=...) is true or false, or a list with one for each of the {n} columns of by=, not {given!r}"
+        )
+    return values
