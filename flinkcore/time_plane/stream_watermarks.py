@@ -78,7 +78,7 @@ class StreamWatermarks:
         lower = np.maximum(self.watermark_ms, MIN_TIMESTAMP + by_ms) - by_ms
         start = self.start
         if start is not None:
-            start = StreamStart(max(start.watermark_ms, MIN_TIMESTAMP + by_ms) - by_ms, start.is_idle)
+            start = StreamStart(held_back(start.watermark_ms, by_ms), start.is_idle)
         return replace(self, watermark_ms=np.where(self.is_watermark, lower, 0), start=start)
 
     def watermarks_at(self, causes: Int64s) -> Int64s:
@@ -87,6 +87,11 @@ class StreamWatermarks:
         at = self.is_watermark
         rises[np.searchsorted(causes, self.cause[at])] = self.watermark_ms[at]
         return np.maximum.accumulate(rises)
+
+
+def held_back(watermark_ms: int, by_ms: int) -> int:
+    """Return a watermark that is so much lower; -2**63, for none yet, stays as it is."""
+    return max(watermark_ms, MIN_TIMESTAMP + by_ms) - by_ms
 
 
 @dataclass(frozen=True, eq=False)
