@@ -688,6 +688,67 @@ class WindowsBehindFunction(Windows):
 
 
 @dataclass(frozen=True)
+class Deduplicated(Job):
+    """One row of each key, or of each window of a key; a window may follow, which needs the order of results."""
+
+    keep: Any
+    by: Any
+    changes: bool
+    window: WindowAssigner[Any, Any] | None
+    is_followed: bool
+
+    def build(self, logs: Logs) -> DataStream:
+        keyed = self.keyed(logs[0])
+        if self.window is None:
+            rows = keyed.deduplicate(self.keep, self.by, changes=self.changes)
+        else:
+            rows = keyed.window(self.window).deduplicate(self.keep, self.by)
+        return followed(self, rows) if self.is_followed else rows
+
+
+@dataclass(frozen=True)
+class HighestRows(Job):
+    """The highest rows of each key, or of each window of a key; a window may follow."""
+
+    value: str
+    by: tuple[str, ...]
+    settings: tuple[tuple[str, Any], ...]
+    changes: bool
+    window: WindowAssigner[Any, Any] | None
+    is_followed: bool
+
+    @property
+    def values(self) -> list[str]:
+        return [self.value]
+
+    def build(self, logs: Logs) -> DataStream:
+        keyed = self.keyed(logs[0])
+        if self.window is None:
+            rows = keyed.top(by=list(self.by), changes=self.changes, **dict(self.settings))
+        else:
+            rows = keyed.window(self.window).top(by=list(self.by), **dict(self.settings))
+        return followed(self, rows) if self.is_followed else rows
+
+
+@dataclass(frozen=True)
+class HighestResults(Windows):
+    """The highest results of windows, by the end of the window."""
+
+    rank: Any
+
+    def build(self, logs: Logs) -> DataStream:
+        counted = self.windowed(logs[0]).aggregate(n=Aggregate("count"), last=Aggregate("last", "number"))
+        by = ["n", "last"] if self.rank == "row_number" else "n"
+        return counted.key_by("window_end").top(2, by, rank=self.rank, window_end="window_end")
+
+
+def followed(job: Job, rows: Any) -> DataStream:
+    """Windows over the results of an operator, which show their order."""
+    windows = job.keyed(rows).window(CountTumblingWindowAssigner(2))
+    return windows.aggregate(numbers=Aggregate("collect", "number"))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
 class TwoLogs(Job):
     logs: int = field(default=2, init=False, repr=False)
     has_timestamps: bool = field(default=False, kw_only=True)
@@ -938,6 +999,17 @@ of_other_windows = st.tuples(
 )
 by_functions = st.one_of(*[of_any_windows] * 9, of_other_windows)
 
+of_rows = st.one_of(tumbling, sliding, cumulative)
+RANKS = ["row_number", "rank", "dense_rank"]
+settings_of_tops = st.tuples(
+    st.tuples(st.just("n"), st.sampled_from([1, 2, 5])),
+    st.tuples(st.just("skip"), st.sampled_from([0, 0, 1])),
+    st.tuples(st.just("descending"), st.booleans()),
+    st.tuples(st.just("nulls_last"), st.sampled_from([None, True, False])),
+    st.tuples(st.just("rank"), st.sampled_from(RANKS)),
+    st.tuples(st.just("rank_column"), st.sampled_from(["place", None])),
+)
+
 AGGREGATES = [
     "count",
     "sum",
@@ -990,6 +1062,17 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
     if kind in (WindowsOverColumns, FunctionBehindWindows):
         drawn = draw(settings_of_windows(windows))
         return kind(keys, *drawn, *draw(aggregated(modes_of(*drawn[:3]))))
+    if kind is Deduplicated:
+        window = draw(st.one_of(st.none(), of_rows))
+        keep, by = draw(st.sampled_from(["first", "last"])), draw(st.sampled_from(["event_time", "arrival"]))
+        return kind(keys, keep, by, draw(st.booleans()), window, draw(st.booleans()))
+    if kind is HighestRows:
+        value = draw(st.sampled_from([name for name in VALUE_POOLS if name != "nested"]))
+        by = draw(st.sampled_from([("value",), ("number",), ("value", "number"), ("actions", "value")]))
+        window = draw(st.one_of(st.none(), of_rows))
+        return kind(keys, value, by, draw(settings_of_tops), draw(st.booleans()), window, draw(st.booleans()))
+    if kind is HighestResults:
+        return kind(keys, draw(of_rows), None, None, 0, False, draw(st.sampled_from(RANKS)))
     if kind is WindowsOfBothPaths:
         return kind(keys, *draw(settings_of_windows(windows)))
     if kind is WindowsByFunctions:
@@ -1074,6 +1157,9 @@ SHAPES: list[Any] = [
     WindowsOverColumns,
     WindowsOverColumns,
     WindowsOfBothPaths,
+    Deduplicated,
+    HighestRows,
+    HighestResults,
     WindowsByFunctions,
     FunctionBehindWindows,
     WindowsBehindFunction,

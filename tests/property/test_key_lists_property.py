@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore._native.key_lists import KeyLists
-from flinkcore.columnar.batch_functions import column_states, growing_rows
+from flinkcore.columnar.batch_functions import column_states
 from flinkcore.columnar.batch_functions.column_states import ArrowListState
+from flinkcore.columnar.relational import kept_rows
+from flinkcore.columnar.relational.kept_rows import ALL_COPIED, KeptRows
 from flinkcore.errors import DataError, SchemaError
 
 N_KEYS = 3_001
@@ -72,8 +74,7 @@ def test_a_list_state_holds_the_rows_of_each_key(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_states, "LEAST_CLEARED_ROWS", 4)
         patch.setattr(column_states, "COPIED_ROWS", 3)
-        patch.setattr(growing_rows, "PIECE_BYTES", piece_bytes)
-        state, model = ArrowListState("rows", SCHEMA), defaultdict[int, list[Any]](list)
+        state, model = ArrowListState("rows", SCHEMA, piece_bytes), defaultdict[int, list[Any]](list)
         state.grow(N_KEYS)
         n = 0
         for verb, keys in verbs:
@@ -152,11 +153,10 @@ def test_rows_that_do_not_fit_clear_no_list() -> None:
 
 
 def test_joined_pieces_have_no_more_bytes_than_a_piece_may_have() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing_rows, "PIECE_BYTES", 1_000)
-        rows = growing_rows.GrowingRows(pa.record_batch({"text": ["x" * 400]}))
-        for _ in range(9):
-            rows.add(pa.record_batch({"text": ["x" * 300]}))
+    rows = KeptRows(pa.schema({"text": pa.string()}), ALL_COPIED, 1_000)
+    rows.add(pa.record_batch({"text": ["x" * 400]}))
+    for _ in range(9):
+        rows.add(pa.record_batch({"text": ["x" * 300]}))
     assert max(piece.nbytes for piece in rows._pieces) <= 1_000
     assert len(rows.take(np.arange(10))) == 10
 
@@ -169,7 +169,7 @@ def test_rows_with_too_much_text_for_one_batch_are_copied_in_several(monkeypatch
 
     state, numbers = list_state(n_keys=40), np.arange(200)
     state.add(numbers % 40, {"number": numbers, "text": ["x"] * 200})
-    monkeypatch.setattr(growing_rows, "taken", taken)
+    monkeypatch.setattr(kept_rows, "taken", taken)
     state.clear(np.arange(20))
     state._forget_cleared_rows()
     assert len(state._rows) == 100

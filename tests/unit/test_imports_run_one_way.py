@@ -48,8 +48,8 @@ FOLDERS = {
     "columnar": (
         "operator_plans",
         "plans",
-        "batch_functions",
         "relational",
+        "batch_functions",
         "stages",
         "checkpoint",
         "replay",

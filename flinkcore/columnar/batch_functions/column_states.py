@@ -17,7 +17,7 @@ from flinkcore._internal.values.row import Row
 from flinkcore._native.key_lists import KeyLists
 from flinkcore.checkpoint.table_file import require_plain_type
 from flinkcore.columnar.batch_functions.given_columns import GivenColumns
-from flinkcore.columnar.batch_functions.growing_rows import GrowingRows
+from flinkcore.columnar.relational.kept_rows import ALL_COPIED, PIECE_BYTES, KeptRows
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError
 from flinkcore.operators.keys.element_rows import exact_rows, value_columns
@@ -129,13 +129,16 @@ class ArrowListState(ColumnListState):
     ----------
     name : str
     schema : pyarrow.Schema
+    piece_bytes : int
+        As of `KeptRows`.
     """
 
-    def __init__(self, name: str, schema: pa.Schema) -> None:
+    def __init__(self, name: str, schema: pa.Schema, piece_bytes: int = PIECE_BYTES) -> None:
         self._name = name
+        self._piece_bytes = piece_bytes
         self._schema = schema
         self._lists = KeyLists()
-        self._rows = GrowingRows(pa.RecordBatch.from_pylist([], schema))
+        self._rows = self._no_rows()
         self._n_keys = 0
 
     @property
@@ -185,10 +188,13 @@ class ArrowListState(ColumnListState):
             self._forget_cleared_rows()
 
     def _forget_cleared_rows(self) -> None:
-        rows = GrowingRows(pa.RecordBatch.from_pylist([], self._schema))
+        rows = self._no_rows()
         for part in self._rows.parts(self._lists.renumber(), COPIED_ROWS):
             rows.add(part)
         self._rows = rows
+
+    def _no_rows(self) -> KeptRows:
+        return KeptRows(self._schema, ALL_COPIED, self._piece_bytes)
 
     def grow(self, n_keys: int) -> None:
         """Know the key ids below `n_keys`; amortised O(1) per key."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -11,25 +11,29 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.joined_batches import copied, empty_batch, joined, taken
+from flinkcore.errors import DataError
 
 SMALL_ROWS: Final = 1 << 12
 """Batches with fewer rows are copied into larger ones: else a gather would have to look at too many."""
+
+ALL_COPIED: Final = 1 << 62
+"""As the rows of a small batch: whoever adds rows may change them, or they are part of many more."""
 
 PIECE_BYTES: Final = 1 << 28
 """Joined pieces have no more: offsets of text end at 2 GiB."""
 
 
 class KeptRows:
-    """Rows of one schema, which are numbered as they are added.
+    """Rows of one schema, which are numbered from 0 on as they are added.
 
-    Batches stay as they are: a gather of results is the first copy of a row, but for small batches, which are joined in
-    O(log n) copies, and for what `keep` moves together.
+    Batches stay as they are, and their memory must not change: a gather of results is the first copy of a row, but for
+    small batches, which are joined in O(log n) copies, and for what `keep` moves together.
 
     Parameters
     ----------
     schema : pyarrow.Schema
     small_rows, piece_bytes : int
-        Batches with fewer rows are joined to pieces of at most so many bytes.
+        Batches with fewer rows are copied, and joined to pieces of at most so many bytes. With `ALL_COPIED` all are.
     """
 
     def __init__(
@@ -49,7 +53,7 @@ class KeptRows:
         return self._n_rows
 
     def add(self, rows: pa.RecordBatch) -> int:
-        """Keep rows, whose memory must not change, and return the number of the first one."""
+        """Keep rows, and return the number of the first one."""
         first = self._n_rows
         if rows.num_rows:
             self._append(rows)
@@ -71,8 +75,7 @@ class KeptRows:
         n_rows, n_bytes = self._pieces[kept].num_rows, self._bytes[kept]
         while kept:
             before, bytes_before = self._pieces[kept - 1].num_rows, self._bytes[kept - 1]
-            large = before >= max(2 * n_rows, self._small_rows)
-            if large or before >= 2 * n_rows or n_bytes + bytes_before > self._piece_bytes:
+            if before >= 2 * n_rows or n_bytes + bytes_before > self._piece_bytes:
                 break
             n_rows, n_bytes, kept = n_rows + before, n_bytes + bytes_before, kept - 1
         last = self._pieces[kept:]
@@ -143,6 +146,17 @@ class KeptRows:
         places[~is_null] = np.arange(some.num_rows)
         places[is_null] = np.arange(some.num_rows, len(rows))
         return taken(padded, places)
+
+    def parts(self, numbers: Int64s, most: int) -> Iterator[pa.RecordBatch]:
+        """Yield rows in the given order, in batches of at most so many, or of what one can hold."""
+        for begin in range(0, len(numbers), most):
+            part = numbers[begin : begin + most]
+            try:
+                yield self.take(part)
+            except DataError:
+                if len(part) == 1:
+                    raise
+                yield from self.parts(part, len(part) // 2)
 
     def keep(self, live: Int64s) -> Int64s:
         """Free all rows but some, and return the new numbers of those, in the same order.
