@@ -47,9 +47,12 @@ cdef inline int64_t _now(const JoinCore* self) noexcept nogil:
 cdef inline int64_t _expired(const JoinCore* self, int side) noexcept nogil:
     # Returns the time up to which rows of an input have expired.
     cdef int64_t now = _now(self)
-    if now == INT64_MAX:
-        return INT64_MAX
-    return now - _reach_of(self, side) - 1 if now > 0 else 0
+    return INT64_MAX if now == INT64_MAX else now - _reach_of(self, side) - 1
+
+
+cdef inline bint _may_match(const JoinCore* self, int side, int64_t highest) noexcept nogil:
+    # Returns whether rows of an input up to a time may still be kept. Before the first watermark, Flink takes those up to 0 as expired.
+    return (_expired(self, side) if self.core.cursor.watermark > 0 else 0) < highest
 
 
 cdef bint _expire(JoinCore* self, uint32_t key, int side) except -1 nogil:
@@ -88,7 +91,7 @@ cdef bint _process(JoinCore* self, const JoinEvent* event) except -1 nogil:
             if is_outer(self, side):
                 add_padded(self, side, event.row, event.timestamp)
             return True
-        if _expired(self, other) < highest:
+        if _may_match(self, other, highest):
             self.place = rows_find(&others.rows, lowest, False)
             self.phase = Phase.JOINING if event.can_match else Phase.EXPIRING
     if self.phase == Phase.JOINING:

@@ -101,7 +101,7 @@ class IntervalJoinModel(JoinModel):
     def expired(self, side: int) -> int:
         if self.now == END:
             return END
-        return self.now - self.reach(side) - 1 if self.now > 0 else 0
+        return self.now - self.reach(side) - 1
 
     def expire(self, side: int, key: int) -> None:
         for row in [row for row in self.rows[side] if row.key == key and row.time <= self.expired(side)]:
@@ -112,7 +112,7 @@ class IntervalJoinModel(JoinModel):
     def process(self, side: int, row: Row) -> None:
         other = 1 - side
         lowest, highest = row.time - self.reach(other), row.time + self.reach(side)
-        if self.expired(other) < highest:
+        if (self.expired(other) if self.now > 0 else 0) < highest:
             for each in self.rows[other]:
                 if lowest <= each.time <= highest and self.matches(side, row, each):
                     self.emit_pair(side, row, each)
