@@ -76,7 +76,7 @@ class KeyedJoins(LogStream):
         Returns
         -------
         LogStream
-            A pair has the later of both timestamps. Operators that follow see watermarks that are behind by the larger
+            A pair has the later of both timestamps. Operators that follow see watermarks that are lower by the larger
             bound, so that no result is late for them.
 
         Raises

@@ -252,12 +252,11 @@ def test_what_does_not_fit_the_columns_is_refused(call: Any, error: type[Excepti
 
 
 def test_a_result_without_a_timestamp_cannot_be_joined_by_time() -> None:
+    left, right = both()
+    ends = left.join_regular(right, how="left").key_by("k")  # rows without a match come at the end of time
+    joined = ends.join_interval(right, 0, 1, suffix="_of_payment")
     with pytest.raises(DataError, match="comes to join_interval after another operator"):
-        left, right = both()
-        ends = left.join_regular(right, how="left").key_by(
-            "k"
-        )  # rows without a match come at the end of time
-        ends.join_interval(right, 0, 1, suffix="_of_payment").to_arrow()
+        joined.to_arrow()
 
 
 RANDOM = np.random.default_rng(7)
