@@ -56,10 +56,13 @@ class OperatorStreams:
         One or two.
     unites_inputs : bool
         Whether its watermark is that of a union of both inputs, and not that of an operator with two.
+    held_back_ms : int
+        By how much the watermarks that it passes on are lower than its own.
     """
 
     inputs: tuple[InputStreams, ...]
     unites_inputs: bool = False
+    held_back_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class JobStreams:
     """
 
     operators: tuple[OperatorStreams, ...]
+
+    @property
+    def has_one_time(self) -> bool:
+        """Return whether all operators have the same watermarks: they are a chain, and none holds watermarks back."""
+        return self.is_chain and not any(one.held_back_ms for one in self.operators[:-1])
 
     @property
     def is_chain(self) -> bool:
@@ -157,7 +165,7 @@ class JobTime:
                 time_plane.cut,
                 input_watermark_ms=by_log.get(number, operator_ms),
                 operator_watermark_ms=operator_ms,
-                later_operators_ms=() if self._streams.is_chain else later_operators_ms,
+                later_operators_ms=() if self._streams.has_one_time else later_operators_ms,
             )
             for number, time_plane in enumerate(self.time_planes)
             if time_plane.cut is not None
@@ -182,7 +190,7 @@ class JobTime:
         if number == 0:
             inputs_ms = (self._cuts[each.logs[0]].input_watermark_ms for each in streams.inputs)
             return self._cuts[0].operator_watermark_ms, *inputs_ms
-        if self._streams.is_chain:
+        if self._streams.has_one_time:
             return (self._cuts[0].operator_watermark_ms,) * 2
         return self._cuts[0].later_operators_ms[number - 1]
 
@@ -193,7 +201,10 @@ class JobTime:
             channels = [
                 [
                     *(self._logs.streams[log] for log in each.logs),
-                    *(outputs[operator] for operator in each.operators),
+                    *(
+                        outputs[operator].held_back(self._streams.operators[operator].held_back_ms)
+                        for operator in each.operators
+                    ),
                 ]
                 for each in streams.inputs
             ]
@@ -212,14 +223,14 @@ class JobTime:
 
     @property
     def _outputs(self) -> list[StreamWatermarks]:
-        """Return what each operator meets, and passes on when it has done what that is the cause of."""
+        """Return what each operator meets, and passes on (maybe held back) when it has done what that causes."""
         return self._inputs_and_outputs[1]
 
     @cached_property
     def timelines(self) -> list[Timeline]:
         """The watermarks of each operator, all inputs combined; all have the same steps."""
         operators = self._streams.operators
-        if len(self.time_planes) == 1 and self._streams.is_chain:
+        if len(self.time_planes) == 1 and self._streams.has_one_time:
             return [self.time_planes[0].timeline] * len(operators)
         logs, outputs = self._logs, self._outputs
         causes = np.unique(np.concatenate([stream.cause[stream.is_watermark] for stream in outputs]))

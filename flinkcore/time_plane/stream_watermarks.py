@@ -7,7 +7,7 @@ these have brought them, and emit nothing for them again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -71,12 +71,27 @@ class StreamWatermarks:
         watermarks = self.watermark_ms[self.is_watermark]
         return int(watermarks[-1]) if len(watermarks) else self._started_ms
 
+    def held_back(self, by_ms: int) -> StreamWatermarks:
+        """Return these with watermarks that are so much lower."""
+        if not by_ms:
+            return self
+        lower = np.maximum(self.watermark_ms, MIN_TIMESTAMP + by_ms) - by_ms
+        start = self.start
+        if start is not None:
+            start = StreamStart(held_back(start.watermark_ms, by_ms), start.is_idle)
+        return replace(self, watermark_ms=np.where(self.is_watermark, lower, 0), start=start)
+
     def watermarks_at(self, causes: Int64s) -> Int64s:
         """Return the watermark after each of some causes, which are in order and include all that raise it."""
         rises = np.full(len(causes), self._started_ms)
         at = self.is_watermark
         rises[np.searchsorted(causes, self.cause[at])] = self.watermark_ms[at]
         return np.maximum.accumulate(rises)
+
+
+def held_back(watermark_ms: int, by_ms: int) -> int:
+    """Return a watermark that is so much lower; -2**63, for none yet, stays as it is."""
+    return max(watermark_ms, MIN_TIMESTAMP + by_ms) - by_ms
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from jobs.element_steps import STEPS, Element
 
 from flinkcore.common import OutputTag, Row, Time, Types
 from flinkcore.datastream import DataStream, KeyedProcessFunction
-from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.aggregates import Aggregate, count
 from flinkcore.datastream.functions import (
     AggregateFunction,
     CoGroupFunction,
@@ -835,6 +835,56 @@ class WindowJoin(TwoLogs):
         return windows.allowed_lateness(self.lateness).apply(function, paired(self.keys), **self.timed)
 
 
+@dataclass(frozen=True)
+class ColumnJoin(TwoLogs):
+    """A join of a `kind` over columns; `length` is that of an interval or a window. A window may follow."""
+
+    kind: str
+    how: str
+    has_condition: bool
+    nulls_equal: bool
+    length: int
+    is_followed: bool
+
+    def build(self, logs: Logs) -> DataStream:
+        left, right = self.keyed(logs[0]), self.keyed_second(logs[1])
+        where = (
+            pc.less(pc.field("number"), pc.add(pc.field("number_right"), 3)) if self.has_condition else None
+        )
+        settings: dict[str, Any] = {"how": self.how, "where": where, "nulls_equal": self.nulls_equal}
+        if self.kind == "interval":
+            joined = left.join_interval(right, self.length - 20, self.length, **settings)
+        elif self.kind == "window":
+            windows = SlidingEventTimeWindows.of(
+                Time.milliseconds(2 * self.length), Time.milliseconds(self.length)
+            )
+            joined = left.join_window(right, windows, **settings)
+        elif self.kind == "temporal":
+            joined = left.join_temporal(right, **settings)
+        else:
+            joined = left.join_regular(right, changes=self.kind == "changes", **settings)
+        if not self.is_followed or self.kind == "changes":
+            if self.how not in ("right", "full"):
+                return joined
+            # Results are compared key by key, and a row without a match has one of two.
+            names = zip(names_of(self.keys), names_of(self.keys, "w"), strict=True)
+            return joined.with_columns(
+                **{name: pc.coalesce(pc.field(name), pc.field(other)) for name, other in names}
+            )
+        numbers = "number" if self.how in ("semi", "anti") else "number_right"
+        keyed = joined.select(group=pc.bit_wise_and(pc.coalesce(pc.field(numbers), 0), 3)).key_by("group")
+        return keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(20))).aggregate(rows=count())
+
+
+HOW_TO_JOIN = {
+    "interval": ("inner", "left", "right", "full"),
+    "window": ("inner", "left", "right", "full", "semi", "anti"),
+    "temporal": ("inner", "left"),
+    "regular": ("inner", "left", "full", "semi", "anti"),
+    "changes": ("left", "right", "full", "anti"),
+}
+
+
 ONE_LOG = {job.__name__: job for job in resumed_jobs.ONE_LOG}
 TWO_LOGS = {job.__name__: job for job in resumed_jobs.TWO_LOGS}
 
@@ -1077,6 +1127,17 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
     if kind is WindowJoin:
         settings = draw(event_time), draw(st.sampled_from([0, 10])), draw(st.booleans())
         return kind(keys, *settings, has_timestamps=draw(st.booleans()))
+    if kind is ColumnJoin:
+        of = draw(st.sampled_from(sorted(HOW_TO_JOIN)))
+        flags = draw(st.booleans()), draw(st.booleans())
+        return kind(
+            keys,
+            of,
+            draw(st.sampled_from(HOW_TO_JOIN[of])),
+            *flags,
+            draw(st.sampled_from([1, 7, 30])),
+            draw(st.booleans()),
+        )
     return kind(keys, has_timestamps=draw(st.booleans()))
 
 
@@ -1142,5 +1203,7 @@ SHAPES: list[Any] = [
     Broadcast,
     IntervalJoin,
     WindowJoin,
+    ColumnJoin,
+    ColumnJoin,
 ]
 several = st.sampled_from([*ONE_LOG, *TWO_LOGS]).map(lambda name: Several((KeyColumn("string"),), name))

@@ -36,6 +36,7 @@ from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.log.topics.topic_log import TopicLog
 from flinkcore.log.waiting_rows import PausedSplits, WaitingRows, waiting_table
 from flinkcore.operators.records.copies import copied_strategy
+from flinkcore.time_plane.stream_watermarks import held_back
 from flinkcore.time_plane.time_cut import TimeCut, cuts_of_one_replay
 from flinkcore.time_plane.total_order import LogEvents, concatenate
 
@@ -317,7 +318,7 @@ def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequen
     expected = {log.watermarks_uid: cut.watermark_ms for log, cut in zip(plan.logs, cuts, strict=True)}
     of_operators = cuts[0].watermark_ms if len(cuts) == 1 else cuts[0].operator_watermark_ms
     expected |= dict.fromkeys(plan.operator_uids, of_operators)
-    if not plan.is_chain:
+    if not plan.streams.has_one_time:
         _refuse_other_inputs(plan, cuts)
         own = (watermarks_ms[0] for watermarks_ms in cuts[0].later_operators_ms)
         expected |= dict(zip(plan.operator_uids[1:], own, strict=True))
@@ -333,11 +334,15 @@ def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequen
 def _refuse_other_inputs(plan: JobPlan, cuts: Sequence[TimeCut]) -> None:
     """Accept the watermarks of the inputs of later operators if they can come from what these take."""
     later = plan.streams.operators[1:]
-    passed_on = [cuts[0].operator_watermark_ms, *(each[0] for each in cuts[0].later_operators_ms)]
-    if len(passed_on) != 1 + len(later):
+    of_operators = [cuts[0].operator_watermark_ms, *(each[0] for each in cuts[0].later_operators_ms)]
+    if len(of_operators) != 1 + len(later):
         raise SchemaError(
-            f"it has the watermarks of {len(passed_on)} operators, and {1 + len(later)} take part"
+            f"it has the watermarks of {len(of_operators)} operators, and {1 + len(later)} take part"
         )
+    passed_on = [
+        held_back(each, streams.held_back_ms)
+        for each, streams in zip(of_operators, plan.streams.operators, strict=True)
+    ]
     for uid, streams, (own_ms, *inputs_ms) in zip(
         plan.operator_uids[1:], later, cuts[0].later_operators_ms, strict=True
     ):

@@ -11,6 +11,7 @@ from flinkcore.columnar.operator_plans.deduplication import Deduplication
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
+from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.over import Over
@@ -24,6 +25,7 @@ from flinkcore.datastream.graph.transformations import (
     ForwardTransformation,
     GroupAggregateTransformation,
     IntervalJoinTransformation,
+    JoinTransformation,
     OperatorTransformation,
     OverTransformation,
     ProcessTransformation,
@@ -43,6 +45,7 @@ KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     TwoInputTransformation: ConnectedProcess,
     IntervalJoinTransformation: IntervalJoinProcess,
     WindowJoinTransformation: WindowJoinProcess,
+    JoinTransformation: Join,
     DeduplicateTransformation: Deduplication,
     OverTransformation: Over,
     GroupAggregateTransformation: GroupAggregation,

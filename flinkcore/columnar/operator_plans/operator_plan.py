@@ -105,6 +105,11 @@ class OperatorPlan(ABC):
         return False
 
     @property
+    def held_back_ms(self) -> int:
+        """Return by how much its results may be behind its watermark, in ms: what it passes on is so much lower."""
+        return 0
+
+    @property
     def columns(self) -> Columns:
         """Columns of the rows that it reads besides the keys; None if it reads all."""
         return None

@@ -125,6 +125,7 @@ class StagePlan:
                 for each in self.inputs
             ),
             self.operator.unites_inputs,
+            self.operator.held_back_ms,
         )
 
     def connected_inputs(self, second_from: int = 0) -> ConnectedInputs | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -87,60 +87,61 @@ class KeptRows:
         self.nbytes -= sum(self._bytes[piece:])
         del self._pieces[piece:], self._bytes[piece:], self._begins[piece:]
 
-    def only(self, columns: list[str]) -> KeptRows:
-        """Return some columns of the rows that are kept now, at least one, to take rows from."""
-        narrow = KeptRows(pa.schema([self.schema.field(name) for name in columns]))
-        narrow._pieces = [piece.select(columns) for piece in self._pieces]
-        narrow._begins, narrow._n_rows = self._begins, self._n_rows
-        return narrow
-
-    def take(self, numbers: Int64s) -> pa.RecordBatch:
+    def take(self, numbers: Int64s, names: Sequence[str] | None = None) -> pa.RecordBatch:
         """Return rows in the given order, as a copy.
 
         Parameters
         ----------
         numbers : int64 array (n,)
             A negative one gives a row of nulls.
+        names : sequence of str, optional
+            Columns; all by default.
 
         Raises
         ------
         DataError
             If they have more text, or elements of lists, than a column of one batch can count.
         """
+        schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
         if not len(numbers):
-            return empty_batch(self.schema)
+            return empty_batch(schema)
         if len(self._pieces) <= 1:
-            return self._of_piece(0, numbers)
+            return self._of_piece(0, numbers, schema)
         begins = np.array(self._begins)
         pieces = np.searchsorted(begins, numbers, side="right") - 1
         if (pieces[1:] >= pieces[:-1]).all():
-            return joined(self._parts(numbers, pieces, begins))
+            return joined(self._parts(numbers, pieces, begins, schema))
         order = np.argsort(pieces, kind="stable")
-        parts = self._parts(numbers[order], pieces[order], begins)
+        parts = self._parts(numbers[order], pieces[order], begins, schema)
         places = np.empty_like(order)
         places[order] = np.arange(len(order))
         return taken(joined(parts), places)
 
-    def _parts(self, numbers: Int64s, pieces: Int64s, begins: Int64s) -> list[pa.RecordBatch]:
+    def _parts(
+        self, numbers: Int64s, pieces: Int64s, begins: Int64s, schema: pa.Schema
+    ) -> list[pa.RecordBatch]:
         """Gather rows from each piece; the pieces ascend, -1 for rows of nulls."""
         bounds = np.append(np.flatnonzero(np.diff(pieces, prepend=-2)), len(pieces))
         return [
             self._of_piece(
-                max(int(pieces[first]), 0), numbers[first:last] - begins[max(int(pieces[first]), 0)]
+                max(int(pieces[first]), 0), numbers[first:last] - begins[max(int(pieces[first]), 0)], schema
             )
             for first, last in pairwise(bounds.tolist())
         ]
 
-    def _of_piece(self, piece: int, rows: Int64s) -> pa.RecordBatch:
+    def _of_piece(self, piece: int, rows: Int64s, schema: pa.Schema) -> pa.RecordBatch:
         is_null = rows < 0
         if is_null.all():
             return pa.RecordBatch.from_arrays(
-                [pa.nulls(len(rows), field.type) for field in self.schema], schema=self.schema
+                [pa.nulls(len(rows), field.type) for field in schema], schema=schema
             )
+        kept = self._pieces[piece]
+        if schema is not self.schema:
+            kept = kept.select(schema.names)
         if not is_null.any():
-            return taken(self._pieces[piece], rows)
-        some = taken(self._pieces[piece], rows[~is_null])
-        padded = joined([some, self._of_piece(piece, rows[is_null])])
+            return taken(kept, rows)
+        some = taken(kept, rows[~is_null])
+        padded = joined([some, self._of_piece(piece, rows[is_null], schema)])
         places = np.empty(len(rows), np.int64)
         places[~is_null] = np.arange(some.num_rows)
         places[is_null] = np.arange(some.num_rows, len(rows))

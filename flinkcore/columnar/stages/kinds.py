@@ -12,6 +12,7 @@ from flinkcore.columnar.operator_plans.deduplication import Deduplication
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
+from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.over import Over
@@ -25,6 +26,7 @@ from flinkcore.columnar.stages.deduplicate_stage import DeduplicateStage
 from flinkcore.columnar.stages.forward_stage import ForwardStage
 from flinkcore.columnar.stages.group_aggregate_stage import GroupAggregateStage
 from flinkcore.columnar.stages.interval_join_stage import IntervalJoinStage
+from flinkcore.columnar.stages.join_stage import JoinStage
 from flinkcore.columnar.stages.keyed_process_stage import KeyedProcessStage
 from flinkcore.columnar.stages.over_stage import OverStage
 from flinkcore.columnar.stages.stage import PreparedBatches, Stage, StageContext
@@ -42,6 +44,7 @@ STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
     ConnectedProcess: ConnectedProcessStage,
     IntervalJoinProcess: IntervalJoinStage,
     WindowJoinProcess: WindowJoinStage,
+    Join: JoinStage,
     Deduplication: DeduplicateStage,
     Over: OverStage,
     GroupAggregation: GroupAggregateStage,

@@ -109,7 +109,7 @@ class OverStage(RelationalStage):
         """Return the aggregates of the rows that have come up."""
         frames = self._kernel.frames
         kept = self._kept[0]
-        rows = kept.only(frames.columns or kept.schema.names[:1]).take(results.left)
+        rows = kept.take(results.left, frames.columns or kept.schema.names[:1])
         numbers = frames.process(rows, results.key_ids, results.timestamps, cleared=self._kernel.cleared)
         values = frames.take()
         return [column.take(pa.array(numbers)) for column in values] if self._peers else values

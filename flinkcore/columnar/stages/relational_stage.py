@@ -133,6 +133,10 @@ class RelationalStage(Stage[Events]):
         """
         return {}
 
+    def _ready_results(self) -> KernelResults:
+        """Return the results that wait in the kernel."""
+        return self._kernel.take()
+
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         """Return columns of values for the results just taken; none by default."""
         return []
@@ -227,7 +231,7 @@ class RelationalStage(Stage[Events]):
     # ---- results ----
 
     def _taken(self, events: Events | None, rows: RowNumbers | None) -> Iterator[StageOutput]:
-        results = self._kernel.take()
+        results = self._ready_results()
         n = len(results.left)
         if not n:
             return

@@ -34,6 +34,7 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 if TYPE_CHECKING:
     from flinkcore.datastream.aggregates import Aggregate
     from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
+    from flinkcore.datastream.graph.join_operations import JoinOperation
     from flinkcore.datastream.state import MapStateDescriptor
     from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
 
@@ -397,6 +398,30 @@ class DeduplicateTransformation(OperatorTransformation, OneInputTransformation):
     def __str__(self) -> str:
         changes = ", as changes" if self.changes else ""
         return f"the {self.keep} row of each key by {self.by.replace('_', ' ')}{changes}"
+
+
+@dataclass(eq=False, repr=False)
+class JoinTransformation(OperatorTransformation):
+    """Joins two streams by key, and by time or condition."""
+
+    input1: Transformation
+    input2: Transformation
+    operation: JoinOperation
+
+    @property
+    def call(self) -> str:
+        """The method of a stream that makes it."""
+        return self.operation.call
+
+    @property
+    def operator_name(self) -> str:
+        return self.operation.operator_name
+
+    def inputs(self) -> tuple[Transformation, ...]:
+        return self.input1, self.input2
+
+    def __str__(self) -> str:
+        return str(self.operation)
 
 
 @dataclass(eq=False, repr=False)

@@ -27,6 +27,7 @@ from flinkcore.datastream.graph.transformations import (
     Transformation,
 )
 from flinkcore.datastream.keyed_stream import KeyedStream
+from flinkcore.datastream.logs.keyed_joins import KeyedJoins
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.datastream.stream import WithoutStep, instead_of_key
 from flinkcore.errors import ArgumentTypeError
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.window import WindowAssigner
 
 
-class KeyedLogStream(WithoutStep, LogStream):
+class KeyedLogStream(WithoutStep, KeyedJoins):
     """A stream of an event log partitioned by key; calls that do not depend on keys apply to the stream before.
 
     Parameters

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream import KeyedBatchProcessFunction, RuntimeContext
-from flinkcore.examples.nexmark.generator import AUCTION, BID, PERSON, TIME, splitmix64
+from flinkcore.examples.nexmark.generator import AUCTION, BID, TIME, splitmix64
 
-SOLD_BY_PERSONS = pa.schema(
-    [*(PERSON.field(name) for name in ("name", "city", "state")), ("auction", pa.int64())]
-)
 WINNING_BIDS = pa.schema(
     [
         *(field for field in AUCTION if field.name != "arrival"),
@@ -27,14 +23,6 @@ WINNING_BIDS = pa.schema(
 )
 BIDS_WITH_VALUES = pa.schema(
     [*(BID.field(name) for name in ("auction", "bidder", "price", "date_time")), ("value", pa.string())]
-)
-BIDS_WITH_AUCTIONS = pa.schema(
-    [
-        *(BID.field(name) for name in ("auction", "bidder", "price", "channel", "url")),
-        ("bid_date_time", TIME),
-        ("bid_extra", pa.string()),
-        *(field for field in AUCTION if field.name not in ("id", "arrival")),
-    ]
 )
 
 NO_TIMERS = 1 << 60
@@ -118,53 +106,6 @@ class WinningBids(KeyedBatchProcessFunction):
             state.clear(timers.key_ids)
 
 
-class SellersOfAuctions(KeyedBatchProcessFunction):
-    """Joins persons of some states with the auctions that they open, whichever come first.
-
-    Parameters
-    ----------
-    states : sequence of str
-    """
-
-    min_event_time_delay_ms = NO_TIMERS
-
-    OF_PERSON = _schema(SOLD_BY_PERSONS, "name", "city", "state")
-    OF_AUCTION = _schema(SOLD_BY_PERSONS, "auction")
-    UNKNOWN, WANTED, OTHER = range(3)
-
-    def __init__(self, states: Sequence[str]) -> None:
-        self.states = pa.array(states)
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.kinds = runtime_context.get_column_state("kind of person", np.int8, self.UNKNOWN)
-        self.person = runtime_context.get_column_list_state("person", self.OF_PERSON)
-        self.waiting = runtime_context.get_column_list_state("auctions before the person", self.OF_AUCTION)
-
-    def process_batch(
-        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
-    ) -> Iterator[Any]:
-        key_ids = elements.key_ids
-        is_auction = elements["stream"].to_numpy().astype(np.bool_)
-
-        persons = np.flatnonzero(~is_auction)
-        is_wanted = pc.is_in(elements["state"], self.states).to_numpy(zero_copy_only=False)[persons]
-        self.kinds[key_ids[persons]] = np.where(is_wanted, self.WANTED, self.OTHER)
-        wanted = persons[is_wanted]
-        self.person.add(key_ids[wanted], _taken(elements, self.OF_PERSON, wanted))
-        waited, places = self.waiting.get(key_ids[wanted])
-        yield self._sold(key_ids[wanted][places], waited)
-        self.waiting.clear(key_ids[persons])
-
-        kinds = np.where(is_auction, self.kinds[key_ids], self.OTHER)
-        sold, early = np.flatnonzero(kinds == self.WANTED), np.flatnonzero(kinds == self.UNKNOWN)
-        yield self._sold(key_ids[sold], _taken(elements, self.OF_AUCTION, sold))
-        self.waiting.add(key_ids[early], _taken(elements, self.OF_AUCTION, early))
-
-    def _sold(self, key_ids: Ids, auctions: pa.RecordBatch) -> dict[str, pa.Array]:
-        persons, _ = self.person.get(key_ids)
-        return {**_columns(persons), **_columns(auctions)}
-
-
 class SideInput(KeyedBatchProcessFunction):
     """Adds the value that a table has for the key."""
 
@@ -186,53 +127,6 @@ def side_input() -> pa.RecordBatch:
     keys = np.arange(SideInput.KEYS)
     values = [f"{value:016x}" for value in splitmix64(0, 0, keys).tolist()]
     return pa.record_batch({"key": keys, "value": values})
-
-
-class BidsOfAuctions(KeyedBatchProcessFunction):
-    """Joins the auctions of a category with the bids for them, whichever come first.
-
-    Parameters
-    ----------
-    category : int
-    """
-
-    min_event_time_delay_ms = NO_TIMERS
-
-    OF_BID = _schema(BIDS_WITH_AUCTIONS, *BIDS_WITH_AUCTIONS.names[:7])
-    OF_AUCTION = _schema(BIDS_WITH_AUCTIONS, *BIDS_WITH_AUCTIONS.names[7:])
-    UNKNOWN, WANTED, OTHER = range(3)
-
-    def __init__(self, category: int) -> None:
-        self.category = category
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.kinds = runtime_context.get_column_state("kind of auction", np.int8, self.UNKNOWN)
-        self.auction = runtime_context.get_column_list_state("auction", self.OF_AUCTION)
-        self.waiting = runtime_context.get_column_list_state("bids before the auction", self.OF_BID)
-
-    def process_batch(
-        self, elements: KeyedBatchProcessFunction.ElementBatch, ctx: KeyedBatchProcessFunction.Context
-    ) -> Iterator[Any]:
-        key_ids = elements.key_ids
-        is_bid = elements["stream"].to_numpy().astype(np.bool_)
-
-        opened = np.flatnonzero(~is_bid)
-        is_wanted = elements["category"].to_numpy(zero_copy_only=False)[opened] == self.category
-        self.kinds[key_ids[opened]] = np.where(is_wanted, self.WANTED, self.OTHER)
-        wanted = opened[is_wanted]
-        self.auction.add(key_ids[wanted], _taken(elements, self.OF_AUCTION, wanted))
-        waited, places = self.waiting.get(key_ids[wanted])
-        yield self._with_auctions(key_ids[wanted][places], waited)
-        self.waiting.clear(key_ids[opened])
-
-        kinds = np.where(is_bid, self.kinds[key_ids], self.OTHER)
-        known, early = np.flatnonzero(kinds == self.WANTED), np.flatnonzero(kinds == self.UNKNOWN)
-        yield self._with_auctions(key_ids[known], _taken(elements, self.OF_BID, known))
-        self.waiting.add(key_ids[early], _taken(elements, self.OF_BID, early))
-
-    def _with_auctions(self, key_ids: Ids, bids: pa.RecordBatch) -> dict[str, pa.Array]:
-        auctions, _ = self.auction.get(key_ids)
-        return {**_columns(bids), **_columns(auctions)}
 
 
 def _taken(elements: KeyedBatchProcessFunction.ElementBatch, schema: pa.Schema, rows: Ids) -> pa.RecordBatch:

@@ -23,16 +23,12 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, mean, min_, sum_
 from flinkcore.datastream.window import GlobalWindows
 from flinkcore.examples.nexmark.functions import (
-    BIDS_WITH_AUCTIONS,
     BIDS_WITH_VALUES,
-    SOLD_BY_PERSONS,
     WINNING_BIDS,
-    BidsOfAuctions,
-    SellersOfAuctions,
     SideInput,
     WinningBids,
 )
-from flinkcore.examples.nexmark.generator import AUCTION, BID, PERSON, Log
+from flinkcore.examples.nexmark.generator import AUCTION, BID, Log
 
 OUT_OF_ORDERNESS = Duration.of_seconds(4)
 WATERMARKS = WatermarkStrategy.for_bounded_out_of_orderness(OUT_OF_ORDERNESS)
@@ -131,10 +127,11 @@ def q2(streams: Streams) -> LogStream:
 def q3(streams: Streams) -> LogStream:
     """Local item suggestion: who sells in category 10 and lives in Oregon, Idaho or California."""
     auctions = streams.auctions.filter(pc.field("category") == 10).select("seller", auction=pc.field("id"))
-    persons = streams.persons.select("id", "name", "city", "state")
-    schemas = _fields(PERSON, "id", "name", "city", "state"), _fields(AUCTION, "seller", auction="id")
-    by_seller = _united(persons, auctions, schemas=schemas, keys=("id", "seller"))
-    return by_seller.process(SellersOfAuctions(("OR", "ID", "CA")), SOLD_BY_PERSONS)
+    persons = streams.persons.filter(pc.field("state").isin(["OR", "ID", "CA"])).select(
+        "id", "name", "city", "state"
+    )
+    sold = persons.key_by("id").join_regular(auctions.key_by("seller"))
+    return sold.select("name", "city", "state", "auction")
 
 
 def winning_bids(streams: Streams) -> LogStream:
@@ -182,15 +179,9 @@ def q7(streams: Streams) -> LogStream:
 
 def q8(streams: Streams) -> LogStream:
     """Monitor new users: who opened an auction in the ten seconds in which they registered."""
-    schemas = _fields(PERSON, "id", "name"), _fields(AUCTION, "seller")
     persons, auctions = streams.persons.select("id", "name"), streams.auctions.select("seller")
-    by_person = _united(persons, auctions, schemas=schemas, keys=("id", "seller"))
-    both = by_person.window(TEN_SECONDS).aggregate(
-        name=max_("name"), registered=count("id"), opened=count("seller")
-    )
-    return both.filter((pc.field("registered") > 0) & (pc.field("opened") > 0)).select(
-        "name", "window_start", id=pc.field("key")
-    )
+    both = persons.key_by("id").join_window(auctions.key_by("seller"), TEN_SECONDS, how="semi")
+    return both.select("name", "window_start", "id")
 
 
 def q9(streams: Streams) -> LogStream:
@@ -317,21 +308,17 @@ def q19(streams: Streams) -> LogStream:
 
 def q20(streams: Streams) -> LogStream:
     """Expand bid with auction: for the auctions of category 10."""
-    auctions = streams.auctions.select(*_OF_AUCTION.names)
+    auctions = streams.auctions.filter(pc.field("category") == 10).select(*_OF_AUCTION.names)
     bids = streams.bids.select(
         *("auction", "bidder", "price", "channel", "url"),
         bid_date_time=pc.field("date_time"),
         bid_extra=pc.field("extra"),
     )
-    of_bid = _fields(
-        BID,
-        *("auction", "bidder", "price", "channel", "url"),
-        bid_date_time="date_time",
-        bid_extra="extra",
+    both = bids.key_by("auction").join_regular(auctions.key_by("id"))
+    of_auction = (name for name in _OF_AUCTION.names if name != "id")
+    return both.select(
+        "auction", "bidder", "price", "channel", "url", "bid_date_time", "bid_extra", *of_auction
     )
-    schemas = _OF_AUCTION, of_bid
-    by_auction = _united(auctions, bids, schemas=schemas, keys=("id", "auction"))
-    return by_auction.process(BidsOfAuctions(category=10), BIDS_WITH_AUCTIONS)
 
 
 def q21(streams: Streams) -> LogStream:

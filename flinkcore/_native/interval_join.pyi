@@ -1,0 +1,3 @@
+from flinkcore._native.join_kernel import JoinKind
+
+def interval_join(lower_ms: int, upper_ms: int) -> JoinKind: ...

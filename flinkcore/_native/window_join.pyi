@@ -1,0 +1,3 @@
+from flinkcore._native.join_kernel import JoinKind
+
+def window_join() -> JoinKind: ...

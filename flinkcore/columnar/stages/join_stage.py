@@ -1,0 +1,199 @@
+"""Joins of two keyed streams over columns, over the key groups of one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._internal.arrow.column_ops import Select, expression_columns
+from flinkcore._internal.show.times import dated
+from flinkcore._native.interval_join import interval_join
+from flinkcore._native.join_kernel import JoinKernel, JoinKind
+from flinkcore._native.regular_join import regular_join
+from flinkcore._native.relational import KernelResults
+from flinkcore._native.temporal_join import temporal_join
+from flinkcore._native.window_join import window_join
+from flinkcore.columnar.operator_plans.join import Join
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime
+from flinkcore.columnar.operator_plans.row_windows import window_starts, windows_of
+from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
+from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.datastream.graph.join_operations import (
+    IntervalJoin,
+    JoinOperation,
+    RegularJoin,
+    TemporalJoin,
+    WindowJoin,
+)
+from flinkcore.errors import DataError
+from flinkcore.time_plane.total_order import Events
+
+JOIN_KINDS: Final[Mapping[type[JoinOperation], Callable[[Any], JoinKind]]] = {
+    IntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms),
+    WindowJoin: lambda join: window_join(),
+    RegularJoin: lambda join: regular_join(),
+    TemporalJoin: lambda join: temporal_join(),
+}
+"""The kernel of each kind of join."""
+
+
+class JoinStage(RelationalStage):
+    """Joins two streams.
+
+    The condition is evaluated over all pairs of rows that wait in the kernel, on the columns that it reads; then the
+    rows of those that meet it are gathered.
+    """
+
+    _kernel: JoinKernel
+
+    def __init__(self, context: StageContext, operator: Join, partition: int) -> None:
+        assert context.inputs is not None
+        self._inputs = context.inputs
+        self._operation = operation = operator.operation
+        first, second = context.plan.inputs
+        self._keys_of = (
+            [f"0.{name}" for name in first.keys],
+            [f"1.{name}" for name in second.keys],
+        )
+        self._windows: WindowsByTime | None = None
+        if isinstance(operation, WindowJoin):
+            assert isinstance(operation.assigner, WindowsByTime)
+            self._windows = operation.assigner
+        self._timestamp_range = operator.timestamp_range
+        self._gives_left_alone = operator.gives_left_alone
+        self._condition: Select | None = None
+        if operation.where is not None:
+            self._condition = Select((), (("where", operation.where),))
+            pairs = operator.pair_schema(context.plan.input_schemas)
+            wanted = expression_columns(operation.where)
+            read = pairs.names if wanted is None else [name for name in pairs.names if name in wanted]
+            n_left = len(first.schema)
+            places = [pairs.get_field_index(name) for name in read]
+            self._read = (
+                [first.schema.names[place] for place in places if place < n_left],
+                [second.schema.names[place - n_left] for place in places if place >= n_left],
+            )
+            self._pairs = pa.schema([pairs.field(place) for place in sorted(places)])
+        super().__init__(context, operator, partition)
+
+    def _made_kernel(self, operator: Join, steps_done: int, result_limit: int) -> RelationalKernel:
+        operation = operator.operation
+        return JoinKernel(
+            JOIN_KINDS[type(operation)](operation),
+            self._timers,
+            self._timeline.steps,
+            how=operation.how,
+            has_condition=operation.where is not None,
+            has_kinds=operation.changes,
+            steps_done=steps_done,
+            result_limit=result_limit,
+        )
+
+    def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: Join) -> list[pa.Schema]:
+        """All columns of left rows; of right rows that never come out, those that the condition reads, or a key."""
+        left, right = inputs
+        if operator.gives_left_alone:
+            names = [] if self._condition is None else self._read[1]
+            key = self._context.plan.inputs[1].keys[0]
+            right = pa.schema([right.field(name) for name in names or [key]])
+        return [left, right]
+
+    # ---- events ----
+
+    def _kept_rows(
+        self, events: Events, rows: RowNumbers | None
+    ) -> tuple[pa.RecordBatch, Int64s, npt.NDArray[np.int8] | None]:
+        """Keep the rows of each input. Return the keys of all, by the names of the first input, numbers and inputs."""
+        is_second = self._inputs.is_second(events)
+        if rows is not None:
+            is_second = is_second[rows]
+        numbers = np.empty(len(is_second), np.int64)
+        for side, kept in enumerate(self._kept):
+            places = np.flatnonzero(is_second == bool(side))
+            if len(places):
+                own = self._inputs.batch_of(side, events.batch).select(kept.schema.names)
+                if rows is None and 2 * len(places) >= len(is_second):
+                    # Rows of nulls in between cost less than a copy of the others.
+                    numbers[places] = kept.add(own) + places
+                else:
+                    chosen = own.take(pa.array(places if rows is None else rows[places]))
+                    numbers[places] = kept.add(chosen) + np.arange(len(places))
+        return self._keys_of_rows(events.batch, rows), numbers, is_second.astype(np.int8)
+
+    def _keys_of_rows(self, batch: pa.RecordBatch, rows: RowNumbers | None) -> pa.RecordBatch:
+        columns = [
+            pc.coalesce(batch.column(first), batch.column(second))
+            for first, second in zip(*self._keys_of, strict=True)
+        ]
+        fields = [pa.field(field.name, field.type) for field in self._context.plan.key_fields]
+        keys = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        return keys if rows is None else keys.take(pa.array(rows))
+
+    def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
+
+    def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
+        """The arguments of all operators, whether each row can match, and the ends of its windows."""
+        *_, timestamps, _ = events
+        self._check_timestamps(timestamps)
+        can_match = None
+        if not self._operation.nulls_equal and any(column.null_count for column in batch.columns):
+            can_match = np.ones(batch.num_rows, np.bool_)
+            for column in batch.columns:
+                can_match &= column.is_valid().to_numpy(zero_copy_only=False)
+            can_match = can_match.view(np.uint8)
+        if self._windows is None:
+            return *events, can_match
+        windows, each = windows_of(self._windows, timestamps), np.arange(len(timestamps) + 1)
+        offsets = each if windows.rows is None else np.searchsorted(windows.rows, each)
+        return *events, can_match, windows.ends, offsets
+
+    def _check_timestamps(self, timestamps: Int64s) -> None:
+        lowest, highest = self._timestamp_range
+        least, greatest = int(timestamps.min()), int(timestamps.max())
+        if self._number > 0 and (least < lowest or greatest > highest):
+            outside = least if least < lowest else greatest
+            raise DataError(
+                f"a record with the timestamp {dated(outside)} comes to {self._operation.call} after another operator, "
+                f"and it takes timestamps from {lowest} to {highest}: results of processing-time timers have none "
+                "(-2**63)"
+            )
+
+    # ---- results ----
+
+    def _ready_results(self) -> KernelResults:
+        if self._condition is None:
+            return self._kernel.take()
+        pairs = self._kernel.pairs()
+        if not len(pairs[0]):
+            return self._kernel.take()
+        columns = [
+            column
+            for numbers, kept, names in zip(pairs, self._kept, self._read, strict=True)
+            for column in kept.take(numbers, names).columns
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._pairs)
+        met, _ = self._condition.apply(batch)
+        passed = pc.fill_null(met.column(0), False).to_numpy(zero_copy_only=False)
+        return self._kernel.take(passed.view(np.uint8))
+
+    def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
+        columns = list(self._kept[0].take(results.left).columns)
+        if not self._gives_left_alone:
+            assert results.right is not None
+            columns += self._kept[1].take(results.right).columns
+        if self._windows is not None:
+            ends = results.timestamps + 1
+            starts = window_starts(self._windows, ends)
+            bound = self._schema.field("window_end").type
+            columns += [pa.array(each).cast(bound) for each in (starts, ends)]
+        if results.kinds is not None:
+            columns.append(KINDS.take(pa.array(results.kinds)))
+        return pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
