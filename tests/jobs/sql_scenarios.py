@@ -6,8 +6,10 @@ import json
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.java.texts import float_text
 from flinkcore.datastream import LogStream, StreamExecutionEnvironment
 from flinkcore.errors import DataError, UnsupportedOperationError
 from flinkcore.sql.plan.compiled_plan import CompiledPlan
@@ -94,12 +96,17 @@ def column_of(values: list[Any], kind: LogicalType) -> pa.Array:
     return stored if stored.type.equals(wanted) else stored.cast(wanted)
 
 
+def _key_text(entry: list[Any]) -> str:
+    return json.dumps(entry[0], ensure_ascii=False)
+
+
 def form_of(value: Any, kind: LogicalType) -> Any:
     """Return the form in JSON of a value of `plain_values`."""
     root = kind.root
     if value is None:
         return None
     if root in FLOATS:
+        value = float(float_text(value)) if root is Root.FLOAT else value
         return value if value - value == 0 else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
     if root is Root.DECIMAL:
         return f"{value:f}"
@@ -119,10 +126,10 @@ def form_of(value: Any, kind: LogicalType) -> Any:
         return [form_of(value[name], child) for name, child in kind.children]
     if root is Root.MAP:
         (_, key), (_, of_value) = kind.children
-        return sorted(([form_of(k, key), form_of(v, of_value)] for k, v in value), key=lambda e: json.dumps(e[0]))
+        return sorted(([form_of(k, key), form_of(v, of_value)] for k, v in value), key=_key_text)
     if root is Root.MULTISET:
         key = kind.children[0][1]
-        return sorted(([form_of(k, key), v] for k, v in value), key=lambda e: json.dumps(e[0]))
+        return sorted(([form_of(k, key), v] for k, v in value), key=_key_text)
     return value
 
 
@@ -212,11 +219,27 @@ def results_of(scenario: dict[str, Any]) -> tuple[dict[str, Any], Any]:
 
 
 def _canonical(value: Any, kind: str) -> Any:
-    if kind.startswith(("FLOAT", "DOUBLE")) and isinstance(value, int | float) and not isinstance(value, bool):
+    if kind == "DOUBLE of decimal" and value is not None:
         return float(f"{float(value):.9e}")
+    if kind.startswith(("FLOAT", "DOUBLE")) and isinstance(value, int | float) and not isinstance(value, bool):
+        # Java 17 writes some floats with a digit too many: compared are the floats.
+        number = float(value) if kind.startswith("DOUBLE") else float(np.float32(value))
+        return float(f"{number:.9e}")
     if isinstance(value, list):
         return [_canonical(each, "DOUBLE" if isinstance(each, float) else "") for each in value]
     return value
+
+
+def rounded_kinds(scenario: dict[str, Any]) -> list[list[str]]:
+    """Return names and types of a scenario's columns; a DECIMAL that comes from a variance compares as a DOUBLE.
+
+    Flink merges the slices of windows, and the last digits of a variance depend on where they are cut.
+    """
+    if "WELFORD" not in json.dumps(scenario["plan"]):
+        return list(scenario["columns"])
+    return [
+        [name, "DOUBLE of decimal" if kind.startswith("DECIMAL") else kind] for name, kind in scenario["columns"]
+    ]
 
 
 def steps_of(line: dict[str, Any], columns: list[list[str]], end: int, with_at: bool) -> list[list[Any]]:
@@ -247,7 +270,7 @@ def check(scenario: dict[str, Any]) -> None:
     """Assert that a scenario has Flink's rows, steps, late rows and failure; raise Skipped if it does not run."""
     if "plan" not in scenario:
         raise Skipped(f"Flink refuses it: {scenario['error']['message']}")
-    columns, error = scenario["columns"], scenario.get("error")
+    columns, error = rounded_kinds(scenario), scenario.get("error")
     moves = any(isinstance(step, dict) for step in scenario["arrival"])
     steps = len(scenario["arrival"])
     if error is not None:
@@ -255,6 +278,9 @@ def check(scenario: dict[str, Any]) -> None:
         _check_failure(scenario, steps)
     done = cut_at(scenario, steps)
     found, report = results_of(done)
+    if error is not None:  # Flink has not come to the end of the tables
+        kept = [number for number, step in enumerate(found["at"]) if step < steps]
+        found = {name: [found[name][number] for number in kept] for name in ("rows", "at")}
     wanted = {"rows": scenario["rows"], "at": scenario["at"]}
     got, want = (steps_of(each, columns, steps, not moves) for each in (found, wanted))
     assert got == want, f"got {got}, want {want}"

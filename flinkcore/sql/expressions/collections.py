@@ -64,6 +64,8 @@ def cardinality(rows: Evaluation, call: Call) -> pa.Array:
 @function("SPLIT")
 def split(rows: Evaluation, call: Call) -> pa.Array:
     def of_row(text: str, separator: str) -> list[str]:
+        if not text:
+            return []
         return text.split(separator) if separator else list(text)
 
     return by_row(rows, call, of_row, *map(rows, call.operands))

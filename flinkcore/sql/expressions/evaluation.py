@@ -128,6 +128,8 @@ def refusal_of(rex: Rex) -> str | None:
                 scalar_of(rex)
         except (UnsupportedOperationError, ValueError, pa.ArrowException) as error:
             return f"the constant {rex} has no value here ({error})"
+    if rex.type.time_attribute == "PROCTIME":
+        return "processing time is not supported: declare the time of the events with WATERMARK FOR"
     if not isinstance(rex, Call):
         return None
     for operand in rex.operands:

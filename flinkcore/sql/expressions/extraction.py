@@ -38,6 +38,12 @@ def _iso(days: Int64s) -> tuple[Int64s, Int64s]:
     return _months(thursdays) // 12, (_day_of(thursdays, "Y") - 1) // 7 + 1
 
 
+def _truncated(values: Int64s, step: int) -> Int64s:
+    """Return quotients as Java divides, toward zero: fields of times before 1970 are those that Flink returns."""
+    found: Int64s = np.where(values < 0, -(-values // step), values // step)
+    return found
+
+
 _OF_DAY: Final[dict[str, Callable[[Int64s], Int64s]]] = {
     "YEAR": lambda days: _months(days) // 12,
     "QUARTER": lambda days: _months(days) % 12 // 3 + 1,
@@ -84,7 +90,7 @@ def extract(rows: Evaluation, call: Call) -> pa.Array:
         values = values // per_milli(kind)
     if unit in _OF_TIME:
         step, count = _OF_TIME[unit]
-        found = values // step % count
+        found = _truncated(np.fmod(values, step * count), step)
     else:
-        found = _OF_DAY[unit](values if kind.root is Root.DATE else values // MS_OF_DAY)
+        found = _OF_DAY[unit](values if kind.root is Root.DATE else _truncated(values, MS_OF_DAY))
     return column(found, valid(array), call.type.arrow)

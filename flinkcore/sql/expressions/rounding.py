@@ -102,9 +102,9 @@ def _of_time(rows: Evaluation, call: Call, array: pa.Array) -> pa.Array:
         millis = values * unit
     floors = _floor(millis, symbol.value)
     if call.name == "CEIL":
-        exact = millis * unit == values if kind.root in TIMESTAMPS else True
-        later = _next(floors, symbol.value)
-        floors = np.where((floors == millis) & exact, floors, later)
+        of_days = symbol.value not in _UNITS_MS
+        reached = _days(millis) * MS_OF_DAY if of_days else millis
+        floors = np.where(floors == reached, floors, _next(floors, symbol.value))
     found = (
         floors // MS_OF_DAY if kind.root is Root.DATE else floors * (unit if kind.root in TIMESTAMPS else 1)
     )
@@ -118,7 +118,7 @@ def _floor(millis: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
         step = _UNITS_MS[unit]
         found = millis // step * step
         return found
-    days = millis // MS_OF_DAY
+    days = _days(millis)
     if unit == "WEEK":  # weeks begin on Sundays; 1970-01-01 is a Thursday
         found = (days - (days + 4) % 7) * MS_OF_DAY
         return found
@@ -127,6 +127,12 @@ def _floor(millis: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
     first = (months + 1970 * 12) // step * step - 1970 * 12
     found = _first_day(first) * MS_OF_DAY
     return found
+
+
+def _days(millis: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the days of times as Flink divides them for weeks, months and years: toward the epoch, without the time."""
+    found: npt.NDArray[np.int64] = -(-millis // MS_OF_DAY)
+    return np.where(millis < 0, found, millis // MS_OF_DAY)
 
 
 def _first_day(months: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -58,11 +58,10 @@ def substring(rows: Evaluation, call: Call) -> pa.Array:
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
     """Return Flink's ``substringSQL``: from 1; 0 is like 1, and negative starts count from the end."""
-    if length is not None and length <= 0:
-        return ""
     at = start - 1 if start > 0 else len(text) + start if start < 0 else 0
-    end = len(text) if length is None else at + length
-    return text[max(at, 0) : max(end, 0)] if at >= 0 else text[0 : max(end, 0)]
+    if at < 0 or (length is not None and length <= 0):
+        return ""
+    return text[at:] if length is None else text[at : at + length]
 
 
 @strict("LEFT")

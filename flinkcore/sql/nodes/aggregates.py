@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -52,6 +53,8 @@ class AggregateCall:
     is_distinct : bool
     type : LogicalType
         Type of its result.
+    ignores_nulls : bool
+        Whether ARRAY_AGG leaves out nulls; other functions always do.
     """
 
     name: str
@@ -59,6 +62,7 @@ class AggregateCall:
     filter: int
     is_distinct: bool
     type: LogicalType
+    ignores_nulls: bool = True
 
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> AggregateCall:
@@ -69,7 +73,34 @@ class AggregateCall:
             written["filterArg"],
             written["distinct"],
             type_of(written["type"]),
+            bool(written.get("ignoreNulls")) or "ARRAY_AGG" not in written["internalName"],
         )
+
+
+@dataclass(frozen=True)
+class Panes:
+    """Parts of windows that overlap, whose aggregates Flink merges: values come pane by pane.
+
+    Attributes
+    ----------
+    column : str
+        Column of the rowtime.
+    size_ms, offset_ms : int
+    is_latest_first : bool
+        Whether the last pane of a window comes first.
+    """
+
+    column: str
+    size_ms: int
+    offset_ms: int
+    is_latest_first: bool
+
+    def numbers(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return numbers of the panes of rows, in the order in which their values come."""
+        time = batch.column(self.column)
+        millis = numbers(time.cast(pa.timestamp("ms", time.type.tz), safe=False).cast(pa.int64()))
+        found = (millis - self.offset_ms) // self.size_ms
+        return pa.array(-found if self.is_latest_first else found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,22 +117,29 @@ class Argument(ColumnExpression):
         Boolean column; values are null where it is not true.
     form : str
         "as it is", or the form of the values: see `_FORMS`.
+    panes : Panes or None
+        Panes by which the values are ordered, for values that are wrapped.
     """
 
     column: str | None
     given: LogicalType
     condition: str | None = None
     form: str = "as it is"
+    panes: Panes | None = None
 
     @property
     def required_columns(self) -> frozenset[str]:
-        return frozenset(name for name in (self.column, self.condition) if name is not None)
+        rowtime = None if self.panes is None else self.panes.column
+        return frozenset(name for name in (self.column, self.condition, rowtime) if name is not None)
 
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         if self.column is None:
             array = pa.repeat(pa.scalar(1, pa.int8()), batch.num_rows)
         else:
             array = _FORMS[self.form](batch.column(self.column), self.given)
+        if self.form == "wrapped":
+            pane = pa.nulls(batch.num_rows, pa.int64()) if self.panes is None else self.panes.numbers(batch)
+            array = pa.StructArray.from_arrays([array, pane], ["value", "pane"])
         if self.condition is None:
             return array
         return pc.if_else(pa.array(truth(batch.column(self.condition))), array, pa.scalar(None, array.type))
@@ -125,6 +163,7 @@ _FORMS: Final[dict[str, Callable[[pa.Array, LogicalType], pa.Array]]] = {
     ),
     "comparable": _comparable,
     "double": lambda array, given: cast_number(array, given, _DOUBLE),
+    "wrapped": lambda array, given: array,
     "wide decimal": lambda array, given: array.cast(pa.decimal128(38, given.scale)),
 }
 
@@ -188,7 +227,9 @@ def _mean(result: AggregateResult, total: pa.Array, count: pa.Array) -> pa.Array
     is_valid = valid(total)
     divisor = np.where(is_valid, numbers(count), 1)
     if kind.root in FLOATS:
-        return cast_number(column(numbers(total) / divisor, is_valid, pa.float64()), _DOUBLE, kind)
+        # Flink adds the values to 0.0, so that the sum is never -0.0.
+        means = (numbers(total) + 0.0) / divisor
+        return cast_number(column(means, is_valid, pa.float64()), _DOUBLE, kind)
     values = numbers(total)
     floor = values // divisor
     truncated = floor + ((floor * divisor != values) & (values < 0))
@@ -209,7 +250,12 @@ def _of_values(result: AggregateResult, values: pa.Array) -> pa.Array:
     distinct = result.call.is_distinct
     found = []
     for each in values.to_pylist():
-        given = [value for value in each if value is not None]
+        wrapped = [value for value in each if value is not None]
+        if wrapped and wrapped[0]["pane"] is not None:
+            wrapped.sort(key=itemgetter("pane"))
+        given = [value["value"] for value in wrapped]
+        if result.call.ignores_nulls:
+            given = [value for value in given if value is not None]
         found.append(made(list(dict.fromkeys(given)) if distinct else given, result))
     return pa.array(found, result.call.type.arrow)
 
@@ -266,6 +312,8 @@ class NativeAggregates:
     columns : sequence of str
         Columns of the input.
     types : sequence of LogicalType
+    panes : Panes or None
+        Panes of the windows, if they overlap.
     arguments : dict of str to Argument
         Columns that are computed before the windows.
     aggregates : dict of str to Aggregate
@@ -276,6 +324,7 @@ class NativeAggregates:
     node: PlanNode
     columns: Sequence[str]
     types: Sequence[LogicalType]
+    panes: Panes | None = None
     arguments: dict[str, Argument] = field(default_factory=dict)
     aggregates: dict[str, Aggregate] = field(default_factory=dict)
     results: list[AggregateResult] = field(default_factory=list)
@@ -324,8 +373,10 @@ class NativeAggregates:
             return ["moment", self._native("var_pop", call, "double"), self._native("count", call)]
         if name == "FIRST_VALUE":
             return ["as it is", self._native("min", call, by="present")]
+        if name == "ARRAY_AGG" and call.is_distinct:
+            raise self.node.refuse("ARRAY_AGG(DISTINCT) is not supported")
         if name in _OF_VALUES and (name != "LISTAGG" or len(call.arguments) == 1):
-            return ["of values", self._native("collect", call)]
+            return ["of values", self._native("collect", call, "wrapped")]
         if name == "SINGLE_VALUE":
             raise self.node.refuse(
                 "SINGLE_VALUE is not supported", "Write a join in place of the scalar subquery"
@@ -355,7 +406,8 @@ class NativeAggregates:
         if number is None:
             argument = Argument(None, LogicalType(Root.TINYINT, False), condition)
         else:
-            argument = Argument(self.columns[number], self.types[number], condition, form)
+            panes = self.panes if form == "wrapped" else None
+            argument = Argument(self.columns[number], self.types[number], condition, form, panes)
         text = f"argument#{argument}".replace(".", "_")
         self.arguments[text] = argument
         return text

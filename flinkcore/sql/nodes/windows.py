@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from math import gcd
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -23,7 +24,7 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 from flinkcore.sql.expressions.casts import local_time
-from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
 from flinkcore.sql.nodes.rows import Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
@@ -87,6 +88,23 @@ class WindowBound(ColumnExpression):
         return f"{self.column}{minus} as {self.type}{f' of {self.zone}' if self.is_instant else ''}"
 
 
+@dataclass(frozen=True, eq=False)
+class NoTime(ColumnExpression):
+    """The processing time of a window, which nothing reads."""
+
+    type: LogicalType
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset()
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        return pa.nulls(batch.num_rows, self.type.arrow)
+
+    def __str__(self) -> str:
+        return "no processing time"
+
+
 @dataclass(frozen=True)
 class SqlWindow:
     """Windows of a node.
@@ -96,10 +114,27 @@ class SqlWindow:
     assigner : WindowAssigner
     is_instant : bool
         Whether the time attribute is a TIMESTAMP_LTZ.
+    rowtime : int
+        Number of the column of the time attribute, or -1.
+    is_latest_first : bool
+        Whether the panes of windows are merged from the last one to the first.
     """
 
     assigner: WindowAssigner[Any, Any]
     is_instant: bool
+    rowtime: int = -1
+    is_latest_first: bool = False
+
+    def panes(self, columns: Sequence[str]) -> Panes | None:
+        """Return the panes of windows that overlap, or None of others."""
+        assigner = self.assigner
+        if isinstance(assigner, SlidingEventTimeWindows):
+            size = gcd(assigner.size_ms, assigner.slide_ms)
+        elif isinstance(assigner, CumulativeEventTimeWindows):
+            size = assigner.step_ms
+        else:
+            return None
+        return Panes(columns[self.rowtime], size, assigner.offset_ms % size, self.is_latest_first)
 
 
 def fixed_offset_ms(zone: str) -> int | None:
@@ -166,7 +201,9 @@ def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) ->
     sizes = {_SIZES[name]: duration_ms(text) for name, text in window.items() if name in _SIZES}
     is_instant = time.root is Root.TIMESTAMP_LTZ
     zone = _zone(program, node)
-    return SqlWindow(_assigner(node, _KINDS[window["type"]], sizes, zone, is_instant), is_instant)
+    kind = _KINDS[window["type"]]
+    assigner = _assigner(node, kind, sizes, zone, is_instant)
+    return SqlWindow(assigner, is_instant, windowing["timeAttributeIndex"], kind == "hop")
 
 
 def _require_rowtime(node: PlanNode, is_rowtime: bool) -> None:
@@ -236,12 +273,15 @@ def group_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows
     is_instant = time.root is Root.TIMESTAMP_LTZ
     assigner = _assigner(node, _GROUP_KINDS[window["kind"]], sizes, _zone(program, node), is_instant)
     grouping, calls = node.json["grouping"], node.json["aggCalls"]
-    return _aggregated(program, node, rows, SqlWindow(assigner, is_instant), grouping, calls)
+    return _aggregated(program, node, rows, SqlWindow(assigner, is_instant, window["timeField"]["fieldIndex"]), grouping, calls)
 
 
 def _millis(written: Any) -> int:
     return duration_ms(written) if isinstance(written, str) else int(written)
 
+
+_BESIDE_NULL: Final = "key#null"
+"""Column of a constant, which makes a key of one column a composite one."""
 
 _BOUNDS: Final = {
     "WindowStart": ("window_start", 0),
@@ -257,6 +297,9 @@ def _properties(
     kinds = dict(node.fields)
     for each in node.json.get("namedWindowProperties") or ():
         kind = each["property"]["kind"]
+        if kind == "Proctime":  # is there, but of no use: an expression that reads it is refused
+            found.append(NoTime(kinds[each["name"]]))
+            continue
         if kind not in _BOUNDS:
             raise node.refuse(f"the window property {kind} is not supported")
         name, minus = _BOUNDS[kind]
@@ -291,18 +334,22 @@ def _aggregated(
     """
     if node.json.get("needRetraction"):
         raise node.refuse("aggregates of rows that change are not supported in windows")
-    native = NativeAggregates(node, rows.columns, rows.types)
+    native = NativeAggregates(node, rows.columns, rows.types, window.panes(rows.columns))
     for call in calls:
         native.add(AggregateCall.of(call))
     if not native.aggregates:
         native.add(AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False)))
         native.results.clear()
     keys = [rows.columns[number] for number in (*grouping, *(attached or ()))]
-    before: LogStream = rows.stream.select(*dict.fromkeys(keys), **native.arguments)
+    keys = list(dict.fromkeys(keys))
+    computed: dict[str, Any] = dict(native.arguments)
+    if len(keys) == 1:  # a part of a composite key may be null, and then equals other nulls, as GROUP BY has it
+        computed[_BESIDE_NULL] = pc.scalar(0)
+    before: LogStream = rows.stream.select(*keys, **computed)
+    if len(keys) == 1:
+        keys.append(_BESIDE_NULL)
     keyed: Any = (
-        before.key_by(*dict.fromkeys(keys)).window(window.assigner)
-        if keys
-        else before.window_all(window.assigner)
+        before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
     )
     results = keyed.aggregate(**native.aggregates)
     names = unique_names(node)
