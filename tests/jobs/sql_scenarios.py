@@ -65,7 +65,9 @@ def value_of(written: Any, kind: LogicalType) -> Any:
     if root is Root.ARRAY:
         return [value_of(each, kind.children[0][1]) for each in written]
     if root is Root.ROW:
-        return {name: value_of(each, child) for each, (name, child) in zip(written, kind.children, strict=True)}
+        return {
+            name: value_of(each, child) for each, (name, child) in zip(written, kind.children, strict=True)
+        }
     if root is Root.MAP:
         (_, key), (_, value) = kind.children
         return [(value_of(k, key), value_of(v, value)) for k, v in written]
@@ -107,7 +109,9 @@ def form_of(value: Any, kind: LogicalType) -> Any:
         return None
     if root in FLOATS:
         value = float(float_text(value)) if root is Root.FLOAT else value
-        return value if value - value == 0 else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
+        return (
+            value if value - value == 0 else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
+        )
     if root is Root.DECIMAL:
         return f"{value:f}"
     if root in BINARIES:
@@ -206,9 +210,7 @@ def results_of(scenario: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     result = stream_of(scenario, environment_of(scenario)).execute()
     table = result.to_arrow()
     kinds = [type_of(kind) for _, kind in scenario["columns"]]
-    columns = [
-        forms_of(table.column(number).combine_chunks(), kind) for number, kind in enumerate(kinds)
-    ]
+    columns = [forms_of(table.column(number).combine_chunks(), kind) for number, kind in enumerate(kinds)]
     at = table.column(EMITTED_AT).cast(pa.int64()).to_pylist()
     end = len(scenario["arrival"])
     rows = [["+I", *values] for values in zip(*columns, strict=True)] if columns else []
@@ -221,7 +223,11 @@ def results_of(scenario: dict[str, Any]) -> tuple[dict[str, Any], Any]:
 def _canonical(value: Any, kind: str) -> Any:
     if kind == "DOUBLE of decimal" and value is not None:
         return float(f"{float(value):.9e}")
-    if kind.startswith(("FLOAT", "DOUBLE")) and isinstance(value, int | float) and not isinstance(value, bool):
+    if (
+        kind.startswith(("FLOAT", "DOUBLE"))
+        and isinstance(value, int | float)
+        and not isinstance(value, bool)
+    ):
         # Java 17 writes some floats with a digit too many: compared are the floats.
         number = float(value) if kind.startswith("DOUBLE") else float(np.float32(value))
         return float(f"{number:.9e}")
@@ -238,7 +244,8 @@ def rounded_kinds(scenario: dict[str, Any]) -> list[list[str]]:
     if "WELFORD" not in json.dumps(scenario["plan"]):
         return list(scenario["columns"])
     return [
-        [name, "DOUBLE of decimal" if kind.startswith("DECIMAL") else kind] for name, kind in scenario["columns"]
+        [name, "DOUBLE of decimal" if kind.startswith("DECIMAL") else kind]
+        for name, kind in scenario["columns"]
     ]
 
 

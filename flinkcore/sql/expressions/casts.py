@@ -18,7 +18,7 @@ from flinkcore._internal.java.texts import double_text, float_text
 from flinkcore.sql.expressions.decimals import fit_one
 from flinkcore.sql.expressions.evaluation import Evaluation, column, function, integers, valid
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.expressions.time_arithmetic import per_milli
+from flinkcore.sql.expressions.time_arithmetic import per_milli, toward_zero
 from flinkcore.sql.plan.rex import Call
 from flinkcore.sql.types.logical_types import (
     BINARIES,
@@ -324,11 +324,11 @@ def _time(
         array = local_time(array, rows.zone)
     values, is_valid = integers(array), valid(array)
     if source in TIMESTAMPS and target in (Root.DATE, Root.TIME):
-        per_day = MS_OF_DAY * per_milli(given)
+        millis = values // per_milli(given)
         found = (
-            values // per_day
+            toward_zero(millis, MS_OF_DAY)
             if target is Root.DATE
-            else _of_day(values % per_day // per_milli(given), wanted)
+            else _of_day(np.fmod(millis, MS_OF_DAY), wanted)
         )
         return column(found, is_valid, wanted.arrow)
     if source is Root.TIME and target is Root.TIME:
@@ -349,12 +349,15 @@ def _time(
 
 def _of_day(millis: Any, kind: LogicalType) -> Any:
     step = 10 ** max(0, 3 - kind.precision)
-    return millis // step * step
+    return toward_zero(millis, step) * step % MS_OF_DAY
 
 
 def _rescaled(values: Any, given: LogicalType, wanted: LogicalType) -> Any:
     """Return timestamps of another precision: further digits are cut off, toward the past."""
     have, want = per_milli(given), per_milli(wanted)
     found = values * (want // have) if want >= have else values // (have // want)
-    step = want * 1000 // 10**wanted.precision if want * 1000 >= 10**wanted.precision else 1
+    if wanted.precision < 3:  # of milliseconds Flink cuts off digits toward the epoch
+        step = want * 10 ** (3 - wanted.precision)
+        return toward_zero(found // want * want, step) * step
+    step = max(1, want * 1000 // 10**wanted.precision)
     return found // step * step

@@ -85,14 +85,11 @@ def distinct(rows: Evaluation, call: Call) -> pa.Array:
     return pa.array(same if call.name == "IS NOT DISTINCT FROM" else ~same)
 
 
-def _between(call: Call) -> str | None:
-    return _comparable(call)
-
-
 @function("SEARCH")
 def search(rows: Evaluation, call: Call) -> pa.Array:
     literal = call.operands[1]
-    assert isinstance(literal, Literal) and literal.sarg is not None
+    assert isinstance(literal, Literal)
+    assert literal.sarg is not None
     kind = call.operands[0].type
     values = rows(call.operands[0])
     points, others = [], []

@@ -6,6 +6,7 @@ does not evaluate for a row: an error in them must not fail the job.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -171,7 +172,7 @@ def scalar(value: Any, kind: LogicalType) -> pa.Scalar:
         per_unit = {"ms": 10**6, "us": 10**3, "ns": 1}[kind.unit]
         return pa.scalar(nanos // per_unit, pa.int64()).cast(wanted)
     if kind.root in (Root.BINARY, Root.VARBINARY):
-        return pa.scalar(bytes.fromhex(value) if isinstance(value, str) else bytes(value), wanted)
+        return pa.scalar(base64.b64decode(value), wanted)
     return pa.scalar(value, wanted)
 
 

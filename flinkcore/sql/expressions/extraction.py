@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.expressions.evaluation import Evaluation, column, function, integers, valid
-from flinkcore.sql.expressions.time_arithmetic import per_milli
+from flinkcore.sql.expressions.time_arithmetic import per_milli, toward_zero
 from flinkcore.sql.plan.rex import Call, Literal
 from flinkcore.sql.types.logical_types import TIMESTAMPS, Root
 from flinkcore.sql.types.times import MS_OF_DAY
@@ -38,13 +38,8 @@ def _iso(days: Int64s) -> tuple[Int64s, Int64s]:
     return _months(thursdays) // 12, (_day_of(thursdays, "Y") - 1) // 7 + 1
 
 
-def _truncated(values: Int64s, step: int) -> Int64s:
-    """Return quotients as Java divides, toward zero: fields of times before 1970 are those that Flink returns."""
-    found: Int64s = np.where(values < 0, -(-values // step), values // step)
-    return found
-
-
 _OF_DAY: Final[dict[str, Callable[[Int64s], Int64s]]] = {
+    "EPOCH": lambda days: days * 86_400,
     "YEAR": lambda days: _months(days) // 12,
     "QUARTER": lambda days: _months(days) % 12 // 3 + 1,
     "MONTH": lambda days: _months(days) % 12 + 1,
@@ -53,12 +48,16 @@ _OF_DAY: Final[dict[str, Callable[[Int64s], Int64s]]] = {
     "ISODOW": lambda days: (days + 3) % 7 + 1,
     "DOY": lambda days: _day_of(days, "Y"),
     "WEEK": lambda days: _iso(days)[1],
+    "DECADE": lambda days: _months(days) // 12 // 10,
+    "CENTURY": lambda days: (_months(days) // 12 + 99) // 100,
+    "MILLENNIUM": lambda days: (_months(days) // 12 + 999) // 1000,
     "ISOYEAR": lambda days: _iso(days)[0],
 }
 _OF_TIME: Final[dict[str, tuple[int, int]]] = {
     "HOUR": (3_600_000, 24),
     "MINUTE": (60_000, 60),
     "SECOND": (1000, 60),
+    "MILLISECOND": (1, 1000),
 }
 """Milliseconds of a field, and how many of it there are."""
 
@@ -88,9 +87,11 @@ def extract(rows: Evaluation, call: Call) -> pa.Array:
     values = integers(array)
     if kind.root in TIMESTAMPS:
         values = values // per_milli(kind)
-    if unit in _OF_TIME:
+    if unit == "EPOCH" and kind.root is not Root.DATE:
+        found = toward_zero(values, 1000)
+    elif unit in _OF_TIME:
         step, count = _OF_TIME[unit]
-        found = _truncated(np.fmod(values, step * count), step)
+        found = toward_zero(np.fmod(values, step * count), step)
     else:
-        found = _OF_DAY[unit](values if kind.root is Root.DATE else _truncated(values, MS_OF_DAY))
+        found = _OF_DAY[unit](values if kind.root is Root.DATE else toward_zero(values, MS_OF_DAY))
     return column(found, valid(array), call.type.arrow)

@@ -20,12 +20,13 @@ from flinkcore.sql.expressions.evaluation import (
     numbers,
     valid,
 )
-from flinkcore.sql.expressions.time_arithmetic import per_milli
+from flinkcore.sql.expressions.time_arithmetic import per_milli, toward_zero
 from flinkcore.sql.plan.rex import Call, Literal
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, NUMERIC, TIMESTAMPS, Root
 from flinkcore.sql.types.times import MS_OF_DAY
 
 _UNITS_MS: Final = {"MILLISECOND": 1, "SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": MS_OF_DAY}
+_FLOAT_LIMIT: Final = 1e20
 _MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120}
 
 
@@ -46,12 +47,18 @@ def round_(rows: Evaluation, call: Call) -> pa.Array:
     arrays = [rows(operand) for operand in call.operands]
     kind = call.type
 
+    cuts_float = call.name == "TRUNCATE" and call.operands[0].type.root is Root.FLOAT
+
     def of_row(value: Any, places: int = 0) -> Any:
+        if cuts_float and abs(value) >= _FLOAT_LIMIT:
+            raise ValueError(
+                f"{value} has more digits than DECIMAL(38, 18), as which Flink truncates a FLOAT"
+            )
         rounded = _places(value, places, mode)
         if kind.root is Root.DECIMAL:
             return fit_one(rounded, kind)
         if kind.root in FLOATS:
-            return float(rounded)
+            return float(rounded) + 0.0  # no decimal is -0.0
         bits = INTEGERS[kind.root]
         return (int(rounded) + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
 
@@ -103,8 +110,11 @@ def _of_time(rows: Evaluation, call: Call, array: pa.Array) -> pa.Array:
     floors = _floor(millis, symbol.value)
     if call.name == "CEIL":
         of_days = symbol.value not in _UNITS_MS
-        reached = _days(millis) * MS_OF_DAY if of_days else millis
-        floors = np.where(floors == reached, floors, _next(floors, symbol.value))
+        reached = toward_zero(millis, MS_OF_DAY) * MS_OF_DAY if of_days else millis
+        is_exact = floors == reached
+        if symbol.value == "DECADE" or (kind.root is Root.DATE and symbol.value == "DAY"):
+            is_exact &= False  # Flink takes the next one then, too
+        floors = np.where(is_exact, floors, _next(floors, symbol.value))
     found = (
         floors // MS_OF_DAY if kind.root is Root.DATE else floors * (unit if kind.root in TIMESTAMPS else 1)
     )
@@ -118,7 +128,7 @@ def _floor(millis: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
         step = _UNITS_MS[unit]
         found = millis // step * step
         return found
-    days = _days(millis)
+    days = toward_zero(millis, MS_OF_DAY)
     if unit == "WEEK":  # weeks begin on Sundays; 1970-01-01 is a Thursday
         found = (days - (days + 4) % 7) * MS_OF_DAY
         return found
@@ -127,12 +137,6 @@ def _floor(millis: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
     first = (months + 1970 * 12) // step * step - 1970 * 12
     found = _first_day(first) * MS_OF_DAY
     return found
-
-
-def _days(millis: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the days of times as Flink divides them for weeks, months and years: toward the epoch, without the time."""
-    found: npt.NDArray[np.int64] = -(-millis // MS_OF_DAY)
-    return np.where(millis < 0, found, millis // MS_OF_DAY)
 
 
 def _first_day(months: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

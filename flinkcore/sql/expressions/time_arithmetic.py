@@ -21,6 +21,12 @@ def per_milli(kind: LogicalType) -> int:
     return {"ms": 1, "us": 1_000, "ns": 1_000_000}[kind.unit]
 
 
+def toward_zero(values: Int64s, step: int) -> Int64s:
+    """Return quotients as Java divides: days and fields of times before 1970 are those that Flink returns."""
+    found: Int64s = np.where(values < 0, -(-values // step), values // step)
+    return found
+
+
 def plus_months(days: Int64s, months: Any) -> Int64s:
     """Return days moved by months, at most to the last day of the month."""
     day = days.astype("datetime64[D]")

@@ -26,6 +26,20 @@ from flinkcore.sql.types.times import NANOS_OF_DAY, civil, day_of_text, days_of,
 
 _FIELDS: Final[dict[str, tuple[str, int]]] = {
     "yyyy": ("year", 4),
+    "yy": ("short year", 2),
+    "M": ("month", 1),
+    "d": ("day", 1),
+    "H": ("hour", 1),
+    "m": ("minute", 1),
+    "s": ("second", 1),
+    "E": ("weekday", 3),
+    "EEE": ("weekday", 3),
+    "EEEE": ("weekday", 9),
+    "MMM": ("month name", 3),
+    "MMMM": ("month name", 9),
+    "a": ("half of the day", 2),
+    "hh": ("hour of the half", 2),
+    "h": ("hour of the half", 1),
     "MM": ("month", 2),
     "dd": ("day", 2),
     "HH": ("hour", 2),
@@ -33,7 +47,16 @@ _FIELDS: Final[dict[str, tuple[str, int]]] = {
     "ss": ("second", 2),
     **{"S" * digits: ("fraction", digits) for digits in range(1, 10)},
 }
+_READ: Final = ("yyyy", "MM", "dd", "HH", "mm", "ss", *("S" * digits for digits in range(1, 10)))
+_ONLY_WRITTEN: Final = frozenset(_FIELDS[letters] for letters in _FIELDS if letters not in _READ)
 _PATTERN: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
+
+
+_WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 
 
 @lru_cache(maxsize=256)
@@ -60,9 +83,7 @@ def _known_pattern(call: Call) -> str | None:
     if pattern is None:
         return f"{call.name} takes a constant pattern"
     if len(call.operands) > 1 and pattern_parts(pattern) is None:
-        return (
-            f"{call.name} takes patterns of yyyy, MM, dd, HH, mm, ss, S and text in quotes, not {pattern!r}"
-        )
+        return f"{call.name} takes patterns of {', '.join(_READ[:6])}, S and text in quotes, not {pattern!r}"
     return None
 
 
@@ -89,20 +110,25 @@ def _formatted(nanos: int, parts: tuple[tuple[str, int], ...]) -> str:
     days, within = divmod(nanos, NANOS_OF_DAY)
     year, month, day = civil(days)
     second, fraction = divmod(within, 10**9)
+    hour = second // 3600
+    names = {
+        "weekday": _WEEKDAYS[(days + 3) % 7],
+        "month name": _MONTHS[month - 1],
+        "half of the day": "AM" if hour < 12 else "PM",
+        "fraction": f"{fraction:09d}",
+    }
     values = {
+        "hour of the half": (hour + 11) % 12 + 1,
         "year": year,
+        "short year": year % 100,
         "month": month,
         "day": day,
-        "hour": second // 3600,
+        "hour": hour,
         "minute": second // 60 % 60,
         "second": second % 60,
     }
     return "".join(
-        name
-        if digits == 0
-        else f"{fraction:09d}"[:digits]
-        if name == "fraction"
-        else f"{values[name]:0{digits}d}"
+        name if digits == 0 else names[name][:digits] if name in names else f"{values[name]:0{digits}d}"
         for name, digits in parts
     )
 

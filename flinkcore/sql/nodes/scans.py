@@ -195,8 +195,8 @@ def _log_of(
     else:
         known = ", ".join(program.tables) or "none"
         raise ConfigurationError(
-            f"the plan reads the table {parts[-1]}, and tables= has {known}. Give tables={{'{parts[-1]}': ...}}: a path, "
-            "Arrow data or env.from_event_log(...)"
+            f"the plan reads the table {parts[-1]}, and tables= has {known}. Give tables={{'{parts[-1]}': ...}}: "
+            "a path, Arrow data or env.from_event_log(...)"
         )
     if isinstance(given, LogStream):
         return given

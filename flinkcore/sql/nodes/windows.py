@@ -273,7 +273,14 @@ def group_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows
     is_instant = time.root is Root.TIMESTAMP_LTZ
     assigner = _assigner(node, _GROUP_KINDS[window["kind"]], sizes, _zone(program, node), is_instant)
     grouping, calls = node.json["grouping"], node.json["aggCalls"]
-    return _aggregated(program, node, rows, SqlWindow(assigner, is_instant, window["timeField"]["fieldIndex"]), grouping, calls)
+    return _aggregated(
+        program,
+        node,
+        rows,
+        SqlWindow(assigner, is_instant, window["timeField"]["fieldIndex"]),
+        grouping,
+        calls,
+    )
 
 
 def _millis(written: Any) -> int:
@@ -343,14 +350,14 @@ def _aggregated(
     keys = [rows.columns[number] for number in (*grouping, *(attached or ()))]
     keys = list(dict.fromkeys(keys))
     computed: dict[str, Any] = dict(native.arguments)
-    if len(keys) == 1:  # a part of a composite key may be null, and then equals other nulls, as GROUP BY has it
+    if (
+        len(keys) == 1
+    ):  # a part of a composite key may be null, and then equals other nulls, as GROUP BY has it
         computed[_BESIDE_NULL] = pc.scalar(0)
     before: LogStream = rows.stream.select(*keys, **computed)
     if len(keys) == 1:
         keys.append(_BESIDE_NULL)
-    keyed: Any = (
-        before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
-    )
+    keyed: Any = before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
     results = keyed.aggregate(**native.aggregates)
     names = unique_names(node)
     if attached is None:
