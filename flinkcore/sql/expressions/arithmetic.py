@@ -145,7 +145,13 @@ def absolute(rows: Evaluation, call: Call) -> pa.Array:
         return column(np.abs(numbers(array)), valid(array), call.type.arrow)
 
 
-@function("SIGN")
+def _signed(call: Call) -> str | None:
+    if call.operands[0].type.root in (Root.TINYINT, Root.SMALLINT):
+        return f"SIGN of {call.operands[0].type} does not compile in Flink either: CAST it to INT"
+    return None
+
+
+@function("SIGN", check=_signed)
 def sign(rows: Evaluation, call: Call) -> pa.Array:
     array = rows(call.operands[0])
     if call.type.root is Root.DECIMAL:

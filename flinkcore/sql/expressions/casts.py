@@ -155,6 +155,9 @@ _INTEGER: Final = re.compile(r"([+-]?[0-9]*)(?:\.[0-9]*)?")
 _FLOAT: Final = re.compile(
     r"[\x00-\x20]*([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?=[fFdD]?[\x00-\x20]*$))[fFdD]?[\x00-\x20]*"
 )
+_SHORT_DECIMAL: Final = re.compile(
+    r"[\n\t ]*([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+|)(?:[\x00-\x7f]([+-]?[0-9]+)?)?", re.ASCII
+)
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -189,9 +192,16 @@ def _double(text: str, kind: LogicalType, zone: str) -> float:
 
 def _decimal(text: str, kind: LogicalType, zone: str) -> Decimal:
     stripped = text.strip(" ")
-    if _DECIMAL.fullmatch(stripped) is not None:
+    if kind.precision <= 18 and len(stripped.encode()) <= 18:
+        # What 64 bits hold Flink reads by itself, and takes any byte for the E of an exponent: 100% is 100, and x is 0.
+        match = _SHORT_DECIMAL.fullmatch(stripped)
+        written = "" if match is None else f"{match[1] or ''}{match[2] or '0'}E{match[3] or '0'}"
+    else:
+        match = _DECIMAL.fullmatch(stripped)
+        written = "" if match is None else match[0]
+    if stripped and match is not None:
         try:
-            found = fit_one(Decimal(stripped), kind)
+            found = fit_one(Decimal(written), kind)
         except InvalidOperation:
             found = None
         if found is not None:

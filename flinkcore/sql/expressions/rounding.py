@@ -22,11 +22,11 @@ from flinkcore.sql.expressions.evaluation import (
 )
 from flinkcore.sql.expressions.time_arithmetic import per_milli, toward_zero
 from flinkcore.sql.plan.rex import Call, Literal
-from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, NUMERIC, TIMESTAMPS, Root
+from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, NUMERIC, TIMESTAMPS, LogicalType, Root
 from flinkcore.sql.types.times import MS_OF_DAY
 
 _UNITS_MS: Final = {"MILLISECOND": 1, "SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": MS_OF_DAY}
-_FLOAT_LIMIT: Final = 1e20
+_CUT_AS: Final = LogicalType(Root.DECIMAL, precision=38, scale=18)
 _MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120}
 
 
@@ -47,13 +47,14 @@ def round_(rows: Evaluation, call: Call) -> pa.Array:
     arrays = [rows(operand) for operand in call.operands]
     kind = call.type
 
-    cuts_float = call.name == "TRUNCATE" and call.operands[0].type.root is Root.FLOAT
+    is_cut = call.name == "TRUNCATE" and kind.root in FLOATS
 
     def of_row(value: Any, places: int = 0) -> Any:
-        if cuts_float and abs(value) >= _FLOAT_LIMIT:
-            raise ValueError(
-                f"{value} has more digits than DECIMAL(38, 18), as which Flink truncates a FLOAT"
-            )
+        if is_cut:
+            decimal = fit_one(_places(value, _CUT_AS.scale, ROUND_HALF_UP), _CUT_AS)
+            if decimal is None:
+                raise ValueError(f"{value} is beyond {_CUT_AS}, as which Flink truncates it")
+            value = decimal
         rounded = _places(value, places, mode)
         if kind.root is Root.DECIMAL:
             return fit_one(rounded, kind)

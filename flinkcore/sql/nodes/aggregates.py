@@ -119,6 +119,8 @@ class Argument(ColumnExpression):
         "as it is", or the form of the values: see `_FORMS`.
     panes : Panes or None
         Panes by which the values are ordered, for values that are wrapped.
+    separator : str or None
+        Column with the separators of LISTAGG, or None for a comma.
     """
 
     column: str | None
@@ -126,11 +128,13 @@ class Argument(ColumnExpression):
     condition: str | None = None
     form: str = "as it is"
     panes: Panes | None = None
+    separator: str | None = None
 
     @property
     def required_columns(self) -> frozenset[str]:
         rowtime = None if self.panes is None else self.panes.column
-        return frozenset(name for name in (self.column, self.condition, rowtime) if name is not None)
+        read = (self.column, self.condition, rowtime, self.separator)
+        return frozenset(name for name in read if name is not None)
 
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         if self.column is None:
@@ -139,7 +143,10 @@ class Argument(ColumnExpression):
             array = _FORMS[self.form](batch.column(self.column), self.given)
         if self.form == "wrapped":
             pane = pa.nulls(batch.num_rows, pa.int64()) if self.panes is None else self.panes.numbers(batch)
-            array = pa.StructArray.from_arrays([array, pane], ["value", "pane"])
+            separators = pa.repeat(pa.scalar(","), batch.num_rows)
+            if self.separator is not None:
+                separators = batch.column(self.separator)
+            array = pa.StructArray.from_arrays([array, pane, separators], ["value", "pane", "separator"])
         if self.condition is None:
             return array
         return pc.if_else(pa.array(truth(batch.column(self.condition))), array, pa.scalar(None, array.type))
@@ -147,7 +154,8 @@ class Argument(ColumnExpression):
     def __str__(self) -> str:
         condition = f" where {self.condition}" if self.condition is not None else ""
         form = "" if self.form == "as it is" else f", {self.form}"
-        return f"{self.column or 'rows'}{condition}{form}"
+        separator = f", separated by {self.separator}" if self.separator is not None else ""
+        return f"{self.column or 'rows'}{condition}{form}{separator}"
 
 
 def _comparable(array: pa.Array, given: LogicalType) -> pa.Array:
@@ -246,18 +254,29 @@ def _extreme(result: AggregateResult, first: pa.Array, extreme: pa.Array) -> pa.
 
 
 def _of_values(result: AggregateResult, values: pa.Array) -> pa.Array:
-    made = _OF_VALUES[result.call.name]
+    made = _OF_VALUES.get(result.call.name, _multiset)
     distinct = result.call.is_distinct
     found = []
     for each in values.to_pylist():
         wrapped = [value for value in each if value is not None]
         if wrapped and wrapped[0]["pane"] is not None:
             wrapped.sort(key=itemgetter("pane"))
+        if result.call.name == "LISTAGG":
+            found.append(_joined(wrapped))
+            continue
         given = [value["value"] for value in wrapped]
         if result.call.ignores_nulls:
             given = [value for value in given if value is not None]
         found.append(made(list(dict.fromkeys(given)) if distinct else given, result))
     return pa.array(found, result.call.type.arrow)
+
+
+def _joined(wrapped: list[dict[str, Any]]) -> str | None:
+    """Return LISTAGG: each value but the first has its own separator before it."""
+    given = [each for each in wrapped if each["value"] is not None]
+    if not given:
+        return None
+    return given[0]["value"] + "".join(f"{each['separator']}{each['value']}" for each in given[1:])
 
 
 def _sum_of(values: list[Any], result: AggregateResult) -> Any:
@@ -285,7 +304,6 @@ def _multiset(values: list[Any], result: AggregateResult) -> list[tuple[Any, int
 _OF_VALUES: Final[dict[str, Callable[[list[Any], AggregateResult], Any]]] = {
     "SUM": _sum_of,
     "$SUM0": _sum_of,
-    "LISTAGG": lambda values, result: ",".join(values) if values else None,
     "COLLECT": _multiset,
     "ARRAY_AGG": lambda values, result: values or None,
     "FIRST_VALUE": lambda values, result: values[0] if values else None,
@@ -375,7 +393,7 @@ class NativeAggregates:
             return ["as it is", self._native("min", call, by="present")]
         if name == "ARRAY_AGG" and call.is_distinct:
             raise self.node.refuse("ARRAY_AGG(DISTINCT) is not supported")
-        if name in _OF_VALUES and (name != "LISTAGG" or len(call.arguments) == 1):
+        if name in _OF_VALUES or (name == "LISTAGG" and not call.is_distinct):
             return ["of values", self._native("collect", call, "wrapped")]
         if name == "SINGLE_VALUE":
             raise self.node.refuse(
@@ -407,7 +425,8 @@ class NativeAggregates:
             argument = Argument(None, LogicalType(Root.TINYINT, False), condition)
         else:
             panes = self.panes if form == "wrapped" else None
-            argument = Argument(self.columns[number], self.types[number], condition, form, panes)
+            separator = self.columns[call.arguments[1]] if len(call.arguments) > 1 else None
+            argument = Argument(self.columns[number], self.types[number], condition, form, panes, separator)
         text = f"argument#{argument}".replace(".", "_")
         self.arguments[text] = argument
         return text
