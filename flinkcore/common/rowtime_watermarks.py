@@ -1,4 +1,4 @@
-"""The watermark generators of Flink SQL, whose watermark is the rowtime minus a delay, without the 1 ms of DataStream."""
+"""Watermark generators of Flink SQL: the rowtime minus a delay, without the 1 ms that DataStream subtracts."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from flinkcore.common.configuration import Configuration
+from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.nodes.kinds import NODES, REFUSED
@@ -30,6 +32,12 @@ def plan_streams(
     read = CompiledPlan.of(plan)
     if settings is not None and not all(isinstance(value, str) for value in settings.values()):
         raise ConfigurationError("settings= are texts by name, such as {'table.local-time-zone': 'UTC'}")
+    interval = (settings or {}).get(AUTO_WATERMARK_INTERVAL.key())
+    if interval is not None:
+        configuration = Configuration().set(AUTO_WATERMARK_INTERVAL, interval)
+        environment.get_config().set_auto_watermark_interval(
+            configuration.get(AUTO_WATERMARK_INTERVAL).to_millis()
+        )
     program = Program(environment, tables, dict(settings or {}), emitted_at)
     rows: dict[int, Rows] = {}
     for node in read.nodes:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,9 +19,12 @@ from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.casts import cast_text
 from flinkcore.sql.nodes.rows import Program, Rows, unique_names
-from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
 from flinkcore.sql.types.logical_types import TEXTS, TIMESTAMPS, LogicalType, Root, type_of
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 _METADATA: Final = "$metadata$"
 _TEXT_TIMES: Final = frozenset((Root.DATE, Root.TIME, *TIMESTAMPS))
@@ -111,10 +114,10 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
             "SOURCE_WATERMARK() is not supported", "Declare WATERMARK FOR ts AS ts - INTERVAL ..."
         )
     kinds = {each["name"]: each for each in schema.get("columns", ())}
-    stream = _log_of(program, node, table["identifier"], kinds, _rowtime_of(schema))
+    stream = _log_of(program, node, table)
     names = unique_names(node)
     scanned = {
-        name: ScannedColumn(_log_column(column, kinds), kind.with_nullable(True))
+        name: ScannedColumn(column.removeprefix(_METADATA), kind.with_nullable(True))
         for name, (column, kind) in zip(names, _produced(node, abilities), strict=True)
     }
     if "FilterPushDown" in abilities:
@@ -131,15 +134,6 @@ def _produced(node: PlanNode, abilities: Mapping[str, Any]) -> list[tuple[str, L
         if produced is not None:
             return list(type_of(produced).children)
     return list(node.fields)
-
-
-def _log_column(name: str, kinds: Mapping[str, Any]) -> str:
-    return name.removeprefix(_METADATA)
-
-
-def _rowtime_of(schema: Mapping[str, Any]) -> str | None:
-    specs = schema.get("watermarkSpecs") or ()
-    return specs[0]["rowtimeAttribute"] if specs else None
 
 
 def _filtered(
@@ -184,33 +178,71 @@ class _Pushed(ColumnExpression):
         return str(self.condition)
 
 
-def _log_of(
-    program: Program, node: PlanNode, identifier: str, kinds: Mapping[str, Any], rowtime: str | None
-) -> LogStream:
+def names_of(identifier: str) -> list[str]:
+    """Return the names of a table, the short one first."""
     parts = [part.replace("``", "`") for part in re.findall(r"`((?:[^`]|``)*)`", identifier)] or [identifier]
-    for name in (parts[-1], ".".join(parts), identifier):
+    return [parts[-1], ".".join(parts), identifier]
+
+
+def _log_of(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogStream:
+    names = names_of(table["identifier"])
+    for name in names:
         if name in program.tables:
             given = program.tables[name]
             break
     else:
         known = ", ".join(program.tables) or "none"
         raise ConfigurationError(
-            f"the plan reads the table {parts[-1]}, and tables= has {known}. Give tables={{'{parts[-1]}': ...}}: "
+            f"the plan reads the table {names[0]}, and tables= has {known}. Give tables={{'{names[0]}': ...}}: "
             "a path, Arrow data or env.from_event_log(...)"
         )
-    if isinstance(given, LogStream):
-        return given
+    return given if isinstance(given, LogStream) else _new_log(program.environment, table, given, None)
+
+
+def log_of_table(
+    environment: StreamExecutionEnvironment, plan: CompiledPlan, name: str, path: str, arrival: str | None
+) -> LogStream:
+    """Return the log of a path that stands for a table of a plan.
+
+    Parameters
+    ----------
+    environment : StreamExecutionEnvironment
+    plan : CompiledPlan
+    name : str
+        Name of the table.
+    path : str
+    arrival : str or None
+        Column of the log with the arrivals of rows, or None if they are derived from positions.
+
+    Raises
+    ------
+    ConfigurationError
+        If the plan does not read such a table.
+    """
+    scans = [node.json["scanTableSource"]["table"] for node in plan.nodes if node.kind == "table-source-scan"]
+    for table in scans:
+        if name in names_of(table["identifier"]):
+            return _new_log(environment, table, path, arrival)
+    known = ", ".join(dict.fromkeys(names_of(table["identifier"])[0] for table in scans)) or "none"
+    raise ConfigurationError(f"the plan reads no table {name}; it reads {known}. Name one of these")
+
+
+def _new_log(
+    environment: StreamExecutionEnvironment, table: Mapping[str, Any], data: Any, arrival: str | None
+) -> LogStream:
+    columns = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
     texts = {
-        name: "STRING"
-        for name, kind in kinds.items()
-        if "dataType" in kind and type_of(kind["dataType"]).root in TEXTS
+        each["name"]: "STRING"
+        for each in columns
+        if "dataType" in each and type_of(each["dataType"]).root in TEXTS
     }
-    is_path = isinstance(given, str | os.PathLike | list)
-    return program.environment.from_event_log(
-        given,
+    is_path = isinstance(data, str | os.PathLike | list)
+    return environment.from_event_log(
+        data,
         timestamp=pc.scalar(0),
         timestamp_unit="ms",
         schema=texts if is_path and texts else None,
+        arrival=arrival,
     )
 
 

@@ -76,10 +76,13 @@ class CompiledPlan:
         Version of Flink that compiled it.
     nodes : tuple of PlanNode
         All nodes, inputs first.
+    json : mapping
+        What its JSON holds.
     """
 
     version: str
     nodes: tuple[PlanNode, ...]
+    json: Mapping[str, Any]
 
     @property
     def sinks(self) -> list[PlanNode]:
@@ -118,7 +121,7 @@ class CompiledPlan:
                 f"the plan was compiled by Flink {version}; plans of {', '.join(_KNOWN_VERSIONS)} are read. Compile "
                 "it with one of these"
             )
-        return cls(version, tuple(_in_order(nodes.values())))
+        return cls(version, tuple(_in_order(nodes.values())), content)
 
 
 def _in_order(nodes: Any) -> list[PlanNode]:
