@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs.sql_scenarios import Skipped, check
-
-GOLDEN = Path(__file__).parents[1] / "golden" / "sql"
+from jobs.sql_scenarios import GOLDEN, Skipped, check
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,18 @@ from flinkcore.sql.types.times import (
 ARRIVAL = "arrival of the step"
 EMITTED_AT = "emitted at step"
 _PER_UNIT = {"ms": 10**6, "us": 10**3, "ns": 1}
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sql"
+
+
+def golden(name: str) -> dict[str, Any]:
+    """Return a committed scenario by its name, which begins with its kind."""
+    for line in (GOLDEN / f"{name.partition('-')[0]}.jsonl").read_text().splitlines():
+        scenario: dict[str, Any] = json.loads(line)
+        if scenario["name"] == name:
+            return scenario
+    raise KeyError(name)
 
 
 class Skipped(Exception):

@@ -206,7 +206,7 @@ def logarithm(*values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return found
 
 
-for _name, _of_values in {
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "EXP": np.exp,
     "LN": np.log,
     "LOG": logarithm,
@@ -227,7 +227,8 @@ for _name, _of_values in {
     "TANH": np.tanh,
     "DEGREES": np.degrees,
     "RADIANS": np.radians,
-}.items():
+}
+for _name, _of_values in _FUNCTIONS.items():
     _math(_name, _of_values)
 
 

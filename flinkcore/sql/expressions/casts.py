@@ -222,7 +222,7 @@ def _timestamp(text: str, kind: LogicalType, zone: str) -> int:
     nanos = timestamp_of_text(text)
     if kind.root is Root.TIMESTAMP_LTZ:
         nanos -= _offset_of_local(nanos // 10**9, zone) * 10**9
-    digits = 10 ** (9 - kind.precision)
+    digits: int = 10 ** (9 - kind.precision)
     return nanos // digits * digits * per_milli(kind) // 10**6
 
 

@@ -92,7 +92,8 @@ def search(rows: Evaluation, call: Call) -> pa.Array:
     assert literal.sarg is not None
     kind = call.operands[0].type
     values = rows(call.operands[0])
-    points, others = [], []
+    points: list[Any] = []
+    others: list[Any] = []
     for lower, upper in literal.sarg.ranges:
         is_point = lower is not None and upper is not None and lower.value == upper.value
         (points if is_point else others).append((lower, upper))

@@ -98,11 +98,12 @@ def like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
 
 
 def _like_pattern(call: Call) -> str | None:
-    texts = [text_of(operand) for operand in call.operands[1:]]
-    if None in texts:
+    pattern = text_of(call.operands[1])
+    escape = text_of(call.operands[2]) if len(call.operands) == 3 else None
+    if pattern is None or (len(call.operands) == 3 and escape is None):
         return "LIKE takes a constant pattern"
     try:
-        like_pattern(*(texts if len(texts) == 2 else [*texts, None]))  # type: ignore[arg-type]
+        like_pattern(pattern, escape)
     except ValueError as error:
         return f"LIKE: {error}"
     return None

@@ -254,7 +254,7 @@ def _extreme(result: AggregateResult, first: pa.Array, extreme: pa.Array) -> pa.
 
 
 def _of_values(result: AggregateResult, values: pa.Array) -> pa.Array:
-    made = _OF_VALUES.get(result.call.name, _multiset)
+    made: Callable[[list[Any], AggregateResult], Any] = _OF_VALUES.get(result.call.name, _multiset)
     distinct = result.call.is_distinct
     found = []
     for each in values.to_pylist():
@@ -276,7 +276,7 @@ def _joined(wrapped: list[dict[str, Any]]) -> str | None:
     given = [each for each in wrapped if each["value"] is not None]
     if not given:
         return None
-    return given[0]["value"] + "".join(f"{each['separator']}{each['value']}" for each in given[1:])
+    return str(given[0]["value"]) + "".join(f"{each['separator']}{each['value']}" for each in given[1:])
 
 
 def _sum_of(values: list[Any], result: AggregateResult) -> Any:
