@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.errors import UnsupportedOperationError
+from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
 from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TIMESTAMPS, LogicalType, Root
 from flinkcore.sql.types.times import day_of_text, millis_of_day, timestamp_of_text
@@ -139,7 +140,8 @@ def refusal_of(rex: Rex) -> str | None:
             return reason
     found = FUNCTIONS.get(rex.name)
     if found is None:
-        return f"the function {rex.name} is not supported"
+        reason = REFUSED_FUNCTIONS.get(rex.name)
+        return f"the function {rex.name} is not supported{'' if reason is None else f': {reason}'}"
     return found.check(rex)
 
 

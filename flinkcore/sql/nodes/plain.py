@@ -93,7 +93,7 @@ def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:
             f"a sink of changes ({', '.join(modes)}) is not supported",
             "Insert results that do not change, such as those of windows",
         )
-    names, emitted_at = node.names, program.emitted_at
+    names, emitted_at = _sink_columns(node), program.emitted_at
     named = {name: pc.field(column) for name, column in zip(names, rows.columns, strict=True)}
     if emitted_at is not None and emitted_at in names:
         raise node.refuse(f"it has a column {emitted_at!r}", "Give another name for emitted_at")
@@ -104,3 +104,10 @@ def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:
         forward = ForwardTransformation(stream._transformation)
         stream = stream._then(forward).with_emitted_at(emitted_at)
     return Rows(stream, names, rows.types)
+
+
+def _sink_columns(node: PlanNode) -> tuple[str, ...]:
+    """Return the names of the columns of the table that a sink writes, into which rows go by position."""
+    schema = node.json.get("dynamicTableSink", {}).get("table", {}).get("resolvedTable", {}).get("schema", {})
+    names = tuple(each["name"] for each in schema.get("columns", ()) if "dataType" in each)
+    return names if len(names) == len(node.names) else node.names

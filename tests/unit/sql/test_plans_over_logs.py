@@ -1,6 +1,7 @@
 """Compiled plans over files and Arrow data, with their watermarks and results."""
 
 import json
+import random
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from jobs.sql_scenarios import golden
 from flinkcore.cli import main
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.sql.expressions.functions import FUNCTIONS
+from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
+from flinkcore.sql.nodes.kinds import NODES, REFUSED
 
 CSV = """k,v,ts
 a,1,2024-01-01 00:00:01
@@ -39,10 +43,8 @@ def log(tmp_path: Path) -> Path:
 
 def test_files_stand_for_a_table(plan: dict[str, Any], log: Path) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
+    stream = environment.from_plan(plan, {"f": log}, settings={"pipeline.auto-watermark-interval": "0 ms"})
     with pytest.warns(UserWarning, match="late"):
-        stream = environment.from_plan(
-            plan, {"f": log}, settings={"pipeline.auto-watermark-interval": "0 ms"}
-        )
         rows = stream.to_arrow().to_pylist()
     first = [row for row in rows if row["window_start"] == START]
     assert sorted((row["k"], row["s"], row["n"]) for row in first) == [("a", 1, 1), ("b", 2, 1)]
@@ -126,3 +128,50 @@ def test_settings_are_texts(plan: dict[str, Any]) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(ConfigurationError, match="settings="):
         environment.from_plan(plan, {"f": "log"}, settings={"table.local-time-zone": 1})  # type: ignore[dict-item]
+
+
+@pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+@pytest.mark.parametrize("interval_ms", [0, 700])
+def test_a_plan_that_stops_with_a_checkpoint_resumes_with_the_same_rows(
+    interval_ms: int, tmp_path: Path
+) -> None:
+    plan = golden("edges-hop_late_two")["plan"]
+    draw = random.Random(7)
+    n = 200
+    log = pa.table(
+        {
+            "k": [draw.choice("abc") for _ in range(n)],
+            "v": [draw.randint(0, 9) for _ in range(n)],
+            "ts": pa.array([500 * each + draw.randint(-20_000, 0) for each in range(n)], pa.timestamp("ms")),
+            "arrival": pa.array([500 * each for each in range(n)], pa.int64()),
+        }
+    )
+
+    def rows(part: pa.Table, **checkpoints: Path) -> list[str]:
+        environment = StreamExecutionEnvironment.get_execution_environment()
+        environment.get_config().set_auto_watermark_interval(interval_ms)
+        table = environment.from_event_log(part, timestamp="arrival", arrival="arrival", split=None)
+        stream = environment.from_plan(plan, {"f": table}, emitted_at="seen")
+        return list(map(repr, stream.execute(**checkpoints).to_arrow().to_pylist()))
+
+    whole = rows(log)
+    saved = tmp_path / "checkpoint"
+    cut = rows(log.slice(0, 77), stop_with_checkpoint=saved) + rows(log.slice(77), restore_from=saved)
+    assert len(whole) > 20
+    assert sorted(cut) == sorted(whole)
+
+
+def test_the_page_lists_every_function() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
+    rows = {line.split(" | ")[0].strip("| "): line for line in page.splitlines() if line.startswith("| ")}
+    for name, function in FUNCTIONS.items():
+        state = "own code" if function.state == "own" else "exact by pyarrow"
+        assert f"`{name.replace('|', chr(92) + '|')}`" in rows[state]
+    for name in REFUSED_FUNCTIONS:
+        assert f"`{name}`" in rows["refused"]
+        assert name not in FUNCTIONS
+
+
+def test_the_page_lists_every_node() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
+    assert all(kind in page for kind in (*NODES, *REFUSED))
