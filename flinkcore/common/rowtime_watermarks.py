@@ -23,7 +23,7 @@ class RowtimeWatermarks(WatermarkGenerator[Any]):
     delay_ms : int
         May be negative.
     interval_ms : int or None
-        The auto-watermark interval in ms; None: it is emitted at ticks alone.
+        The auto-watermark interval in ms, or None if it is emitted at ticks alone.
     lowest_ms : int
         No watermark up to this one is emitted: 0 for a table's ``WATERMARK`` in SQL, and -2**63 where the source of the
         table generates it.

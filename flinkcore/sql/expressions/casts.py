@@ -193,7 +193,7 @@ def _double(text: str, kind: LogicalType, zone: str) -> float:
 def _decimal(text: str, kind: LogicalType, zone: str) -> Decimal:
     stripped = text.strip(" ")
     if kind.precision <= 18 and len(stripped.encode()) <= 18:
-        # What 64 bits hold Flink reads by itself, and takes any byte for the E of an exponent: 100% is 100, and x is 0.
+        # Flink reads decimals of 64 bits itself, and takes any byte for the E of an exponent: 100% is 100, and x is 0.
         match = _SHORT_DECIMAL.fullmatch(stripped)
         written = "" if match is None else f"{match[1] or ''}{match[2] or '0'}E{match[3] or '0'}"
     else:

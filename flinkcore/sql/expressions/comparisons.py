@@ -1,4 +1,4 @@
-"""Comparisons, also of NaN and -0.0 as Java's operators compare them, and searches."""
+"""Comparisons as Java's operators make them, of NaN and -0.0 too, and searches."""
 
 from __future__ import annotations
 

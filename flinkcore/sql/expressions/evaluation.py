@@ -95,7 +95,7 @@ class SqlFunction:
     check : callable
         Returns why a call of it is not supported, or None.
     note : str
-        Difference or limit, in words; empty if there is none.
+        Difference or limit in words, or an empty text.
     """
 
     name: str

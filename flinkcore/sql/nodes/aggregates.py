@@ -188,7 +188,7 @@ class AggregateResult(ColumnExpression):
     parts : tuple of str
         Columns of the native aggregates.
     form : str
-        How the result is made: see `_RESULTS`.
+        Kind of computation: see `_RESULTS`.
     """
 
     call: AggregateCall

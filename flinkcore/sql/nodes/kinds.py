@@ -32,7 +32,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "group-window-aggregate": group_window_aggregate,
     "sink": sink,
 }
-"""What builds the steps of each node; a new operator is an entry here."""
+"""Functions that build the steps of nodes; a new operator is an entry here."""
 
 REFUSED: Final[Mapping[str, str]] = {
     "window-table-function": "Aggregate over the table function by window_start and window_end",
@@ -55,4 +55,4 @@ REFUSED: Final[Mapping[str, str]] = {
     "sort-limit": "Take the first rows of the results",
     "correlate": "Compute the rows before they are read",
 }
-"""Nodes that do not run, and what to write instead."""
+"""Advice for nodes that do not run."""

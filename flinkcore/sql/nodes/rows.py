@@ -62,7 +62,7 @@ class Program:
     ----------
     environment : StreamExecutionEnvironment
     tables : mapping
-        What stands for each table: by its name, or by its identifier.
+        Log of each table, by its name or its identifier.
     settings : mapping of str to str
         Settings of Flink SQL that are not in the plan.
     emitted_at : str or None

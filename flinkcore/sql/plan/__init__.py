@@ -1,1 +1,1 @@
-"""Compiled plans as Flink writes them: nodes, edges and expressions."""
+"""Compiled plans as Flink writes them: nodes, edges and expressions. Private."""

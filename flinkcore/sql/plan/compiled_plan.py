@@ -29,7 +29,7 @@ class PlanNode:
     description : str
         Its description, as Flink's ``EXPLAIN`` shows it.
     json : mapping
-        What the plan says of it.
+        Its part of the JSON.
     inputs : list of PlanNode
         Nodes whose rows it reads, in the order of its inputs.
     """
@@ -77,7 +77,7 @@ class CompiledPlan:
     nodes : tuple of PlanNode
         All nodes, inputs first.
     json : mapping
-        What its JSON holds.
+        Content of the JSON.
     """
 
     version: str

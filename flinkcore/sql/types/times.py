@@ -18,7 +18,7 @@ NANOS_OF_DAY: Final = 86_400_000_000_000
 
 
 def days_of(year: int, month: int, day: int) -> int:
-    """Return the days since the epoch of a day in the proleptic Gregorian calendar; ValueError if there is none."""
+    """Return the days since the epoch of a day in the proleptic Gregorian calendar; ValueError if it does not exist."""
     if 1 <= year <= 9999:
         return date(year, month, day).toordinal() - _EPOCH_ORDINAL
     era = year % 400 + 400  # the calendar repeats every 400 years, which have 146,097 days
