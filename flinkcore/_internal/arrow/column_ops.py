@@ -490,9 +490,9 @@ def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Col
     if not expressions:
         return []
     if columns:
-        _require(
-            columns, batch.schema, ", ".join(_shown(name, expression) for name, expression in expressions)
-        )
+        names = batch.schema.names
+        if any(names.count(name) != 1 for name in columns):
+            _require(columns, batch.schema, ", ".join(_shown(*item) for item in expressions))
         batch = batch.select(sorted(columns))
     of_arrow = tuple(item for item in expressions if not isinstance(item[1], ColumnExpression))
     try:

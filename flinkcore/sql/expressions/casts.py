@@ -343,7 +343,7 @@ def _time(
         return column(found, is_valid, wanted.arrow)
     if source is Root.TIME and target is Root.TIME:
         return column(_of_day(values, wanted), is_valid, wanted.arrow)
-    if source is Root.DATE and target is Root.DATE:
+    if source is target and given.precision == wanted.precision:
         return array
     if source in TIMESTAMPS:
         values = _rescaled(integers(array), given, wanted)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flinkcore.sql.expressions.comparisons import common
 from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, truth
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
+from flinkcore.sql.plan.rex import Call, Rex
 from flinkcore.sql.types.logical_types import FLOATS, NUMERIC, TEXTS, LogicalType
 
 
@@ -28,14 +28,23 @@ def connect(rows: Evaluation, call: Call) -> pa.Array:
 
 def _of_rows(rows: Evaluation, rex: Rex, mask: Mask) -> pa.Array:
     """Return the values of an expression, evaluated for the rows of a mask only, and null elsewhere."""
-    if isinstance(rex, InputRef | Literal) or mask.all():
+    n_rows = int(mask.sum())
+    if n_rows == len(mask) or (2 * n_rows > len(mask) and not can_fail(rex)):
         return rows(rex)
     kind = rex.type.arrow
-    if not mask.any():
+    if n_rows == 0:
         return pa.nulls(rows.num_rows, kind)
-    values = rows.take(mask)(rex)
+    values = rows.take(mask, rex)(rex)
     at = np.cumsum(mask) - 1
     return values.take(pa.array(at, mask=~mask))
+
+
+_FAILING: Final = frozenset(("/", "/INT", "MOD", "%", "CAST", "ROUND", "TRUNCATE"))
+
+
+def can_fail(rex: Rex) -> bool:
+    """Return whether an expression has a function that fails for some values."""
+    return isinstance(rex, Call) and (rex.name in _FAILING or any(map(can_fail, rex.operands)))
 
 
 @function("NOT", state="pyarrow")

@@ -14,6 +14,8 @@ from flinkcore.sql.types.logical_types import LogicalType
 MOST_DIGITS: Final = 76
 """Digits of Arrow's widest decimals."""
 
+_NARROW_DIGITS: Final = 38
+
 EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
 """Holds any result of operations on two decimals of 38 digits, and the decimals of doubles."""
 
@@ -29,16 +31,20 @@ def fit(array: pa.Array, kind: LogicalType) -> pa.Array:
     grows = given.scale <= kind.scale
     if grows and given.precision - given.scale <= kind.precision - kind.scale:
         return array.cast(wanted)
-    wide = array.cast(pa.decimal256(MOST_DIGITS, given.scale))
+    if pa.types.is_decimal128(given) and given.precision < _NARROW_DIGITS:
+        make, digits = pa.decimal128, _NARROW_DIGITS
+    else:
+        make, digits = pa.decimal256, MOST_DIGITS
+    wide = array.cast(make(digits, given.scale))
     if not grows:
         wide = pc.round(wide, ndigits=kind.scale, round_mode="half_towards_infinity")
     whole = kind.precision - kind.scale
-    if whole + given.scale < MOST_DIGITS:  # otherwise there are not enough digits to go beyond
+    if whole + given.scale < digits:  # otherwise there are not enough digits to go beyond
         limit = pa.scalar(Decimal(10) ** whole, wide.type)
         fits = pc.less(pc.abs(wide), limit)
         if pc.all(fits, min_count=0).as_py() is False:
             wide = pc.if_else(fits, wide, pa.scalar(None, wide.type))
-    return wide.cast(pa.decimal256(MOST_DIGITS, kind.scale)).cast(wanted)
+    return wide.cast(wanted)
 
 
 def fit_one(value: Decimal, kind: LogicalType) -> Decimal | None:

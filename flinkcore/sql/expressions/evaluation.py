@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final, NoReturn, TypeAlias
@@ -20,7 +20,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
-from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
+from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex, input_refs
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TIMESTAMPS, LogicalType, Root
 from flinkcore.sql.types.times import day_of_text, millis_of_day, timestamp_of_text
 
@@ -40,12 +40,15 @@ class Evaluation:
         Time zone of the session.
     rows : numpy.ndarray of int64 or None
         Numbers of the rows in the batch, or None if they are all of its rows.
+    known : dict
+        Values of calls that have been evaluated.
     """
 
     columns: Sequence[pa.Array | None]
     num_rows: int
     zone: str = "UTC"
     rows: npt.NDArray[np.int64] | None = None
+    known: dict[Call, pa.Array] = field(default_factory=dict)
 
     def __call__(self, rex: Rex) -> pa.Array:
         """Return the values of an expression, of the Arrow type of its SQL type."""
@@ -55,15 +58,21 @@ class Evaluation:
             return column
         if isinstance(rex, Literal):
             return pa.repeat(scalar_of(rex), self.num_rows)
-        found = FUNCTIONS[rex.name].evaluate(self, rex)
-        wanted = rex.type.arrow
-        return found if found.type.equals(wanted) else found.cast(wanted)
+        found = self.known.get(rex)
+        if found is None:
+            found = FUNCTIONS[rex.name].evaluate(self, rex)
+            wanted = rex.type.arrow
+            found = found if found.type.equals(wanted) else found.cast(wanted)
+            self.known[rex] = found
+        return found
 
-    def take(self, mask: Mask) -> Evaluation:
-        """Return the evaluation of some of the rows."""
+    def take(self, mask: Mask, rex: Rex) -> Evaluation:
+        """Return the evaluation of an expression for some of the rows."""
         kept = np.flatnonzero(mask)
         rows = kept if self.rows is None else self.rows[kept]
-        taken = [None if column is None else column.take(pa.array(kept)) for column in self.columns]
+        taken: list[pa.Array | None] = [None] * len(self.columns)
+        for number in set(input_refs(rex)):
+            taken[number] = self(InputRef(number, rex.type)).take(pa.array(kept))
         return Evaluation(taken, len(kept), self.zone, rows)
 
     def fail(self, row: int | np.integer[Any], message: str) -> NoReturn:

@@ -157,9 +157,66 @@ def similar(rows: Evaluation, call: Call) -> pa.Array:
 _NOTE: Final = "constant patterns without named groups, flags, lookbehind, possessive quantifiers and \\p"
 
 
+_SAME_IN_RE2: Final = re.compile(
+    r"(?:[\w =&/:,;@#%<>\"'~`!_-]|\(\?:|[()|*+?^]|\[\^?[\w =&/:,;@#%.-]+\]"
+    r"|\\[dwD./?+*()\[\]|^$\\-])*",
+    re.ASCII,
+)
+"""Patterns that mean the same to Arrow's regular expressions: without the end of the text, dots and blanks."""
+
+
+def _group_of_re2(pattern: str, group: int) -> str | None:
+    """Return a pattern for Arrow whose only group is one of a pattern of Java's; None if Arrow may find another one.
+
+    The group is not within another one, and not left out by an alternative or a quantifier: Arrow takes a group that
+    matches nothing for an empty text.
+    """
+    if not _SAME_IN_RE2.fullmatch(pattern) or group < 1:
+        return None
+    parts: list[str] = []
+    number, depth, at, closes = 0, 0, 0, -1
+    while at < len(pattern):
+        mark = pattern[at]
+        if mark == "\\":
+            parts.append(pattern[at : at + 2])
+            at += 2
+            continue
+        if mark == "[":
+            end = pattern.index("]", at + 2)
+            parts.append(pattern[at : end + 1])
+            at = end + 1
+            continue
+        if mark == "(":
+            is_group = pattern[at + 1 : at + 2] != "?"
+            number += is_group
+            if is_group and number == group:
+                if depth:
+                    return None
+                parts.append("(?P<found>")
+                closes = depth
+            else:
+                parts.append("(?:" if is_group else "(")
+            depth += 1
+        elif mark == ")":
+            depth -= 1
+            parts.append(mark)
+            if depth == closes:
+                closes = -1
+                if pattern[at + 1 : at + 2] in tuple("?*+{"):
+                    return None
+        elif mark == "|" and depth == 0:
+            return None
+        else:
+            parts.append(mark)
+        at += 1
+    return "".join(parts) if number >= group and depth == 0 else None
+
+
 @function("REGEXP", "RLIKE", check=_translatable, note=_NOTE)
 def regexp(rows: Evaluation, call: Call) -> pa.Array:
     pattern = text_of(call.operands[1]) or ""
+    if pattern and _SAME_IN_RE2.fullmatch(pattern) and java_pattern(pattern) is not None:
+        return pc.match_substring_regex(rows(call.operands[0]), pattern)
     compiled = java_pattern(pattern) if pattern else None
     return by_row(
         rows,
@@ -171,8 +228,12 @@ def regexp(rows: Evaluation, call: Call) -> pa.Array:
 
 @function("REGEXP_EXTRACT", check=_translatable, note=_NOTE)
 def regexp_extract(rows: Evaluation, call: Call) -> pa.Array:
-    compiled = java_pattern(text_of(call.operands[1]) or "")
+    pattern = text_of(call.operands[1]) or ""
+    compiled = java_pattern(pattern)
     group = 0 if len(call.operands) == 2 else integer_of(call.operands[2])
+    of_arrow = None if compiled is None else _group_of_re2(pattern, group or 0)
+    if of_arrow is not None:
+        return pc.struct_field(pc.extract_regex(rows(call.operands[0]), of_arrow), "found")
 
     def of_row(text: str) -> str | None:
         match = None if compiled is None else compiled.search(text)

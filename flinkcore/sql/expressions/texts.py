@@ -8,6 +8,7 @@ import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,8 +16,10 @@ from flinkcore.sql.expressions.evaluation import (
     Evaluation,
     by_row,
     function,
+    integer_of,
     strict,
     text_of,
+    truth,
 )
 from flinkcore.sql.plan.rex import Call, Literal
 from flinkcore.sql.types.logical_types import INTEGERS, TEXTS
@@ -208,11 +211,23 @@ def btrim(text: str, characters: str = " ") -> str:
     return text.strip(characters)
 
 
-@strict(
-    "SPLIT_INDEX",
-    check=lambda call: None if call.operands[1].type.root in TEXTS else "SPLIT_INDEX by a number",
-)
-def split_index(text: str, separator: str, index: int) -> str | None:
+def _by_text(call: Call) -> str | None:
+    return None if call.operands[1].type.root in TEXTS else "SPLIT_INDEX takes a text as separator"
+
+
+@function("SPLIT_INDEX", check=_by_text)
+def split_index(rows: Evaluation, call: Call) -> pa.Array:
+    separator, number = text_of(call.operands[1]), integer_of(call.operands[2])
+    texts = rows(call.operands[0])
+    if not separator or number is None or number < 0:
+        return by_row(rows, call, _part_at, texts, *map(rows, call.operands[1:]))
+    parts = pc.split_pattern(texts, separator, max_splits=number + 1)
+    starts = parts.offsets.to_numpy()
+    has_part = (np.diff(starts) > number) & ~truth(pc.equal(texts, ""))
+    return parts.values.take(pa.array(starts[:-1] + number, mask=~has_part))
+
+
+def _part_at(text: str, separator: str, index: int) -> str | None:
     parts = text.split(separator) if separator else text.split()
     return parts[index] if text and 0 <= index < len(parts) else None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from flinkcore.sql.expressions.casts import local_time
@@ -100,10 +101,23 @@ def date_format(rows: Evaluation, call: Call) -> pa.Array:
     if kind.root is Root.TIMESTAMP_LTZ:
         array = local_time(array, rows.zone)
     parts = pattern_parts(text_of(call.operands[1]) or "") or ()
-    nanos = 10**6 // per_milli(kind)
-    texts = [_formatted(value * nanos, parts) for value in integers(array).tolist()]
-    is_valid = valid(array)
-    return pa.array(texts, pa.string(), mask=None if is_valid.all() else ~is_valid)
+    values, is_valid = integers(array), valid(array)
+    # Each moment that the pattern tells from others is formatted once.
+    step = _finest(parts) * per_milli(kind) // 1000
+    numbers, at = np.unique(values // step if step > 1 else values, return_inverse=True)
+    nanos = 10**6 * max(step, 1) // per_milli(kind)
+    texts = pa.array([_formatted(number * nanos, parts) for number in numbers.tolist()], pa.string())
+    return texts.take(pa.array(at, mask=None if is_valid.all() else ~is_valid))
+
+
+def _finest(parts: tuple[tuple[str, int], ...]) -> int:
+    """Return the finest field of a pattern, in microseconds."""
+    names = {name for name, digits in parts if digits}
+    for unit, micros in (("fraction", 0), ("second", 10**6), ("minute", 60 * 10**6)):
+        if unit in names:
+            return micros
+    has_hours = names & {"hour", "hour of the half", "half of the day"}
+    return 3600 * 10**6 if has_hours else 86_400 * 10**6
 
 
 def _formatted(nanos: int, parts: tuple[tuple[str, int], ...]) -> str:

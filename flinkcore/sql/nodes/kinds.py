@@ -34,6 +34,11 @@ NODES: Final[Mapping[str, Builder]] = {
 }
 """Functions that build the steps of nodes; a new operator is an entry here."""
 
+STATELESS: Final = frozenset(
+    ("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand", "sink")
+)
+"""Nodes that need no watermarks."""
+
 REFUSED: Final[Mapping[str, str]] = {
     "window-table-function": "Aggregate over the table function by window_start and window_end",
     "window-rank": "Take the first rows of each window from a query of all rows",

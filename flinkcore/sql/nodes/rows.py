@@ -67,12 +67,15 @@ class Program:
         Settings of Flink SQL that are not in the plan.
     emitted_at : str or None
         Column of the results for the time at which they were emitted.
+    has_event_time : bool
+        Whether an operator of the plan needs watermarks.
     """
 
     environment: StreamExecutionEnvironment
     tables: Mapping[str, Any]
     settings: Mapping[str, str] = field(default_factory=dict)
     emitted_at: str | None = None
+    has_event_time: bool = True
 
     @property
     def zone(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.casts import cast_text
+from flinkcore.sql.expressions.evaluation import nulls
 from flinkcore.sql.nodes.rows import Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
@@ -249,6 +250,26 @@ def _new_log(
 # ---- watermarks
 
 
+@dataclass(frozen=True, eq=False)
+class RequiredRowtime(ColumnExpression):
+    """True for every row; fails for a null rowtime, as a watermark assigner does. Picklable."""
+
+    column: str
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset([self.column])
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        array = batch.column(self.column)
+        if array.null_count:
+            raise RowFailure(int(nulls(array).argmax()), "the rowtime is null")
+        return pa.repeat(pa.scalar(True), batch.num_rows)
+
+    def __str__(self) -> str:
+        return f"{self.column} is a rowtime"
+
+
 def delay_of(program: Program, node: PlanNode, written: Mapping[str, Any], rowtime: int) -> int:
     """Return the delay in ms of a watermark expression: a rowtime column minus an interval.
 
@@ -278,6 +299,11 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return rows with the timestamps and watermarks that a table declares."""
     rowtime = node.json["rowtimeFieldIndex"]
     delay = delay_of(program, node, node.json["watermarkExpr"], rowtime)
+    if not program.has_event_time:
+        required = RequiredRowtime(rows.columns[rowtime])
+        return replace(
+            rows, stream=rows.stream.filter(required), types=tuple(kind for _, kind in node.fields)
+        )
     interval = program.environment.get_config().get_auto_watermark_interval()
     supplier = RowtimeWatermarksSupplier(delay, interval)
     strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(rows.columns[rowtime])
