@@ -25,6 +25,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="folder with golden files (KIND.jsonl) to check instead of tests/golden",
     )
     parser.addoption(
+        "--golden-sql",
+        metavar="DIR",
+        help="directory with golden scenarios of Flink SQL, a .jsonl file a kind; default: tests/golden/sql",
+    )
+    parser.addoption(
         "--golden-savepoints",
         metavar="DIR",
         help="folder with savepoints to read (cases/NAME/savepoint and expected.json) instead of those of tests/golden",

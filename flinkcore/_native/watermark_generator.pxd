@@ -27,3 +27,25 @@ cdef int generator_on_periodic_emit(Generator* generator, int64_t clock, int64_t
 
 cdef class WatermarkGenerator:
     cdef Generator generator
+
+
+cdef struct RowtimeGenerator:
+    int64_t delay
+    bint by_event             # false: emits at ticks alone
+    int64_t interval          # emits after an event if the watermark has risen by more
+    int64_t current           # largest watermark so far
+    int64_t last              # last watermark that was emitted
+    int64_t next_tick         # first tick to come
+    int64_t event_mark        # cause and kind of an emission after an event
+    int64_t tick_mark         # cause and kind of an emission at a tick
+
+
+# Processes events in order and writes emissions to rows, three integers each: at most two for each event.
+cdef Py_ssize_t rowtime_on_events(RowtimeGenerator* generator, const int64_t[::1] positions, const int64_t[::1] arrivals,
+                                  const int64_t[::1] ticks, const int64_t[::1] timestamps, int64_t* rows) noexcept nogil
+# Makes the periodic calls before a tick; the number of emissions, 0 or 1.
+cdef Py_ssize_t rowtime_on_tick(RowtimeGenerator* generator, int64_t before, int64_t* row) noexcept nogil
+
+
+cdef class RowtimeWatermarkGenerator:
+    cdef RowtimeGenerator generator

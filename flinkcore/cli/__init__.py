@@ -24,6 +24,7 @@ _MODULES: Final = {
     "lateness": "flinkcore.cli.lateness",
     "races": "flinkcore.cli.races",
     "run": "flinkcore.cli.run",
+    "sql": "flinkcore.cli.sql",
     "checkpoint": "flinkcore.cli.checkpoint",
     "savepoint": "flinkcore.cli.savepoint",
     "compare": "flinkcore.cli.compare",

@@ -36,7 +36,7 @@ from flinkcore.datastream.graph.pipeline_executor import (
     PipelineExecutor,
 )
 from flinkcore.datastream.graph.transformations import EventLogSource, Transformation
-from flinkcore.datastream.log_environment import LogEnvironment
+from flinkcore.datastream.plan_environment import PlanEnvironment
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.waiting_sinks import WaitingSinks
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="StreamExecutionEnvironment")
 
 
-class StreamExecutionEnvironment(LogEnvironment):
+class StreamExecutionEnvironment(PlanEnvironment):
     """Holds the settings of jobs and creates their source streams.
 
     Settings of a cluster that have no meaning in one process are accepted, so that programs need not be changed;

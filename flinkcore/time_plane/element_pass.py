@@ -21,6 +21,7 @@ from flinkcore.common.generators.supplied_generators import HeldGenerators
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.time_plane.emissions import RUN_ROWS, EmissionRuns, Emissions
+from flinkcore.time_plane.rowtime_operator import RowtimeOperator
 from flinkcore.time_plane.split_operator import SplitOperator, SplitState, SplitStates
 from flinkcore.time_plane.tick_clock import TickClock
 from flinkcore.time_plane.time_cut import TimeCut
@@ -118,8 +119,11 @@ class ElementPass:
         self._stops = stops
         self._states: dict[int, SplitState] = {}
         held = HeldGenerators()
-        self._operators = {
+        native = RowtimeOperator.supplier_of(strategy)
+        self._operators: dict[int, SplitOperator | RowtimeOperator] = {
             split: SplitOperator(strategy, values[split], self._clock, held, restored[split])
+            if native is None
+            else RowtimeOperator(native, self._clock, restored[split])
             for split in splits
         }
         self._run_rows = run_rows
@@ -147,12 +151,8 @@ class ElementPass:
         for split, times in events.by_split():
             for start in range(0, len(times.split), TIMES_AT_ONCE):
                 some = times.take(slice(start, start + TIMES_AT_ONCE))
-                self._operators[split].process(
-                    some.position.tolist(),
-                    some.arrival_ms.tolist(),
-                    self._clock.ticks_of(some.arrival_ms).tolist(),
-                    some.timestamp_ms.tolist(),
-                )
+                ticks = self._clock.ticks_of(some.arrival_ms)
+                self._operators[split].process(some.position, some.arrival_ms, ticks, some.timestamp_ms)
                 runs += self._runs_after(split)
         return runs
 

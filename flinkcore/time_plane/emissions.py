@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,16 @@ class SplitEmissions:
         return np.array(rows, np.int64).reshape(-1, 3)
 
 
+class TakenEmissions(Protocol):
+    """Emissions of one split since the last call."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def take(self) -> Int64s:
+        """Return them; see `SplitEmissions.take`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Emissions:
     """Emissions of some splits in the order in which the valve takes them in.
@@ -102,7 +112,7 @@ class Emissions:
     rows: Int64s
 
     @classmethod
-    def of(cls, splits: dict[int, SplitEmissions]) -> Emissions:
+    def of(cls, splits: Mapping[int, TakenEmissions]) -> Emissions:
         """Take the emissions of splits, by number."""
         taken = {split: emissions.take() for split, emissions in splits.items()}
         split = np.repeat(np.array(list(taken), np.int64), [len(found) for found in taken.values()])

@@ -190,16 +190,16 @@ class SplitOperator:
 
     def process(
         self,
-        positions: Sequence[int],
-        arrivals_ms: Sequence[int],
-        ticks_ms: Sequence[int],
-        timestamps_ms: Sequence[int],
+        positions: Int64s,
+        arrivals_ms: Int64s,
+        ticks_ms: Int64s,
+        timestamps_ms: Int64s,
     ) -> None:
         """Take in the next events of the split.
 
         Parameters
         ----------
-        positions, arrivals_ms, ticks_ms, timestamps_ms : sequence of int, of one length
+        positions, arrivals_ms, ticks_ms, timestamps_ms : numpy.ndarray of int64, shape (n,)
             Positions rise; arrivals, and the first ticks that see the events, do not go back.
 
         Raises
@@ -210,9 +210,8 @@ class SplitOperator:
         place = self.emissions
         on_event, output = self._generator.on_event, self._output
         place.cause = EmissionCause.EVENT
-        for position, arrival, tick, timestamp in zip(
-            positions, arrivals_ms, ticks_ms, timestamps_ms, strict=True
-        ):
+        columns = [column.tolist() for column in (positions, arrivals_ms, ticks_ms, timestamps_ms)]
+        for position, arrival, tick, timestamp in zip(*columns, strict=True):
             if tick > self._next_tick:
                 self._call_before(tick)
                 place.cause = EmissionCause.EVENT

@@ -97,7 +97,7 @@ def test_options_of_commands_are_known(pytestconfig: pytest.Config) -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in FOR_DEVELOPERS)
     conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
     options = set(re.findall(r"pytest [^\n`]*(--(?:fuzz|golden)[a-z-]*)", text))
-    assert {"--golden", "--golden-savepoints", "--fuzz-seconds", "--fuzz-seed"} == options
+    assert {"--golden", "--golden-savepoints", "--golden-sql", "--fuzz-seconds", "--fuzz-seed"} == options
     assert all(f'"{option}"' in conftest for option in options)
     settings = set(re.findall(r"FLINKCORE_[A-Z_]+", text))
     known = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob(".ci/*"))

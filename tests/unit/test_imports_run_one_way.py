@@ -19,6 +19,7 @@ RANKS = {
     "table": 4,
     "datastream": 5,
     "operators": 6,
+    "sql": 6,
     "checkpoint": 7,
     "log": 8,
     "savepoints": 8,
@@ -58,6 +59,7 @@ FOLDERS = {
         "local",
     ),
     "elements": ("sources", "tasks", "arrivals"),
+    "sql": ("types", "plan", "expressions", "nodes"),
     "spark": ("sessions", "shipping", "exchange", "logs", "columnar", "elements"),
 }
 # Imports for type checkers alone that go the other way: the context of a function gives states, and the descriptors of
@@ -145,7 +147,7 @@ def test_every_part_of_the_package_has_a_rank() -> None:
     assert parts <= set(RANKS)
 
 
-@pytest.mark.parametrize("name", ["_internal", "log", "columnar", "elements", "spark"])
+@pytest.mark.parametrize("name", ["_internal", "log", "columnar", "elements", "sql", "spark"])
 def test_every_folder_of_a_layer_has_a_rank(name: str) -> None:
     folders = {path.name for path in (PACKAGE / name).iterdir() if (path / "__init__.py").exists()}
     assert folders == set(FOLDERS[name])

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from flinkcore._internal.arrow.arrays import RowNumbers
-from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.expressions import ColumnExpression, Expression, RowFailure
 from flinkcore._internal.arrow.joined_batches import empty_batch
 from flinkcore._internal.arrow.nested_fields import unknown_name
 from flinkcore._internal.arrow.plain_columns import decoded_type, has_no_arrays, plain_column
@@ -120,7 +120,7 @@ class Filter:
 
     Parameters
     ----------
-    predicate : pyarrow.compute.Expression
+    predicate : pyarrow.compute.Expression or ColumnExpression
         Boolean.
     """
 
@@ -152,7 +152,7 @@ class Select:
     Parameters
     ----------
     names : tuple of str
-    expressions : tuple of (str, pyarrow.compute.Expression)
+    expressions : tuple of (str, pyarrow.compute.Expression or ColumnExpression)
         Names and what to compute.
     """
 
@@ -194,7 +194,7 @@ class WithColumns:
 
     Parameters
     ----------
-    expressions : tuple of (str, pyarrow.compute.Expression)
+    expressions : tuple of (str, pyarrow.compute.Expression or ColumnExpression)
         Names and what to compute; every expression sees the columns as they were.
     """
 
@@ -351,7 +351,11 @@ def column_behind(name: str, ops: Sequence[ColumnOp]) -> str | None:
 def _copied_column(expression: Expression) -> str | None:
     """Return the column of which an expression is a copy, or None if it computes."""
     text = str(expression)
-    return text if expression.equals(pc.field(text)) else None
+    return text if _is_column(expression, text) else None
+
+
+def _is_column(expression: Expression, name: str) -> bool:
+    return not isinstance(expression, ColumnExpression) and bool(expression.equals(pc.field(name)))
 
 
 def expressions_behind(names: Iterable[str], ops: Iterable[ColumnOp]) -> str:
@@ -370,7 +374,7 @@ def expressions_behind(names: Iterable[str], ops: Iterable[ColumnOp]) -> str:
     return ", ".join(
         f"{name} = {exact_text(expression)}"
         for name, expression in made
-        if not name.startswith(HIDDEN_PREFIX) and not expression.equals(pc.field(name))
+        if not name.startswith(HIDDEN_PREFIX) and not _is_column(expression, name)
     )
 
 
@@ -383,7 +387,7 @@ def exact_text(expression: Expression) -> str:
         If it refers to a column by its number.
     """
     text = str(expression)
-    if "..." not in text:
+    if "..." not in text or isinstance(expression, ColumnExpression):
         return text
     # The pickled form is the same in every process, and in pyarrow 19, 22 and 26.
     return f"{text} [SHA-256 {sha256(_pickled(expression)).hexdigest()}]"
@@ -394,7 +398,7 @@ def expression_columns(expression: Expression) -> Columns:
 
     Parameters
     ----------
-    expression : pyarrow.compute.Expression
+    expression : pyarrow.compute.Expression or ColumnExpression
 
     Returns
     -------
@@ -406,6 +410,8 @@ def expression_columns(expression: Expression) -> Columns:
     ConfigurationError
         If it refers to a column by its number.
     """
+    if isinstance(expression, ColumnExpression):
+        return expression.required_columns
     # pyarrow has no public way to walk an expression. Its pickled form is an Arrow file whose schema metadata
     # list the tree in prefix order, with a "field_ref" for each column.
     text = ipc.open_file(_pickled(expression)).schema.to_string(
@@ -484,14 +490,29 @@ def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Col
     if not expressions:
         return []
     if columns:
-        _require(
-            columns, batch.schema, ", ".join(_shown(name, expression) for name, expression in expressions)
-        )
+        names = batch.schema.names
+        if any(names.count(name) != 1 for name in columns):
+            _require(columns, batch.schema, ", ".join(_shown(*item) for item in expressions))
         batch = batch.select(sorted(columns))
+    of_arrow = tuple(item for item in expressions if not isinstance(item[1], ColumnExpression))
     try:
-        return _project(batch, expressions)
+        projected = iter(_project(batch, of_arrow) if of_arrow else ())
     except (pa.ArrowException, TypeError) as error:
-        raise _failure(batch, expressions) from error
+        raise _failure(batch, of_arrow) from error
+    return [
+        _computed(batch, name, expression) if isinstance(expression, ColumnExpression) else next(projected)
+        for name, expression in expressions
+    ]
+
+
+def _computed(batch: pa.RecordBatch, name: str, expression: ColumnExpression) -> pa.Array:
+    try:
+        return expression.evaluate(batch)
+    except RowFailure as failure:
+        raise DataError(
+            f"{_shown(name, expression)}: {failure} in the row {_shown_row(batch.slice(failure.row, 1))}; "
+            f"{_describe(batch.schema)}"
+        ) from failure
 
 
 def _project(batch: pa.RecordBatch, expressions: NamedExpressions) -> list[pa.Array]:

@@ -1,14 +1,71 @@
-"""Column expressions of pyarrow, recognised without importing pyarrow for it."""
+"""Expressions over columns: those of pyarrow, recognised without importing pyarrow for it, and the engine's own."""
 
-from typing import Any, TypeAlias
+from __future__ import annotations
 
-# pyarrow.compute.Expression; the name is not imported, so that reading the API does not load pyarrow.
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# pyarrow.compute.Expression, or a ColumnExpression; pyarrow's name is not imported, so that reading the API does not
+# load pyarrow.
 Expression: TypeAlias = Any
 
 
+class RowFailure(Exception):
+    """The failure of an expression on the value of one row; the engine makes it a DataError that shows the row.
+
+    Attributes
+    ----------
+    row : int
+        Number of the row in the batch.
+    """
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+class ColumnExpression(ABC):
+    """A column that is computed from others, row by row, by code of the engine.
+
+    Steps over columns take it wherever they take an expression of pyarrow. It can be pickled, so that tasks of Spark
+    evaluate it, too.
+    """
+
+    @property
+    @abstractmethod
+    def required_columns(self) -> frozenset[str]:
+        """The names of the columns that it reads."""
+
+    @abstractmethod
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return a value for each row of a batch, which has the required columns.
+
+        Raises
+        ------
+        RowFailure
+            If it fails on the value of a row: the first such row.
+        """
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return its text, which another expression does not have."""
+
+    def equals(self, other: object) -> bool:
+        """Return whether both are the same expression."""
+        return type(other) is type(self) and str(other) == str(self)
+
+
 def is_expression(value: object) -> bool:
+    """Return True exactly if the value is a ``pyarrow.compute.Expression`` or a `ColumnExpression`."""
+    return isinstance(value, ColumnExpression) or is_arrow_expression(value)
+
+
+def is_arrow_expression(value: object) -> bool:
     """Return True exactly if the value is a ``pyarrow.compute.Expression``."""
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, str | int | float | ColumnExpression):
         return False
     import pyarrow.compute
 
@@ -17,6 +74,8 @@ def is_expression(value: object) -> bool:
 
 def same_expression(left: object, right: object) -> bool:
     """Return True exactly if both are equal; ``==`` between expressions builds a third one."""
-    if is_expression(left) and is_expression(right):
+    if is_arrow_expression(left) and is_arrow_expression(right):
         return bool(left.equals(right))  # type: ignore[attr-defined]
+    if isinstance(left, ColumnExpression):
+        return left.equals(right)
     return not is_expression(left) and not is_expression(right) and left == right

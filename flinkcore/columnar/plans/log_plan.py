@@ -21,7 +21,7 @@ from flinkcore._internal.arrow.column_ops import (
     output_schema,
 )
 from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of
-from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._internal.arrow.expressions import Expression, is_expression, same_expression
 from flinkcore._internal.values.memory_limits import HELD_BYTES, OPEN_CHUNKS
 from flinkcore._native.time_summary import MAX_INTERVAL_MS
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, require_column
@@ -359,8 +359,8 @@ def _takes_times_of(source: EventLogSource, strategy: WatermarkStrategy) -> bool
     """Return whether a strategy has the event time that the log names, and not another one."""
     column, named = strategy.timestamp_column, source.log.timestamp
     if column is None or isinstance(column, str) or isinstance(named, str):
-        return column is None or (isinstance(column, str) and column == named)
-    return bool(column.equals(named))
+        return column is None or (isinstance(column, str) and isinstance(named, str) and column == named)
+    return same_expression(column, named)
 
 
 def _check_columns(plan: LogPlan, operator: OperatorPlan) -> None:

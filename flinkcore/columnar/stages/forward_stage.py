@@ -9,6 +9,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.operator_plans.forward import Forward
+from flinkcore.columnar.stages.emission_times import NOT_KNOWN
 from flinkcore.columnar.stages.stage import Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -34,6 +35,7 @@ class ForwardStage(Stage[Events]):
     def __init__(self, context: StageContext, operator: Forward, partition: int) -> None:
         self._timeline = context.timeline
         self._schema = context.plan.result_schema()
+        self._times = context.emission_times()
         self._watermark_ms = MIN_TIMESTAMP
         self._processed = 0
 
@@ -41,7 +43,12 @@ class ForwardStage(Stage[Events]):
         for part in events.pieces(rows, SLICE_ROWS):
             self._processed += part.n_events
             self._watermark_ms = int(self._timeline.watermark_after(part.steps[-1:])[0])
-            columns = [part.batch.column(name) for name in self._schema.names]
+            of_rows = self._schema.names if self._times is None else self._schema.names[:-1]
+            columns = [part.batch.column(name) for name in of_rows]
+            if self._times is not None:
+                emitted_ms = self._times.of_events(part)
+                emitted = pa.array(emitted_ms, mask=emitted_ms == NOT_KNOWN)
+                columns.append(emitted.cast(self._schema.types[-1]))
             yield StageOutput(None, [pa.RecordBatch.from_arrays(columns, schema=self._schema)])
 
     def finish(self) -> Iterator[StageOutput]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._internal.arrow.expressions import Expression, is_arrow_expression
 from flinkcore.common.split_origin import FILE
 from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError
@@ -40,7 +40,7 @@ class LakeTable(LogData):
         return "the order of the table's files"
 
     def filter(self: T, condition: Any) -> T | None:
-        return replace(self, where=(*self.where, condition)) if is_expression(condition) else None
+        return replace(self, where=(*self.where, condition)) if is_arrow_expression(condition) else None
 
     def with_columns(self, expressions: Mapping[str, Any]) -> None:
         return None

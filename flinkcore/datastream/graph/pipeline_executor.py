@@ -375,6 +375,17 @@ ANALYSES: Final[Mapping[str, str]] = {
 """Analyses of planned jobs, and where each is: a stream finds them by name, as they lie above it."""
 
 
+PLAN_STREAMS: Final = "flinkcore.sql.program:plan_streams"
+"""Builder of streams from compiled plans of Flink SQL, which lies above streams."""
+
+
+def load_plan_streams() -> Callable[..., Any]:
+    """Return the function that builds the streams of a compiled plan."""
+    module, _, function = PLAN_STREAMS.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
+
+
 def load_analysis(name: str) -> Callable[..., Any]:
     """Return the function that an analysis is, by its name: a key of :data:`ANALYSES`."""
     module, _, function = ANALYSES[name].partition(":")

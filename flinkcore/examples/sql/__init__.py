@@ -1,0 +1,1 @@
+"""A compiled plan of Flink SQL, for the documents."""

@@ -1,0 +1,1 @@
+"""Flink SQL: compiled plans of Flink, run over event logs. Private."""

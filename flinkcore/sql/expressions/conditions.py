@@ -1,0 +1,134 @@
+"""Three-valued logic and conditional expressions, which leave out what Flink does not evaluate."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.sql.expressions.comparisons import common
+from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, truth
+from flinkcore.sql.expressions.numeric_casts import cast_number
+from flinkcore.sql.plan.rex import Call, Rex
+from flinkcore.sql.types.logical_types import FLOATS, NUMERIC, TEXTS, LogicalType
+
+
+@function("AND", "OR", state="pyarrow")
+def connect(rows: Evaluation, call: Call) -> pa.Array:
+    """Connect conditions; one that decides the result leaves the later ones out, as in Java."""
+    kernel = pc.and_kleene if call.name == "AND" else pc.or_kleene
+    found = rows(call.operands[0])
+    for operand in call.operands[1:]:
+        decided = truth(pc.invert(found) if call.name == "AND" else found)
+        found = kernel(found, _of_rows(rows, operand, ~decided))
+    return found
+
+
+def _of_rows(rows: Evaluation, rex: Rex, mask: Mask) -> pa.Array:
+    """Return the values of an expression, evaluated for the rows of a mask only, and null elsewhere."""
+    n_rows = int(mask.sum())
+    if n_rows == len(mask) or (2 * n_rows > len(mask) and not can_fail(rex)):
+        return rows(rex)
+    kind = rex.type.arrow
+    if n_rows == 0:
+        return pa.nulls(rows.num_rows, kind)
+    values = rows.take(mask, rex)(rex)
+    at = np.cumsum(mask) - 1
+    return values.take(pa.array(at, mask=~mask))
+
+
+_FAILING: Final = frozenset(("/", "/INT", "MOD", "%", "CAST", "ROUND", "TRUNCATE"))
+
+
+def can_fail(rex: Rex) -> bool:
+    """Return whether an expression has a function that fails for some values."""
+    return isinstance(rex, Call) and (rex.name in _FAILING or any(map(can_fail, rex.operands)))
+
+
+@function("NOT", state="pyarrow")
+def negate(rows: Evaluation, call: Call) -> pa.Array:
+    return pc.invert(rows(call.operands[0]))
+
+
+_TESTS: Final[dict[str, tuple[bool, bool]]] = {
+    "IS TRUE": (True, True),
+    "IS NOT TRUE": (True, False),
+    "IS FALSE": (False, True),
+    "IS NOT FALSE": (False, False),
+}
+
+
+@function(*_TESTS, state="pyarrow")
+def test(rows: Evaluation, call: Call) -> pa.Array:
+    value, is_wanted = _TESTS[call.name]
+    array = rows(call.operands[0])
+    holds = truth(array if value else pc.invert(array))
+    return pa.array(holds if is_wanted else ~holds)
+
+
+@function("IS NULL", "IS NOT NULL", "IS UNKNOWN", "IS NOT UNKNOWN", state="pyarrow")
+def null_test(rows: Evaluation, call: Call) -> pa.Array:
+    is_null = nulls(rows(call.operands[0]))
+    return pa.array(~is_null if "NOT" in call.name else is_null)
+
+
+def converted(array: pa.Array, given: LogicalType, wanted: LogicalType) -> pa.Array:
+    """Return values of one type as those of a common type that holds them."""
+    if array.type.equals(wanted.arrow):
+        return array
+    if given.root in NUMERIC and wanted.root in NUMERIC:
+        return cast_number(array, given, wanted)
+    return array.cast(wanted.arrow)
+
+
+@function("CASE", "IF")
+def case(rows: Evaluation, call: Call) -> pa.Array:
+    """Return the value of the first condition that is true; a branch is evaluated for its own rows only."""
+    operands = call.operands
+    left = np.ones(rows.num_rows, np.bool_)
+    found = pa.nulls(rows.num_rows, call.type.arrow)
+    for condition, value in zip(operands[:-1:2], operands[1::2], strict=True):
+        chosen = left & truth(_of_rows(rows, condition, left))
+        left &= ~chosen
+        found = _chosen(rows, call, found, value, chosen)
+    return _chosen(rows, call, found, operands[-1], left)
+
+
+def _chosen(rows: Evaluation, call: Call, found: pa.Array, value: Rex, mask: Mask) -> pa.Array:
+    if not mask.any():
+        return found
+    values = converted(_of_rows(rows, value, mask), value.type, call.type)
+    return values if mask.all() else pc.if_else(pa.array(mask), values, found)
+
+
+@function("COALESCE", "IFNULL")
+def coalesce(rows: Evaluation, call: Call) -> pa.Array:
+    arrays = [converted(rows(operand), operand.type, call.type) for operand in call.operands]
+    return pc.coalesce(*arrays)
+
+
+def _orderable(call: Call) -> str | None:
+    kinds = [operand.type for operand in call.operands]
+    if all(kind.root in NUMERIC for kind in kinds) or all(kind.root in TEXTS for kind in kinds):
+        return None
+    return (
+        None if len({kind.root for kind in kinds}) == 1 else f"{call.name} of several types is not supported"
+    )
+
+
+@function("GREATEST", "LEAST", check=_orderable)
+def extreme(rows: Evaluation, call: Call) -> pa.Array:
+    """Return the largest or smallest value; null where one is null."""
+    arrays = common(rows, *call.operands)
+    is_null = nulls(arrays[0])
+    found = arrays[0]
+    better: Any = pc.greater if call.name == "GREATEST" else pc.less
+    for array in arrays[1:]:
+        is_null |= nulls(array)
+        found = pc.if_else(better(array, found), array, found)
+    if is_null.any():
+        found = pc.if_else(pa.array(is_null), pa.scalar(None, found.type), found)
+    kind = call.type
+    return found if kind.root in FLOATS and found.type.equals(kind.arrow) else found.cast(kind.arrow)

@@ -1,0 +1,110 @@
+"""Decimals as Flink's ``DecimalDataUtils`` computes them: rounded half up to the scale, null beyond the precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero, InvalidOperation
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.sql.types.logical_types import LogicalType
+
+MOST_DIGITS: Final = 76
+"""Digits of Arrow's widest decimals."""
+
+_NARROW_DIGITS: Final = 38
+
+EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
+"""Holds any result of operations on two decimals of 38 digits, and the decimals of doubles."""
+
+MATH_CONTEXT: Final = Context(prec=38, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
+"""Java's ``new MathContext(38, HALF_UP)``, in which Flink divides."""
+
+
+def fit(array: pa.Array, kind: LogicalType) -> pa.Array:
+    """Return decimals of a precision and scale: rounded half up, null where a value has too many digits."""
+    given, wanted = array.type, kind.arrow
+    if given.equals(wanted):
+        return array
+    grows = given.scale <= kind.scale
+    if grows and given.precision - given.scale <= kind.precision - kind.scale:
+        return array.cast(wanted)
+    if pa.types.is_decimal128(given) and given.precision < _NARROW_DIGITS:
+        make, digits = pa.decimal128, _NARROW_DIGITS
+    else:
+        make, digits = pa.decimal256, MOST_DIGITS
+    wide = array.cast(make(digits, given.scale))
+    if not grows:
+        wide = pc.round(wide, ndigits=kind.scale, round_mode="half_towards_infinity")
+    whole = kind.precision - kind.scale
+    if whole + given.scale < digits:  # otherwise there are not enough digits to go beyond
+        limit = pa.scalar(Decimal(10) ** whole, wide.type)
+        fits = pc.less(pc.abs(wide), limit)
+        if pc.all(fits, min_count=0).as_py() is False:
+            wide = pc.if_else(fits, wide, pa.scalar(None, wide.type))
+    return wide.cast(wanted)
+
+
+def fit_one(value: Decimal, kind: LogicalType) -> Decimal | None:
+    """Return a decimal of a precision and scale as `fit` does."""
+    rounded = value.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, EXACT)
+    return rounded if abs(rounded) < Decimal(10) ** (kind.precision - kind.scale) else None
+
+
+def combined(kernel: str, left: pa.Array, right: pa.Array, kind: LogicalType) -> pa.Array:
+    """Return the sum ("add"), difference ("subtract") or product ("multiply") of two columns of decimals."""
+    digits = _digits(kernel, left.type, right.type)
+    if digits > MOST_DIGITS:
+        return _by_row(_EXACT_KERNELS[kernel], left, right, kind)
+    make = pa.decimal128 if digits <= 38 else pa.decimal256
+    wide = [column.cast(make(column.type.precision, column.type.scale)) for column in (left, right)]
+    return fit(getattr(pc, kernel)(*wide), kind)
+
+
+def _digits(kernel: str, left: pa.DataType, right: pa.DataType) -> int:
+    if kernel == "multiply":
+        return int(left.precision + right.precision + 1)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    return int(whole + max(left.scale, right.scale) + 1)
+
+
+_EXACT_KERNELS: Final[dict[str, Callable[[Decimal, Decimal], Decimal]]] = {
+    "add": EXACT.add,
+    "subtract": EXACT.subtract,
+    "multiply": EXACT.multiply,
+}
+
+
+def quotient(left: Decimal, right: Decimal) -> Decimal:
+    """Return the quotient with 38 digits, as Flink divides before it rounds to the scale."""
+    try:
+        return MATH_CONTEXT.divide(left, right)
+    except (DivisionByZero, InvalidOperation):
+        raise ArithmeticError("Division by zero") from None
+
+
+def remainder(left: Decimal, right: Decimal) -> Decimal:
+    """Return the remainder, which has the sign of the dividend."""
+    if right == 0:
+        raise ArithmeticError("Division by zero")
+    return EXACT.remainder(left, right)
+
+
+def _by_row(
+    of_row: Callable[[Decimal, Decimal], Decimal], left: pa.Array, right: pa.Array, kind: LogicalType
+) -> pa.Array:
+    def value(a: Any, b: Any) -> Decimal | None:
+        return None if a is None or b is None else fit_one(of_row(a, b), kind)
+
+    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    return pa.array([value(a, b) for a, b in pairs], kind.arrow)
+
+
+def as_decimals(array: pa.Array) -> pa.Array:
+    """Return a column of integers as decimals that hold all of them; decimals as they are."""
+    if not pa.types.is_integer(array.type):
+        return array
+    digits = {8: 3, 16: 5, 32: 10, 64: 19}[array.type.bit_width]
+    return array.cast(pa.decimal128(digits, 0))

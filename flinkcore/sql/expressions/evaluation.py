@@ -1,0 +1,304 @@
+"""Evaluation of expressions over the rows of a batch, and the table of functions.
+
+A function gets the whole call and evaluates its operands itself, so that one like CASE leaves out those that Flink
+does not evaluate for a row: an error in them must not fail the job.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._internal.arrow.expressions import RowFailure
+from flinkcore.errors import UnsupportedOperationError
+from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
+from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex, input_refs
+from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TIMESTAMPS, LogicalType, Root
+from flinkcore.sql.types.times import day_of_text, millis_of_day, timestamp_of_text
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The rows of a batch for which an expression is evaluated.
+
+    Attributes
+    ----------
+    columns : sequence of pyarrow.Array
+        Input columns by number; None for those that the expression does not read.
+    num_rows : int
+    zone : str
+        Time zone of the session.
+    rows : numpy.ndarray of int64 or None
+        Numbers of the rows in the batch, or None if they are all of its rows.
+    known : dict
+        Values of calls that have been evaluated.
+    """
+
+    columns: Sequence[pa.Array | None]
+    num_rows: int
+    zone: str = "UTC"
+    rows: npt.NDArray[np.int64] | None = None
+    known: dict[Call, pa.Array] = field(default_factory=dict)
+
+    def __call__(self, rex: Rex) -> pa.Array:
+        """Return the values of an expression, of the Arrow type of its SQL type."""
+        if isinstance(rex, InputRef):
+            column = self.columns[rex.index]
+            assert column is not None, "a column that the expression reads"
+            return column
+        if isinstance(rex, Literal):
+            return pa.repeat(scalar_of(rex), self.num_rows)
+        found = self.known.get(rex)
+        if found is None:
+            found = FUNCTIONS[rex.name].evaluate(self, rex)
+            wanted = rex.type.arrow
+            found = found if found.type.equals(wanted) else found.cast(wanted)
+            self.known[rex] = found
+        return found
+
+    def take(self, mask: Mask, rex: Rex) -> Evaluation:
+        """Return the evaluation of an expression for some of the rows."""
+        kept = np.flatnonzero(mask)
+        rows = kept if self.rows is None else self.rows[kept]
+        taken: list[pa.Array | None] = [None] * len(self.columns)
+        for number in set(input_refs(rex)):
+            taken[number] = self(InputRef(number, rex.type)).take(pa.array(kept))
+        return Evaluation(taken, len(kept), self.zone, rows)
+
+    def fail(self, row: int | np.integer[Any], message: str) -> NoReturn:
+        """Raise the failure of a row."""
+        raise RowFailure(int(row if self.rows is None else self.rows[row]), message)
+
+    def fail_where(self, mask: Mask, message: str) -> None:
+        """Raise the failure of the first row of a mask, if there is one."""
+        if mask.any():
+            self.fail(int(mask.argmax()), message)
+
+
+Implementation: TypeAlias = Callable[[Evaluation, Call], pa.Array]
+Check: TypeAlias = Callable[[Call], str | None]
+
+
+@dataclass(frozen=True)
+class SqlFunction:
+    """A function of SQL.
+
+    Attributes
+    ----------
+    name : str
+        Name in plans.
+    state : str
+        "pyarrow" if kernels of Arrow give Flink's results, "own" if code of the package does.
+    evaluate : callable
+        Takes the rows and the call, returns its values.
+    check : callable
+        Returns why a call of it is not supported, or None.
+    note : str
+        Difference or limit in words, or an empty text.
+    """
+
+    name: str
+    state: str
+    evaluate: Implementation
+    check: Check
+    note: str = ""
+
+
+FUNCTIONS: Final[dict[str, SqlFunction]] = {}
+"""The functions that run, by their names in plans."""
+
+
+def function(
+    *names: str, state: str = "own", check: Check = lambda call: None, note: str = ""
+) -> Callable[[Implementation], Implementation]:
+    """Return a decorator that enters an implementation in the table of functions."""
+
+    def enter(implementation: Implementation) -> Implementation:
+        for name in names:
+            FUNCTIONS[name] = SqlFunction(name, state, implementation, check, note)
+        return implementation
+
+    return enter
+
+
+def refusal_of(rex: Rex) -> str | None:
+    """Return why an expression does not run, as a clause of a message; None if it does."""
+    if isinstance(rex, Literal) and rex.type.root is not Root.SYMBOL:
+        try:
+            if rex.sarg is None:
+                scalar_of(rex)
+        except (UnsupportedOperationError, ValueError, pa.ArrowException) as error:
+            return f"the constant {rex} has no value here ({error})"
+    if rex.type.time_attribute == "PROCTIME":
+        return "processing time is not supported: declare the time of the events with WATERMARK FOR"
+    if not isinstance(rex, Call):
+        return None
+    for operand in rex.operands:
+        reason = refusal_of(operand)
+        if reason is not None:
+            return reason
+    found = FUNCTIONS.get(rex.name)
+    if found is None:
+        reason = REFUSED_FUNCTIONS.get(rex.name)
+        return f"the function {rex.name} is not supported{'' if reason is None else f': {reason}'}"
+    return found.check(rex)
+
+
+# ---- constants
+
+
+def scalar_of(literal: Literal) -> pa.Scalar:
+    """Return the value of a constant as a scalar of its Arrow type."""
+    return scalar(literal.value, literal.type)
+
+
+def scalar(value: Any, kind: LogicalType) -> pa.Scalar:
+    """Return a value that a plan writes as a scalar of the Arrow type of its SQL type."""
+    wanted = kind.arrow
+    if value is None:
+        return pa.scalar(None, wanted)
+    if kind.root is Root.DECIMAL:
+        exact = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale))
+        return pa.scalar(exact, wanted)
+    if kind.root in FLOATS:
+        return pa.scalar(float(value), wanted)
+    if kind.root in INTEGERS or kind.root in (Root.INTERVAL_MONTHS, Root.INTERVAL_MS):
+        return pa.scalar(int(value), wanted)
+    if kind.root is Root.DATE:
+        return pa.scalar(day_of_text(str(value)), pa.int32()).cast(wanted)
+    if kind.root is Root.TIME:
+        return pa.scalar(millis_of_day(str(value)), pa.int32()).cast(wanted)
+    if kind.root in TIMESTAMPS:
+        nanos = timestamp_of_text(str(value).replace("T", " ").removesuffix("Z"))
+        per_unit = {"ms": 10**6, "us": 10**3, "ns": 1}[kind.unit]
+        return pa.scalar(nanos // per_unit, pa.int64()).cast(wanted)
+    if kind.root in (Root.BINARY, Root.VARBINARY):
+        return pa.scalar(base64.b64decode(value), wanted)
+    return pa.scalar(value, wanted)
+
+
+def text_of(rex: Rex) -> str | None:
+    """Return the text of a constant, or None if the expression is not a constant text."""
+    return rex.value if isinstance(rex, Literal) and isinstance(rex.value, str) else None
+
+
+def integer_of(rex: Rex) -> int | None:
+    """Return the value of a constant integer, or None if the expression is not one."""
+    if isinstance(rex, Literal) and rex.type.root in INTEGERS and rex.value is not None:
+        return int(rex.value)
+    return None
+
+
+# ---- values of rows
+
+
+def nulls(array: pa.Array) -> Mask:
+    """Return which values are null."""
+    if array.null_count == 0:
+        return np.zeros(len(array), np.bool_)
+    mask: Mask = array.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def valid(*arrays: pa.Array) -> Mask:
+    """Return in which rows no value is null."""
+    mask = ~nulls(arrays[0])
+    for array in arrays[1:]:
+        mask &= ~nulls(array)
+    return mask
+
+
+def truth(array: pa.Array) -> Mask:
+    """Return which values of a column of booleans are true; null is not."""
+    mask: Mask = (array.fill_null(False) if array.null_count else array).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def numbers(array: pa.Array) -> npt.NDArray[Any]:
+    """Return the values of a numeric column, with anything where they are null."""
+    filled = array.fill_null(0) if array.null_count else array
+    return np.asarray(filled.to_numpy(zero_copy_only=False))
+
+
+def integers(array: pa.Array) -> npt.NDArray[np.int64]:
+    """Return a column of integers, dates or times as 64-bit integers, with anything where it is null."""
+    if pa.types.is_date32(array.type) or pa.types.is_time32(array.type):
+        array = array.view(pa.int32())
+    elif pa.types.is_timestamp(array.type):
+        array = array.view(pa.int64())
+    return numbers(array).astype(np.int64, copy=False)
+
+
+def column(values: npt.NDArray[Any], is_valid: Mask, kind: pa.DataType) -> pa.Array:
+    """Return a column of numbers, dates or times, null in the rows of a mask."""
+    mask = None if is_valid.all() else ~is_valid
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return pa.array(values.astype(np.int32), mask=mask).view(kind)
+    if pa.types.is_timestamp(kind):
+        return pa.array(values.astype(np.int64), mask=mask).view(kind)
+    return pa.array(values, kind, mask=mask)
+
+
+def by_row(
+    rows: Evaluation, call: Call, of_row: Callable[..., Any], *arrays: pa.Array, fails: bool = False
+) -> pa.Array:
+    """Return the values that a function of Python has for the values of each row; null where one of them is null.
+
+    Parameters
+    ----------
+    rows : Evaluation
+    call : Call
+    of_row : callable
+        From values of Python to a value, or to None.
+    *arrays : pyarrow.Array
+    fails : bool
+        Whether a ValueError or ArithmeticError of it is the failure of a row, and not a null.
+    """
+    found: list[Any] = []
+    for row, values in enumerate(zip(*(array.to_pylist() for array in arrays), strict=True)):
+        if any(value is None for value in values):
+            found.append(None)
+            continue
+        try:
+            found.append(of_row(*values))
+        except (ValueError, ArithmeticError) as error:
+            if fails:
+                rows.fail(row, str(error))
+            found.append(None)
+    return pa.array(found, call.type.arrow)
+
+
+def strict(
+    *names: str, state: str = "own", check: Check = lambda call: None, note: str = "", fails: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that enters a function of the values of a row, null if one of them is null."""
+
+    def enter(of_row: Callable[..., Any]) -> Callable[..., Any]:
+        def evaluate(rows: Evaluation, call: Call) -> pa.Array:
+            return by_row(rows, call, of_row, *map(rows, call.operands), fails=fails)
+
+        function(*names, state=state, check=check, note=note)(evaluate)
+        return of_row
+
+    return enter
+
+
+EPOCH: Final = date(1970, 1, 1)
+"""Day 0 of DATE columns."""
+
+
+def datetime_of(millis: int) -> datetime:
+    """Return a moment of milliseconds since the epoch; raise OverflowError beyond Python's years."""
+    from datetime import timedelta
+
+    return datetime(1970, 1, 1) + timedelta(milliseconds=millis)

@@ -1,0 +1,324 @@
+"""Functions of texts. Lengths and positions count code points where Flink's ``BinaryStringData`` does, else UTF-16."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.sql.expressions.evaluation import (
+    Evaluation,
+    by_row,
+    function,
+    integer_of,
+    strict,
+    text_of,
+    truth,
+)
+from flinkcore.sql.plan.rex import Call, Literal
+from flinkcore.sql.types.logical_types import INTEGERS, TEXTS
+
+
+def _all_ascii(texts: pa.Array) -> bool:
+    return bool(pc.all(pc.string_is_ascii(texts), min_count=0).as_py() is not False)
+
+
+@function("UPPER", "LOWER")
+def letters(rows: Evaluation, call: Call) -> pa.Array:
+    texts = rows(call.operands[0])
+    if _all_ascii(texts):
+        return pc.ascii_upper(texts) if call.name == "UPPER" else pc.ascii_lower(texts)
+    return by_row(rows, call, str.upper if call.name == "UPPER" else str.lower, texts)
+
+
+@function("CHAR_LENGTH", "CHARACTER_LENGTH", state="pyarrow")
+def char_length(rows: Evaluation, call: Call) -> pa.Array:
+    return pc.utf8_length(rows(call.operands[0]))
+
+
+@function("||", "CONCAT", state="pyarrow")
+def concat(rows: Evaluation, call: Call) -> pa.Array:
+    return pc.binary_join_element_wise(*map(rows, call.operands), "")
+
+
+@function("CONCAT_WS")
+def concat_ws(rows: Evaluation, call: Call) -> pa.Array:
+    separator, *texts = map(rows, call.operands)
+    return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
+
+
+@function("SUBSTRING", "SUBSTR")
+def substring(rows: Evaluation, call: Call) -> pa.Array:
+    texts, starts, *lengths = map(rows, call.operands)
+    return by_row(rows, call, _substring, texts, starts, *lengths)
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    """Return Flink's ``substringSQL``: from 1; 0 is like 1, and negative starts count from the end."""
+    at = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    if at < 0 or (length is not None and length <= 0):
+        return ""
+    return text[at:] if length is None else text[at : at + length]
+
+
+@strict("LEFT")
+def left(text: str, length: int) -> str:
+    return text[:length] if length > 0 else ""
+
+
+@strict("RIGHT")
+def right(text: str, length: int) -> str:
+    return text[-length:] if length > 0 else ""
+
+
+@strict("ASCII")
+def ascii_(text: str) -> int:
+    first = text.encode()[:1]
+    return (first[0] ^ 128) - 128 if first else 0  # bytes of Java have a sign
+
+
+@strict("CHR")
+def chr_(code: int) -> str:
+    return "" if code < 0 else chr(code & 0xFF)
+
+
+@strict("REVERSE")
+def reverse(text: str) -> str:
+    return text[::-1]
+
+
+@strict("REPEAT")
+def repeat(text: str, times: int) -> str:
+    return text * times
+
+
+@strict("REPLACE")
+def replace(text: str, search: str, replacement: str) -> str:
+    return text.replace(search, replacement)
+
+
+@strict("STARTSWITH")
+def starts_with(text: Any, prefix: Any) -> bool:
+    return bool(text.startswith(prefix))
+
+
+@strict("ENDSWITH")
+def ends_with(text: Any, suffix: Any) -> bool:
+    return bool(text.endswith(suffix))
+
+
+@strict("POSITION", "LOCATE")
+def position(search: str, text: str, start: int = 1) -> int:
+    return text.find(search, start - 1) + 1 if start > 0 else 0
+
+
+def _of_two(call: Call) -> str | None:
+    return None if len(call.operands) == 2 else f"{call.name} with a start is not supported"
+
+
+@strict("INSTR", check=_of_two)
+def instr(text: str, search: str) -> int:
+    return text.find(search) + 1
+
+
+@strict("INITCAP")
+def initcap(text: str) -> str:
+    """Upper the first letter of each word and lower the others, of ASCII letters only, as Flink does."""
+    return re.sub(r"[0-9A-Za-z]+", lambda word: word[0][0].upper() + _lower_ascii(word[0][1:]), text)
+
+
+def _lower_ascii(text: str) -> str:
+    return re.sub("[A-Z]", lambda letter: letter[0].lower(), text)
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def _of_utf16(units: bytes) -> str:
+    # Half of a surrogate pair becomes a question mark in UTF-8, as Java encodes it.
+    return re.sub("[\ud800-\udfff]", "?", units.decode("utf-16-le", "surrogatepass"))
+
+
+def _pad(text: str, length: int, padding: str, on_left: bool) -> str | None:
+    units, pad = _utf16(text), _utf16(padding)
+    if length < 0 or not pad:
+        return None
+    if len(units) >= 2 * length:
+        return _of_utf16(units[: 2 * length])
+    missing = 2 * length - len(units)
+    fill = (pad * (missing // len(pad) + 1))[:missing]
+    return _of_utf16(fill + units if on_left else units + fill)
+
+
+@strict("LPAD")
+def lpad(text: str, length: int, padding: str) -> str | None:
+    return _pad(text, length, padding, True)
+
+
+@strict("RPAD")
+def rpad(text: str, length: int, padding: str) -> str | None:
+    return _pad(text, length, padding, False)
+
+
+@strict("OVERLAY")
+def overlay(text: str, replacement: str, start: int, length: int | None = None) -> str:
+    """Return Flink's ``SqlFunctionUtils.overlay``: the text as it is where the start lies outside of it."""
+    units, new = _utf16(text), _utf16(replacement)
+    count, given = len(units) // 2, len(new) // 2 if length is None else length
+    if start <= 0 or start > count:
+        return text
+    head = units[: 2 * (start - 1)]
+    if (start + given > count and given > 0) or given < 0:
+        return _of_utf16(head + new)
+    return _of_utf16(head + new + units[2 * (start + given - 1) :])
+
+
+_TRIMS: Final = {"BOTH": (True, True), "LEADING": (True, False), "TRAILING": (False, True)}
+
+
+@function("TRIM")
+def trim(rows: Evaluation, call: Call) -> pa.Array:
+    symbol = call.operands[0]
+    assert isinstance(symbol, Literal)
+    leading, trailing = _TRIMS[symbol.value]
+
+    def of_row(characters: str, text: str) -> str:
+        text = text.lstrip(characters) if leading else text
+        return text.rstrip(characters) if trailing else text
+
+    return by_row(rows, call, of_row, *map(rows, call.operands[1:]))
+
+
+@strict("LTRIM")
+def ltrim(text: str, characters: str = " ") -> str:
+    return text.lstrip(characters)
+
+
+@strict("RTRIM")
+def rtrim(text: str, characters: str = " ") -> str:
+    return text.rstrip(characters)
+
+
+@strict("BTRIM")
+def btrim(text: str, characters: str = " ") -> str:
+    return text.strip(characters)
+
+
+def _by_text(call: Call) -> str | None:
+    return None if call.operands[1].type.root in TEXTS else "SPLIT_INDEX takes a text as separator"
+
+
+@function("SPLIT_INDEX", check=_by_text)
+def split_index(rows: Evaluation, call: Call) -> pa.Array:
+    separator, number = text_of(call.operands[1]), integer_of(call.operands[2])
+    texts = rows(call.operands[0])
+    if not separator or number is None or number < 0:
+        return by_row(rows, call, _part_at, texts, *map(rows, call.operands[1:]))
+    parts = pc.split_pattern(texts, separator, max_splits=number + 1)
+    starts = parts.offsets.to_numpy()
+    has_part = (np.diff(starts) > number) & ~truth(pc.equal(texts, ""))
+    return parts.values.take(pa.array(starts[:-1] + number, mask=~has_part))
+
+
+def _part_at(text: str, separator: str, index: int) -> str | None:
+    parts = text.split(separator) if separator else text.split()
+    return parts[index] if text and 0 <= index < len(parts) else None
+
+
+def _hexable(call: Call) -> str | None:
+    root = call.operands[0].type.root
+    return None if root in TEXTS or root in INTEGERS else f"HEX of {call.operands[0].type} is not supported"
+
+
+@strict("HEX", check=_hexable)
+def hex_(value: Any) -> str:
+    return value.encode().hex().upper() if isinstance(value, str) else f"{value % 2**64:X}"
+
+
+@strict("TO_BASE64")
+def to_base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@strict("FROM_BASE64")
+def from_base64(text: str) -> str | None:
+    return base64.b64decode(text, validate=True).decode("utf-8", "replace")
+
+
+_DIGESTS: Final = {"MD5": "md5", "SHA1": "sha1", "SHA224": "sha224", "SHA256": "sha256", "SHA384": "sha384"}
+
+
+@function(*_DIGESTS, "SHA512")
+def digest(rows: Evaluation, call: Call) -> pa.Array:
+    name = _DIGESTS.get(call.name, "sha512")
+    return by_row(
+        rows, call, lambda text: hashlib.new(name, text.encode()).hexdigest(), rows(call.operands[0])
+    )
+
+
+_CHARSETS: Final = {
+    "UTF-8": "utf-8",
+    "US-ASCII": "ascii",
+    "ISO-8859-1": "latin-1",
+    "UTF-16BE": "utf-16-be",
+    "UTF-16LE": "utf-16-le",
+}
+
+
+def _charset(call: Call) -> str | None:
+    charset = text_of(call.operands[1])
+    return (
+        None if charset in _CHARSETS else f"{call.name} takes one of {', '.join(_CHARSETS)}, not {charset!r}"
+    )
+
+
+@function("ENCODE", check=_charset)
+def encode(rows: Evaluation, call: Call) -> pa.Array:
+    charset = _CHARSETS[text_of(call.operands[1]) or ""]
+    return by_row(rows, call, lambda text: text.encode(charset, "replace"), rows(call.operands[0]))
+
+
+@function("DECODE", check=_charset)
+def decode(rows: Evaluation, call: Call) -> pa.Array:
+    charset = _CHARSETS[text_of(call.operands[1]) or ""]
+    return by_row(rows, call, lambda data: data.decode(charset, "replace"), rows(call.operands[0]))
+
+
+_PARTS: Final = ("HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO")
+
+
+def _part(call: Call) -> str | None:
+    part = text_of(call.operands[1])
+    return None if len(call.operands) == 2 and part in _PARTS else f"PARSE_URL of {part!r} is not supported"
+
+
+@function("PARSE_URL", check=_part, note="of URLs with one of the protocols http, https, ftp and file")
+def parse_url(rows: Evaluation, call: Call) -> pa.Array:
+    part = text_of(call.operands[1]) or ""
+    return by_row(rows, call, lambda text: _url_part(text, part), rows(call.operands[0]))
+
+
+def _url_part(text: str, part: str) -> str | None:
+    url = urlsplit(text.strip())
+    if url.scheme not in ("http", "https", "ftp", "file"):
+        return None  # java.net.URL knows no other protocol
+    user, _, host = url.netloc.rpartition("@")
+    query = url.query if "?" in text.partition("#")[0] else None
+    found = {
+        "PROTOCOL": url.scheme,
+        "HOST": re.sub(r":\d*$", "", host),
+        "PATH": url.path,
+        "QUERY": query,
+        "REF": url.fragment if "#" in text else None,
+        "FILE": url.path if query is None else f"{url.path}?{query}",
+        "AUTHORITY": url.netloc or None,
+        "USERINFO": user or None,
+    }
+    return found[part]

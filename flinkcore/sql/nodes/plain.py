@@ -1,0 +1,113 @@
+"""Nodes without state: calc, exchange, union, values, expand and sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore.datastream.graph.transformations import ForwardTransformation
+from flinkcore.sql.expressions.evaluation import Evaluation
+from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows, unique_names
+from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.rex import Rex
+from flinkcore.sql.types.logical_types import LogicalType
+
+NODE_COLUMN: Final = "values#row"
+
+
+def calc(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the rows for which a condition is true, with computed columns."""
+    condition = node.json.get("condition")
+    projection = [program.rex(node, each) for each in node.json["projection"]]
+    return program.project(
+        rows, node, projection, None if condition is None else program.rex(node, condition)
+    )
+
+
+def same_rows(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the rows as they are: an exchange, whose keys the next node has."""
+    return rows
+
+
+def union(program: Program, node: PlanNode, *inputs: Rows) -> Rows:
+    """Return the rows of all inputs; the watermark is the least of theirs."""
+    if not all(rows.has_emitted_at for rows in inputs):
+        inputs = tuple(replace(rows, has_emitted_at=False) for rows in inputs)
+    first, *others = (program.project(rows, node, rows.refs()) for rows in inputs)
+    stream = first.stream.union(*(rows.stream for rows in others))
+    return Rows(stream, first.columns, first.types, first.has_emitted_at)
+
+
+def values(program: Program, node: PlanNode) -> Rows:
+    """Return constant rows."""
+    rows = [[program.rex(node, each) for each in row] for row in node.json["tuples"]]
+    numbered = pa.table({NODE_COLUMN: pa.array(range(len(rows)), pa.int64())})
+    log = program.environment.from_event_log(numbered, timestamp=pc.scalar(0), timestamp_unit="ms")
+    columns = []
+    for number, (_, kind) in enumerate(node.fields):
+        literals = [row[number] for row in rows]
+        columns.append(ConstantColumn(tuple(literals), kind))
+    names = unique_names(node)
+    stream = log.select(**dict(zip(names, columns, strict=True)))
+    return Rows(stream, names, tuple(kind for _, kind in node.fields))
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantColumn(ColumnExpression):
+    """A column of constants by the number of the row; picklable."""
+
+    literals: tuple[Rex, ...]
+    type: LogicalType
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset([NODE_COLUMN])
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        one = Evaluation((), 1)
+        kind = self.type.arrow
+        found = [one(literal).cast(kind) for literal in self.literals] or [pa.nulls(0, kind)]
+        return pa.concat_arrays(found).take(batch.column(NODE_COLUMN))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.literals))}]"
+
+
+def expand(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return each row once for each projection: GROUPING SETS, CUBE, ROLLUP and split aggregates of DISTINCT."""
+    projections = [[program.rex(node, each) for each in projection] for projection in node.json["projects"]]
+    first, *others = (program.project(rows, node, projection) for projection in projections)
+    stream = first.stream.union(*(each.stream for each in others)) if others else first.stream
+    return Rows(stream, first.columns, first.types, first.has_emitted_at)
+
+
+def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the rows that go into a sink, with the names of its columns."""
+    modes = node.json.get("inputChangelogMode") or ["INSERT"]
+    if list(modes) != ["INSERT"]:
+        raise node.refuse(
+            f"a sink of changes ({', '.join(modes)}) is not supported",
+            "Insert results that do not change, such as those of windows",
+        )
+    names, emitted_at = _sink_columns(node), program.emitted_at
+    named = {name: pc.field(column) for name, column in zip(names, rows.columns, strict=True)}
+    if emitted_at is not None and emitted_at in names:
+        raise node.refuse(f"it has a column {emitted_at!r}", "Give another name for emitted_at")
+    if emitted_at is not None and rows.has_emitted_at:
+        named[emitted_at] = pc.field(EMITTED_AT)
+    stream = rows.stream.select(**named)
+    if emitted_at is not None and not rows.has_emitted_at:
+        forward = ForwardTransformation(stream._transformation)
+        stream = stream._then(forward).with_emitted_at(emitted_at)
+    return Rows(stream, names, rows.types)
+
+
+def _sink_columns(node: PlanNode) -> tuple[str, ...]:
+    """Return the names of the columns of the table that a sink writes, into which rows go by position."""
+    schema = node.json.get("dynamicTableSink", {}).get("table", {}).get("resolvedTable", {}).get("schema", {})
+    names = tuple(each["name"] for each in schema.get("columns", ()) if "dataType" in each)
+    return names if len(names) == len(node.names) else node.names

@@ -1,0 +1,330 @@
+"""Scans of tables: logs in place of the connectors of a plan, with values of the types that the plan declares."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.logs.log_stream import LogStream
+from flinkcore.errors import ConfigurationError
+from flinkcore.sql.expressions.casts import cast_text
+from flinkcore.sql.expressions.evaluation import nulls
+from flinkcore.sql.nodes.rows import Program, Rows, unique_names
+from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
+from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
+from flinkcore.sql.types.logical_types import TEXTS, TIMESTAMPS, LogicalType, Root, type_of
+
+if TYPE_CHECKING:
+    from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+_METADATA: Final = "$metadata$"
+_TEXT_TIMES: Final = frozenset((Root.DATE, Root.TIME, *TIMESTAMPS))
+
+
+@dataclass(frozen=True, eq=False)
+class ScannedColumn(ColumnExpression):
+    """A column of a log as one of a table: its values have the type that the plan declares; picklable.
+
+    Attributes
+    ----------
+    name : str
+        Column of the log.
+    type : LogicalType
+        Type in the plan.
+    """
+
+    name: str
+    type: LogicalType
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset([self.name])
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        array, wanted = batch.column(self.name), self.type.arrow
+        if array.type.equals(wanted):
+            return array
+        try:
+            return self._converted(array, wanted)
+        except (pa.ArrowException, ValueError) as error:
+            raise RowFailure(
+                self._failing_row(array, wanted), f"a value is not {self.type}: {error}"
+            ) from error
+
+    def _converted(self, array: pa.Array, wanted: pa.DataType) -> pa.Array:
+        given = array.type
+        if pa.types.is_string(given) and self.type.root not in TEXTS:
+            return cast_text(array, self.type)
+        if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
+            # Further digits are cut off, toward the past; the instants of a zone are local times of UTC.
+            return (
+                pc.floor_temporal(array, unit=_UNITS[wanted.unit])
+                .cast(pa.timestamp(wanted.unit, "UTC" if given.tz else None))
+                .cast(wanted)
+            )
+        if pa.types.is_integer(given) and pa.types.is_timestamp(wanted):
+            return array.cast(pa.int64()).cast(pa.timestamp("ms")).cast(wanted)
+        if pa.types.is_floating(given) and pa.types.is_floating(wanted):
+            return array.cast(wanted, safe=False)
+        if pa.types.is_duration(given):
+            return array.cast(pa.duration("ms")).cast(pa.int64()).cast(wanted)
+        return array.cast(wanted)
+
+    def _failing_row(self, array: pa.Array, wanted: pa.DataType) -> int:
+        for row in range(len(array)):
+            try:
+                self._converted(array.slice(row, 1), wanted)
+            except (pa.ArrowException, ValueError):
+                return row
+        return 0
+
+    def __str__(self) -> str:
+        return f"{self.name} as {self.type}"
+
+
+_UNITS: Final = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+_OF_SOURCE: Final = frozenset(
+    ("ProjectPushDown", "ReadingMetadata", "FilterPushDown", "WatermarkPushDown", "SourceWatermark")
+)
+
+
+def table_scan(program: Program, node: PlanNode) -> Rows:
+    """Return the rows of the log that stands for a table."""
+    source = node.json["scanTableSource"]
+    table = source["table"]
+    schema = table.get("resolvedTable", {}).get("schema", {})
+    abilities: dict[str, Any] = {each["type"]: each for each in source.get("abilities") or ()}
+    for ability in abilities:
+        if ability not in _OF_SOURCE:
+            raise node.refuse(
+                f"{ability} is not supported: the source would leave rows out by itself",
+                "Compile the plan against a connector without it, such as filesystem",
+            )
+    if "SourceWatermark" in abilities:
+        raise node.refuse(
+            "SOURCE_WATERMARK() is not supported", "Declare WATERMARK FOR ts AS ts - INTERVAL ..."
+        )
+    kinds = {each["name"]: each for each in schema.get("columns", ())}
+    stream = _log_of(program, node, table)
+    names = unique_names(node)
+    scanned = {
+        name: ScannedColumn(column.removeprefix(_METADATA), kind.with_nullable(True))
+        for name, (column, kind) in zip(names, _produced(node, abilities), strict=True)
+    }
+    if "FilterPushDown" in abilities:
+        stream = _filtered(program, node, stream, abilities["FilterPushDown"], kinds)
+    pushed = abilities.get("WatermarkPushDown")
+    rows = Rows(stream.select(**scanned), names, tuple(kind for _, kind in node.fields))
+    return rows if pushed is None else _with_pushed_watermark(program, node, rows, pushed)
+
+
+def _produced(node: PlanNode, abilities: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
+    """Return the columns that the source produces, with the names of their metadata keys, if any."""
+    for ability in ("ReadingMetadata", "ProjectPushDown"):
+        produced = abilities.get(ability, {}).get("producedType")
+        if produced is not None:
+            return list(type_of(produced).children)
+    return list(node.fields)
+
+
+def _filtered(
+    program: Program, node: PlanNode, stream: LogStream, pushed: Mapping[str, Any], kinds: Mapping[str, Any]
+) -> LogStream:
+    from flinkcore.sql.expressions.sql_expression import SqlExpression
+
+    physical = [name for name, kind in kinds.items() if "dataType" in kind]
+    typed = {
+        f"{name}#scan": ScannedColumn(name, type_of(kinds[name]["dataType"]).with_nullable(True))
+        for name in physical
+    }
+    for written in pushed["predicates"]:
+        condition = program.rex(node, written)
+        stream = stream.filter(
+            _Pushed(SqlExpression(condition, tuple(typed), program.zone), tuple(typed.items()))
+        )
+    return stream
+
+
+@dataclass(frozen=True, eq=False)
+class _Pushed(ColumnExpression):
+    """A condition of a scan, over the columns of the table before the projection."""
+
+    condition: ColumnExpression
+    columns: tuple[tuple[str, ScannedColumn], ...]
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset(
+            column.name for name, column in self.columns if name in self.condition.required_columns
+        )
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        needed = [(name, column) for name, column in self.columns if name in self.condition.required_columns]
+        arrays = [column.evaluate(batch) for _, column in needed]
+        if not needed:
+            return self.condition.evaluate(batch)
+        return self.condition.evaluate(pa.RecordBatch.from_arrays(arrays, [name for name, _ in needed]))
+
+    def __str__(self) -> str:
+        return str(self.condition)
+
+
+def names_of(identifier: str) -> list[str]:
+    """Return the names of a table, the short one first."""
+    parts = [part.replace("``", "`") for part in re.findall(r"`((?:[^`]|``)*)`", identifier)] or [identifier]
+    return [parts[-1], ".".join(parts), identifier]
+
+
+def _log_of(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogStream:
+    names = names_of(table["identifier"])
+    for name in names:
+        if name in program.tables:
+            given = program.tables[name]
+            break
+    else:
+        known = ", ".join(program.tables) or "none"
+        raise ConfigurationError(
+            f"the plan reads the table {names[0]}, and tables= has {known}. Give tables={{'{names[0]}': ...}}: "
+            "a path, Arrow data or env.from_event_log(...)"
+        )
+    return given if isinstance(given, LogStream) else _new_log(program.environment, table, given, None)
+
+
+def log_of_table(
+    environment: StreamExecutionEnvironment, plan: CompiledPlan, name: str, path: str, arrival: str | None
+) -> LogStream:
+    """Return the log of a path that stands for a table of a plan.
+
+    Parameters
+    ----------
+    environment : StreamExecutionEnvironment
+    plan : CompiledPlan
+    name : str
+        Name of the table.
+    path : str
+    arrival : str or None
+        Column of the log with the arrivals of rows, or None if they are derived from positions.
+
+    Raises
+    ------
+    ConfigurationError
+        If the plan does not read such a table.
+    """
+    scans = [node.json["scanTableSource"]["table"] for node in plan.nodes if node.kind == "table-source-scan"]
+    for table in scans:
+        if name in names_of(table["identifier"]):
+            return _new_log(environment, table, path, arrival)
+    known = ", ".join(dict.fromkeys(names_of(table["identifier"])[0] for table in scans)) or "none"
+    raise ConfigurationError(f"the plan reads no table {name}; it reads {known}. Name one of these")
+
+
+def _new_log(
+    environment: StreamExecutionEnvironment, table: Mapping[str, Any], data: Any, arrival: str | None
+) -> LogStream:
+    columns = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
+    texts = {
+        each["name"]: "STRING"
+        for each in columns
+        if "dataType" in each and type_of(each["dataType"]).root in TEXTS
+    }
+    is_path = isinstance(data, str | os.PathLike | list)
+    return environment.from_event_log(
+        data,
+        timestamp=pc.scalar(0),
+        timestamp_unit="ms",
+        schema=texts if is_path and texts else None,
+        arrival=arrival,
+    )
+
+
+# ---- watermarks
+
+
+@dataclass(frozen=True, eq=False)
+class RequiredRowtime(ColumnExpression):
+    """True for every row; fails for a null rowtime, as a watermark assigner does. Picklable."""
+
+    column: str
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset([self.column])
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        array = batch.column(self.column)
+        if array.null_count:
+            raise RowFailure(int(nulls(array).argmax()), "the rowtime is null")
+        return pa.repeat(pa.scalar(True), batch.num_rows)
+
+    def __str__(self) -> str:
+        return f"{self.column} is a rowtime"
+
+
+def delay_of(program: Program, node: PlanNode, written: Mapping[str, Any], rowtime: int) -> int:
+    """Return the delay in ms of a watermark expression: a rowtime column minus an interval.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If it is another one.
+    """
+    rex: Rex = program.rex(node, written)
+    delay = 0
+    while isinstance(rex, Call) and rex.name in ("-", "+") and len(rex.operands) == 2:
+        rest, amount = rex.operands
+        if not isinstance(amount, Literal) or amount.type.root is not Root.INTERVAL_MS:
+            break
+        delay += int(amount.value) if rex.name == "-" else -int(amount.value)
+        rex = rest
+    while isinstance(rex, Call) and rex.name == "CAST" and rex.type.root is rex.operands[0].type.root:
+        (rex,) = rex.operands
+    if isinstance(rex, InputRef) and rex.index == rowtime:
+        return delay
+    raise node.refuse(
+        f"the watermark {rex} is not supported", "Declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
+    )
+
+
+def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return rows with the timestamps and watermarks that a table declares."""
+    rowtime = node.json["rowtimeFieldIndex"]
+    delay = delay_of(program, node, node.json["watermarkExpr"], rowtime)
+    if not program.has_event_time:
+        required = RequiredRowtime(rows.columns[rowtime])
+        return replace(
+            rows, stream=rows.stream.filter(required), types=tuple(kind for _, kind in node.fields)
+        )
+    interval = program.environment.get_config().get_auto_watermark_interval()
+    supplier = RowtimeWatermarksSupplier(delay, interval)
+    strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(rows.columns[rowtime])
+    stream = rows.stream.assign_timestamps_and_watermarks(strategy)
+    return Rows(stream, rows.columns, tuple(kind for _, kind in node.fields))
+
+
+def _with_pushed_watermark(program: Program, node: PlanNode, rows: Rows, pushed: Mapping[str, Any]) -> Rows:
+    from flinkcore.sql.plan.rex import input_refs, rex_of
+
+    referred = set(input_refs(rex_of(pushed["watermarkExpr"])))
+    if len(referred) != 1:
+        raise node.refuse(
+            "its watermark does not depend on one column", "Declare WATERMARK FOR ts AS ts - INTERVAL ..."
+        )
+    (rowtime,) = referred
+    supplier = RowtimeWatermarksSupplier(
+        delay_of(program, node, pushed["watermarkExpr"], rowtime), None, MIN_TIMESTAMP
+    )
+    strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(rows.columns[rowtime])
+    idle_ms = int(pushed.get("idleTimeoutMillis") or 0)
+    if idle_ms > 0:
+        strategy = strategy.with_idleness(idle_ms)
+    return Rows(rows.stream.assign_timestamps_and_watermarks(strategy), rows.columns, rows.types)

@@ -1,0 +1,394 @@
+"""Aggregates over windows: window-aggregate, its two-phase form, and group-window-aggregate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from math import gcd
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore.common.time import Time
+from flinkcore.datastream.logs.log_stream import LogStream
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from flinkcore.sql.expressions.casts import local_time
+from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
+from flinkcore.sql.nodes.rows import Program, Rows, unique_names
+from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
+from flinkcore.sql.types.times import MS_OF_DAY
+
+_DURATION: Final = re.compile(
+    r"(-?)P(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,9}))?S)?)?"
+)
+
+
+def duration_ms(text: str) -> int:
+    """Return the milliseconds of a duration as ``java.time.Duration`` writes it, such as ``PT5S``."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a duration")
+    sign, days, hours, minutes, minus, seconds, fraction = match.groups()
+    of_second = int(seconds or 0) * 1000 + int((fraction or "0").ljust(3, "0")[:3])
+    millis = int(days or 0) * MS_OF_DAY + int(hours or 0) * 3_600_000 + int(minutes or 0) * 60_000
+    millis += -of_second if minus else of_second
+    return -millis if sign else millis
+
+
+@dataclass(frozen=True, eq=False)
+class WindowBound(ColumnExpression):
+    """A bound of a window as a column of SQL; picklable.
+
+    Attributes
+    ----------
+    column : str
+        ``window_start`` or ``window_end``, in milliseconds.
+    type : LogicalType
+    minus_ms : int
+        1 for the rowtime of the window.
+    zone : str
+        Zone of whose local time a TIMESTAMP is.
+    is_instant : bool
+        Whether the windows' times are instants.
+    """
+
+    column: str
+    type: LogicalType
+    minus_ms: int
+    zone: str
+    is_instant: bool
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset([self.column])
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        bound = batch.column(self.column).cast(pa.int64())
+        if self.minus_ms:
+            bound = pc.subtract(bound, self.minus_ms)
+        instant = bound.cast(pa.timestamp("ms", "UTC"))
+        if self.type.root is Root.TIMESTAMP_LTZ or not self.is_instant:
+            return instant.cast(self.type.arrow)
+        return local_time(instant, self.zone).cast(self.type.arrow)
+
+    def __str__(self) -> str:
+        minus = f" - {self.minus_ms} ms" if self.minus_ms else ""
+        return f"{self.column}{minus} as {self.type}{f' of {self.zone}' if self.is_instant else ''}"
+
+
+@dataclass(frozen=True, eq=False)
+class NoTime(ColumnExpression):
+    """The processing time of a window, which nothing reads."""
+
+    type: LogicalType
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset()
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        return pa.nulls(batch.num_rows, self.type.arrow)
+
+    def __str__(self) -> str:
+        return "no processing time"
+
+
+@dataclass(frozen=True)
+class SqlWindow:
+    """Windows of a node.
+
+    Attributes
+    ----------
+    assigner : WindowAssigner
+    is_instant : bool
+        Whether the time attribute is a TIMESTAMP_LTZ.
+    rowtime : int
+        Number of the column of the time attribute, or -1.
+    is_latest_first : bool
+        Whether the panes of windows are merged from the last one to the first.
+    """
+
+    assigner: WindowAssigner[Any, Any]
+    is_instant: bool
+    rowtime: int = -1
+    is_latest_first: bool = False
+
+    def panes(self, columns: Sequence[str]) -> Panes | None:
+        """Return the panes of windows that overlap, or None of others."""
+        assigner = self.assigner
+        if isinstance(assigner, SlidingEventTimeWindows):
+            size = gcd(assigner.size_ms, assigner.slide_ms)
+        elif isinstance(assigner, CumulativeEventTimeWindows):
+            size = assigner.step_ms
+        else:
+            return None
+        return Panes(columns[self.rowtime], size, assigner.offset_ms % size, self.is_latest_first)
+
+
+def fixed_offset_ms(zone: str) -> int | None:
+    """Return the offset of a zone, or None if it has had several since 1970."""
+    if zone == "UTC":
+        return 0
+    info = ZoneInfo(zone)
+    # Transitions lie months apart.
+    moments = (datetime.fromtimestamp(day * 86_400, timezone.utc) for day in range(0, 25_000, 20))
+    offsets = {info.utcoffset(moment) for moment in moments}
+    (first, *others) = offsets
+    return None if others or first is None else int(first.total_seconds() * 1000)
+
+
+def _assigner(
+    node: PlanNode, kind: str, sizes: Mapping[str, int], zone: str, is_instant: bool
+) -> WindowAssigner[Any, Any]:
+    """Return the windows of these sizes in ms; those of instants are cut by the local time of the zone."""
+    offset = sizes.get("offset", 0)
+    if is_instant and kind != "session":
+        local = fixed_offset_ms(zone)
+        if local is None and kind == "tumble" and sizes["size"] == MS_OF_DAY and not offset:
+            return TumblingEventTimeWindows.of_local_days(zone)
+        if local is None:
+            raise node.refuse(
+                f"windows of {sizes} ms that are cut by the local time of {zone} are not supported, "
+                "since the zone's offset changes",
+                "Take windows of a day, SET 'table.local-time-zone' = 'UTC', or a TIMESTAMP(3) as rowtime",
+            )
+        offset -= local
+    if kind == "session":
+        return EventTimeSessionWindows.with_gap(Time.milliseconds(sizes["gap"]))
+    size = Time.milliseconds(sizes["size"])
+    if kind == "tumble":
+        return TumblingEventTimeWindows.of(size, Time.milliseconds(offset % sizes["size"]))
+    step = sizes["slide"]
+    within = Time.milliseconds(offset % (step if kind == "hop" else sizes["size"]))
+    if kind == "hop":
+        return SlidingEventTimeWindows.of(size, Time.milliseconds(step), within)
+    return CumulativeEventTimeWindows.of(size, Time.milliseconds(step), within)
+
+
+_KINDS: Final = {
+    "TumblingWindow": "tumble",
+    "HoppingWindow": "hop",
+    "CumulativeWindow": "cumulate",
+    "SessionWindow": "session",
+}
+_SIZES: Final = {
+    "size": "size",
+    "maxSize": "size",
+    "slide": "slide",
+    "step": "slide",
+    "offset": "offset",
+    "gap": "gap",
+}
+
+
+def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) -> SqlWindow:
+    """Return the windows over a time attribute that a node describes."""
+    time = type_of(windowing["timeAttributeType"])
+    _require_rowtime(node, windowing.get("isRowtime", True))
+    window = windowing["window"]
+    sizes = {_SIZES[name]: duration_ms(text) for name, text in window.items() if name in _SIZES}
+    is_instant = time.root is Root.TIMESTAMP_LTZ
+    zone = _zone(program, node)
+    kind = _KINDS[window["type"]]
+    assigner = _assigner(node, kind, sizes, zone, is_instant)
+    return SqlWindow(assigner, is_instant, windowing["timeAttributeIndex"], kind == "hop")
+
+
+def _require_rowtime(node: PlanNode, is_rowtime: bool) -> None:
+    if not is_rowtime:
+        raise node.refuse(
+            "windows of processing time are not supported",
+            "Declare the time of the events with WATERMARK FOR",
+        )
+
+
+def _zone(program: Program, node: PlanNode) -> str:
+    zone = node.json.get("configuration", {}).get("table.local-time-zone", program.zone)
+    return program.zone if zone == "default" else str(zone)
+
+
+def window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the results of aggregates over windows, in one phase."""
+    windowing = node.json["windowing"]
+    calls = node.json["aggCalls"]
+    if windowing["strategy"] == "TimeAttribute":
+        window = window_of(program, node, windowing)
+        return _aggregated(program, node, rows, window, node.json["grouping"], calls)
+    if windowing["strategy"] == "WindowAttached":
+        return _of_attached_windows(program, node, rows, windowing, node.json["grouping"], calls)
+    raise node.refuse(f"windows of the strategy {windowing['strategy']} are not supported")
+
+
+def local_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the rows as they are: both phases are done as one by the global aggregate, with the same results."""
+    return rows
+
+
+def global_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the results of aggregates over windows; `rows` are those before the local aggregate."""
+    local = node
+    while local.kind != "local-window-aggregate":
+        if len(local.inputs) != 1:
+            raise node.refuse("there is no local-window-aggregate before it")
+        local = local.input
+    windowing = local.json["windowing"]
+    grouping, calls = local.json["grouping"], node.json["aggCalls"]
+    if windowing["strategy"] == "TimeAttribute":
+        return _aggregated(program, node, rows, window_of(program, local, windowing), grouping, calls)
+    return _of_attached_windows(program, node, rows, windowing, grouping, calls)
+
+
+_GROUP_KINDS: Final = {"TUMBLING": "tumble", "SLIDING": "hop", "SESSION": "session"}
+
+
+def group_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the results of aggregates over the windows of GROUP BY TUMBLE, HOP or SESSION."""
+    for name, value in program.settings.items():
+        if name.startswith("table.exec.emit.") and value not in ("false", "0 ms"):
+            raise node.refuse(
+                f"{name} = {value} is not supported", "Leave it out: results are emitted when windows end"
+            )
+    window = node.json["window"]
+    if not window.get("isTimeWindow", True):
+        raise node.refuse("windows of rows are not supported", "Write an OVER aggregate")
+    time = type_of(
+        window["timeField"]["fieldType"]
+        if "fieldType" in window["timeField"]
+        else window["timeField"]["type"]
+    )
+    _require_rowtime(node, time.time_attribute != "PROCTIME")
+    sizes = {name: _millis(window[name]) for name in ("size", "slide", "gap") if window.get(name) is not None}
+    is_instant = time.root is Root.TIMESTAMP_LTZ
+    assigner = _assigner(node, _GROUP_KINDS[window["kind"]], sizes, _zone(program, node), is_instant)
+    grouping, calls = node.json["grouping"], node.json["aggCalls"]
+    return _aggregated(
+        program,
+        node,
+        rows,
+        SqlWindow(assigner, is_instant, window["timeField"]["fieldIndex"]),
+        grouping,
+        calls,
+    )
+
+
+def _millis(written: Any) -> int:
+    return duration_ms(written) if isinstance(written, str) else int(written)
+
+
+_BESIDE_NULL: Final = "key#null"
+"""Column of a constant, which makes a key of one column a composite one."""
+
+_BOUNDS: Final = {
+    "WindowStart": ("window_start", 0),
+    "WindowEnd": ("window_end", 0),
+    "Rowtime": ("window_end", 1),
+}
+
+
+def _properties(
+    program: Program, node: PlanNode, is_instant: bool, columns: Callable[[str], str] = lambda name: name
+) -> list[ColumnExpression]:
+    found: list[ColumnExpression] = []
+    kinds = dict(node.fields)
+    for each in node.json.get("namedWindowProperties") or ():
+        kind = each["property"]["kind"]
+        if kind == "Proctime":  # is there, but of no use: an expression that reads it is refused
+            found.append(NoTime(kinds[each["name"]]))
+            continue
+        if kind not in _BOUNDS:
+            raise node.refuse(f"the window property {kind} is not supported")
+        name, minus = _BOUNDS[kind]
+        found.append(WindowBound(columns(name), kinds[each["name"]], minus, _zone(program, node), is_instant))
+    return found
+
+
+def _aggregated(
+    program: Program,
+    node: PlanNode,
+    rows: Rows,
+    window: SqlWindow,
+    grouping: Sequence[int],
+    calls: Sequence[Mapping[str, Any]],
+    attached: tuple[int, int] | None = None,
+) -> Rows:
+    """Return the results of aggregates by keys and windows.
+
+    Parameters
+    ----------
+    program : Program
+    node : PlanNode
+        Node whose columns the results have.
+    rows : Rows
+    window : SqlWindow
+    grouping : sequence of int
+        Numbers of the key columns.
+    calls : sequence of mapping
+        Aggregate calls of the plan.
+    attached : (int, int), optional
+        Numbers of the columns with the start and the end of a row's window, where they are keys, too.
+    """
+    if node.json.get("needRetraction"):
+        raise node.refuse("aggregates of rows that change are not supported in windows")
+    native = NativeAggregates(node, rows.columns, rows.types, window.panes(rows.columns))
+    for call in calls:
+        native.add(AggregateCall.of(call))
+    if not native.aggregates:
+        native.add(AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False)))
+        native.results.clear()
+    keys = [rows.columns[number] for number in (*grouping, *(attached or ()))]
+    keys = list(dict.fromkeys(keys))
+    computed: dict[str, Any] = dict(native.arguments)
+    if (
+        len(keys) == 1
+    ):  # a part of a composite key may be null, and then equals other nulls, as GROUP BY has it
+        computed[_BESIDE_NULL] = pc.scalar(0)
+    before: LogStream = rows.stream.select(*keys, **computed)
+    if len(keys) == 1:
+        keys.append(_BESIDE_NULL)
+    keyed: Any = before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
+    results = keyed.aggregate(**native.aggregates)
+    names = unique_names(node)
+    if attached is None:
+        properties = _properties(program, node, window.is_instant)
+    else:
+        by_name = {"window_start": rows.columns[attached[0]], "window_end": rows.columns[attached[1]]}
+        properties = _properties(program, node, False, by_name.__getitem__)
+    expressions: list[Any] = [pc.field(rows.columns[number]) for number in grouping]
+    expressions += [*native.results, *properties]
+    emitted = program.of_operator(results, names, ())
+    stream = results.select(*emitted.carried, **dict(zip(names, expressions, strict=True)))
+    return Rows(
+        stream, names, tuple(kind for _, kind in node.fields), emitted.has_emitted_at, of_windows=True
+    )
+
+
+def _of_attached_windows(
+    program: Program,
+    node: PlanNode,
+    rows: Rows,
+    windowing: Mapping[str, Any],
+    grouping: Sequence[int],
+    calls: Sequence[Mapping[str, Any]],
+) -> Rows:
+    """Return aggregates of rows that are results of windows: those of one window have its last millisecond as time."""
+    if not rows.of_windows:
+        raise node.refuse(
+            "aggregates by the windows of a window table function are supported only over results of windows",
+            "Aggregate over the table function itself",
+        )
+    _require_rowtime(node, windowing.get("isRowtime", True))
+    window = SqlWindow(TumblingEventTimeWindows.of(Time.milliseconds(1)), False)
+    attached = (windowing["windowStart"], windowing["windowEnd"])
+    return _aggregated(program, node, rows, window, grouping, calls, attached)

@@ -1,0 +1,1 @@
+"""Compiled plans as Flink writes them: nodes, edges and expressions. Private."""

@@ -1,0 +1,149 @@
+"""Expressions of a plan: Flink's serialized ``RexNode``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from flinkcore.errors import UnsupportedOperationError
+from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
+
+_BUILT_IN: Final = re.compile(r"\$(.*)\$\d+")
+
+
+@dataclass(frozen=True)
+class InputRef:
+    """A column of the input, by its number."""
+
+    index: int
+    type: LogicalType
+
+    def __str__(self) -> str:
+        return f"${self.index}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An end of a range of values.
+
+    Attributes
+    ----------
+    value : object
+        As the plan writes it.
+    is_closed : bool
+        Whether the value itself belongs to the range.
+    """
+
+    value: Any
+    is_closed: bool
+
+
+@dataclass(frozen=True)
+class Sarg:
+    """A set of values to search (Calcite's ``Sarg``).
+
+    Attributes
+    ----------
+    ranges : tuple of (Bound or None, Bound or None)
+        Lower and upper bounds; None where the range has no end.
+    null_as : bool or None
+        The result for a null value.
+    """
+
+    ranges: tuple[tuple[Bound | None, Bound | None], ...]
+    null_as: bool | None
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant, as the plan writes it; intervals are months or milliseconds as text."""
+
+    value: Any
+    type: LogicalType
+    sarg: Sarg | None = None
+
+    def __str__(self) -> str:
+        value = self.value if self.sarg is None else self.sarg
+        return f"{value!r}:{self.type}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function.
+
+    Attributes
+    ----------
+    name : str
+        Name without the marks around it, such as ``CAST`` of ``$CAST$1``.
+    operands : tuple of Rex
+    type : LogicalType
+        Type of the result.
+    """
+
+    name: str
+    operands: tuple[Rex, ...]
+    type: LogicalType
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.operands))}):{self.type}"
+
+
+Rex: TypeAlias = InputRef | Literal | Call
+
+
+def rex_of(written: Mapping[str, Any]) -> Rex:
+    """Return an expression as a plan writes it.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If it is of another kind, such as a variable of a pattern or a field of a correlated row.
+    """
+    kind = written["kind"]
+    if kind == "INPUT_REF":
+        return InputRef(written["inputIndex"], type_of(written["type"]))
+    if kind == "LITERAL":
+        return _literal(written)
+    if kind == "CALL":
+        return Call(_name(written), tuple(map(rex_of, written.get("operands", ()))), type_of(written["type"]))
+    raise UnsupportedOperationError(f"expressions of the kind {kind} are not supported")
+
+
+def input_refs(rex: Rex) -> Iterator[int]:
+    """Yield the numbers of the columns that an expression reads."""
+    if isinstance(rex, InputRef):
+        yield rex.index
+    elif isinstance(rex, Call):
+        for operand in rex.operands:
+            yield from input_refs(operand)
+
+
+def _name(written: Mapping[str, Any]) -> str:
+    internal = written.get("internalName")
+    if internal is None:
+        return str(written.get("catalogName") or written.get("systemName") or written.get("class") or "?")
+    return built_in_name(internal)
+
+
+def built_in_name(internal: str) -> str:
+    """Return the name of a built-in function without the marks and the version around it: CAST of ``$CAST$1``."""
+    match = _BUILT_IN.fullmatch(internal)
+    return internal if match is None else match[1]
+
+
+def _literal(written: Mapping[str, Any]) -> Literal:
+    if "symbol" in written:
+        return Literal(written["value"], LogicalType(Root.SYMBOL, False))
+    kind = type_of(written["type"])
+    sarg = written.get("sarg")
+    if sarg is None:
+        return Literal(written.get("value"), kind)
+    ranges = tuple((_bound(each.get("lower")), _bound(each.get("upper"))) for each in sarg["ranges"])
+    null_as = {"TRUE": True, "FALSE": False}.get(sarg.get("nullAs", "UNKNOWN"))
+    return Literal(None, kind, Sarg(ranges, null_as))
+
+
+def _bound(written: Mapping[str, Any] | None) -> Bound | None:
+    return None if written is None else Bound(written["value"], written["boundType"] == "CLOSED")

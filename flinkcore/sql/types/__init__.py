@@ -1,0 +1,1 @@
+"""Types of SQL, and how their values lie in Arrow columns. Private."""

@@ -1,0 +1,64 @@
+"""Compiled plans on Spark against the same in this process: expressions, watermarks after events, windows."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from jobs.sql_scenarios import golden
+
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.spark import SparkExecutionEnvironment
+
+PLANS = ["edges-hop_late_two", "edges-fire_one_phase", "edges-zero_scalars"]
+
+
+def rows_of(plan: dict[str, Any], environment: StreamExecutionEnvironment, log: Any) -> list[str]:
+    environment.get_config().set_auto_watermark_interval(0)
+    table = environment.from_event_log(log, timestamp="arrival", arrival="arrival", split="split")
+    stream = environment.from_plan(plan, {"f": table}, emitted_at="seen")
+    return sorted(map(repr, stream.to_arrow().to_pylist()))
+
+
+@pytest.fixture
+def columns() -> dict[str, pa.Array]:
+    draw = random.Random(41)
+    n = 3_000
+    return {
+        "k": pa.array([draw.choice("abc") for _ in range(n)]),
+        "v": pa.array([draw.randint(-(2**31), 2**31 - 1) for _ in range(n)], pa.int32()),
+        "ts": pa.array([1000 * second + draw.randint(-40_000, 0) for second in range(n)], pa.timestamp("ms")),
+        "arrival": pa.array(range(n), pa.int64()),
+        "split": pa.array([draw.randint(0, 2) for _ in range(n)], pa.int64()),
+        "w": pa.array([draw.randint(-128, 127) for _ in range(n)], pa.int8()),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+@pytest.mark.parametrize("name", PLANS)
+def test_spark_returns_the_rows_of_this_process(
+    name: str, columns: dict[str, pa.Array], spark: Any, tmp_path: Path
+) -> None:
+    if name == "edges-zero_scalars":
+        columns["k"] = pa.array([[0.0, -0.0, float("nan"), 1.5][number % 4] for number in range(3_000)])
+        columns["d"] = columns["w"].cast(pa.decimal128(10, 2))
+    table = pa.table(columns)
+    for part in range(3):
+        pq.write_table(table.slice(1_000 * part, 1_000), tmp_path / f"{part}.parquet")
+    plan = golden(name)["plan"]
+    here = rows_of(plan, StreamExecutionEnvironment.get_execution_environment(), tmp_path)
+    files = rows_of(plan, SparkExecutionEnvironment(spark), tmp_path)
+    frame = spark.read.parquet(str(tmp_path)).withColumn(
+        "computed", spark.range(1).count() + 0 * spark_column("v")
+    )
+    assert len(here) > 100
+    assert files == here
+    assert rows_of(plan, SparkExecutionEnvironment(spark), frame) == here
+
+
+def spark_column(name: str) -> Any:
+    from pyspark.sql import functions
+
+    return functions.col(name)

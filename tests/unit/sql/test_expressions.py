@@ -1,0 +1,170 @@
+"""Expressions of SQL over Arrow columns: what Flink's generated code returns, and what it leaves out."""
+
+import pickle
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flinkcore._internal.arrow.expressions import RowFailure
+from flinkcore.sql.expressions.functions import FUNCTIONS, refusal_of
+from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
+from flinkcore.sql.types.logical_types import LogicalType, type_of
+
+
+def ref(number: int, kind: str) -> InputRef:
+    return InputRef(number, type_of(kind))
+
+
+def constant(value: Any, kind: str) -> Literal:
+    return Literal(value, type_of(kind))
+
+
+def call(name: str, kind: str, *operands: Rex) -> Call:
+    return Call(name, operands, type_of(kind))
+
+
+def values(rex: Rex, *columns: pa.Array, zone: str = "UTC") -> list[Any]:
+    names = tuple(f"c{number}" for number in range(len(columns)))
+    batch = pa.RecordBatch.from_arrays(list(columns), names=list(names))
+    expression = pickle.loads(pickle.dumps(SqlExpression(rex, names, zone)))
+    found = expression.evaluate(batch)
+    assert found.type == rex.type.arrow
+    none = expression.evaluate(batch.slice(0, 0))
+    assert (len(none), none.type) == (0, found.type)
+    return list(found.to_pylist())
+
+
+INTS = pa.array([7, -7, None, 2**31 - 1], pa.int32())
+
+
+def test_integers_wrap_in_their_type() -> None:
+    assert values(call("+", "INT", ref(0, "INT"), constant(1, "INT")), INTS) == [8, -6, None, -(2**31)]
+    small = pa.array([100, -128], pa.int8())
+    assert values(call("*", "TINYINT", ref(0, "TINYINT"), ref(0, "TINYINT")), small) == [16, 0]
+
+
+def test_division_of_integers_is_toward_zero() -> None:
+    assert values(call("/", "INT", ref(0, "INT"), constant(2, "INT")), INTS) == [3, -3, None, 2**30 - 1]
+    assert values(call("MOD", "INT", ref(0, "INT"), constant(4, "INT")), INTS) == [3, -3, None, 3]
+
+
+def test_division_by_zero_names_the_row() -> None:
+    with pytest.raises(RowFailure, match="/ by zero") as failure:
+        values(call("/", "INT", constant(1, "INT"), ref(0, "INT")), pa.array([1, None, 0], pa.int32()))
+    assert failure.value.row == 2
+
+
+def test_decimals_round_half_up_and_are_null_beyond_their_precision() -> None:
+    column = pa.array([Decimal("1.25"), Decimal("-1.25"), Decimal("99.95")], pa.decimal128(4, 2))
+    rounded = call("CAST", "DECIMAL(3, 1)", ref(0, "DECIMAL(4, 2)"))
+    assert values(rounded, column) == [Decimal("1.3"), Decimal("-1.3"), None]
+
+
+def test_products_of_decimals_of_38_digits_are_exact() -> None:
+    column = pa.array([Decimal("9" * 38), Decimal(3)], pa.decimal128(38, 0))
+    product = call("*", "DECIMAL(38, 0)", ref(0, "DECIMAL(38, 0)"), ref(0, "DECIMAL(38, 0)"))
+    assert values(product, column) == [None, Decimal(9)]
+
+
+def test_a_branch_of_case_is_evaluated_for_its_own_rows_only() -> None:
+    quotient = call("/", "INT", constant(10, "INT"), ref(0, "INT"))
+    is_zero = call("=", "BOOLEAN", ref(0, "INT"), constant(0, "INT"))
+    guarded = call("CASE", "INT", is_zero, constant(-1, "INT"), quotient)
+    assert values(guarded, pa.array([5, 0, None], pa.int32())) == [2, -1, None]
+
+
+def test_a_false_condition_leaves_the_next_one_out() -> None:
+    quotient = call(">", "BOOLEAN", call("/", "INT", constant(10, "INT"), ref(0, "INT")), constant(1, "INT"))
+    is_not_zero = call("<>", "BOOLEAN", ref(0, "INT"), constant(0, "INT"))
+    column = pa.array([5, 0, 20], pa.int32())
+    assert values(call("AND", "BOOLEAN", is_not_zero, quotient), column) == [True, False, False]
+
+
+def test_logic_has_three_values() -> None:
+    left = pa.array([True, True, False, None, None])
+    right = pa.array([None, True, None, False, True])
+    operands = ref(0, "BOOLEAN"), ref(1, "BOOLEAN")
+    assert values(call("AND", "BOOLEAN", *operands), left, right) == [None, True, False, False, None]
+    assert values(call("OR", "BOOLEAN", *operands), left, right) == [True, True, None, None, True]
+
+
+def test_nan_equals_nothing_and_minus_zero_is_zero() -> None:
+    column = pa.array([float("nan"), -0.0, 1.0])
+    assert values(call("=", "BOOLEAN", ref(0, "DOUBLE"), ref(0, "DOUBLE")), column) == [False, True, True]
+    assert values(call("=", "BOOLEAN", ref(0, "DOUBLE"), constant(0, "INT")), column) == [False, True, False]
+
+
+def test_casts_of_doubles_saturate_and_small_integers_then_wrap() -> None:
+    column = pa.array([300.7, -1e17, float("nan"), None])
+    assert values(call("CAST", "TINYINT", ref(0, "DOUBLE")), column) == [44, 0, 0, None]
+    assert values(call("CAST", "INT", ref(0, "DOUBLE")), column) == [300, -(2**31), 0, None]
+
+
+def test_a_bad_text_fails_in_cast_and_is_null_in_try_cast() -> None:
+    column = pa.array(["12", " 7.9 ", "x"])
+    assert values(call("TRY_CAST", "INT", ref(0, "VARCHAR(5)")), column) == [12, 7, None]
+    with pytest.raises(RowFailure, match="For input string: 'x'") as failure:
+        values(call("CAST", "INT", ref(0, "VARCHAR(5)")), column)
+    assert failure.value.row == 2
+
+
+def test_doubles_are_texts_as_in_java() -> None:
+    column = pa.array([1e7, 0.001, 1e-5, -0.0, float("inf")])
+    texts = values(call("CAST", "VARCHAR(2147483647)", ref(0, "DOUBLE")), column)
+    assert texts == ["1.0E7", "0.001", "1.0E-5", "-0.0", "Infinity"]
+
+
+def test_local_times_in_a_gap_move_on_and_doubled_hours_are_the_first() -> None:
+    column = pa.array(["2024-03-31 02:30:00", "2024-10-27 02:30:00", None])
+    instants = call(
+        "CAST", "TIMESTAMP(3) WITH LOCAL TIME ZONE", call("CAST", "TIMESTAMP(3)", ref(0, "VARCHAR(30)"))
+    )
+    found = values(instants, column, zone="Europe/Berlin")
+    assert [each and each.isoformat() for each in found] == [
+        "2024-03-31T01:30:00+00:00",
+        "2024-10-27T00:30:00+00:00",
+        None,
+    ]
+
+
+def test_padding_counts_utf_16_and_length_counts_code_points() -> None:
+    column = pa.array(["a\N{GRINNING FACE}"])
+    assert values(call("CHAR_LENGTH", "INT", ref(0, "VARCHAR(9)")), column) == [2]
+    padded = call("RPAD", "VARCHAR(9)", ref(0, "VARCHAR(9)"), constant(5, "INT"), constant("xy", "CHAR(2)"))
+    assert values(padded, column) == ["a\N{GRINNING FACE}xy"]
+
+
+@pytest.mark.parametrize(
+    ("rex", "reason"),
+    [
+        (call("SOUNDEX", "VARCHAR(4)", ref(0, "VARCHAR(4)")), "the function SOUNDEX"),
+        (call("REGEXP", "BOOLEAN", ref(0, "VARCHAR(4)"), constant("a++", "CHAR(3)")), "possessive"),
+        (call("CAST", "TIME(0)", ref(0, "DATE")), "CAST of DATE to TIME"),
+        (call("DATE_FORMAT", "VARCHAR(9)", ref(0, "TIMESTAMP(3)"), constant("ww", "CHAR(2)")), "patterns of"),
+        (call("=", "BOOLEAN", ref(0, "INT"), ref(1, "VARCHAR(3)")), "cast one of them"),
+        (ref(0, "INT"), None),
+    ],
+)
+def test_what_does_not_run_is_refused_with_a_reason(rex: Rex, reason: str | None) -> None:
+    found = refusal_of(rex)
+    assert found is None if reason is None else found is not None and reason in found
+
+
+def test_every_function_states_who_computes_it() -> None:
+    assert {function.state for function in FUNCTIONS.values()} == {"pyarrow", "own"}
+
+
+def test_a_column_of_nulls_stays_null_in_every_type() -> None:
+    nulls = pa.nulls(2, pa.int32())
+    for kind in ("DOUBLE", "DECIMAL(5, 1)", "VARCHAR(4)", "BOOLEAN", "BIGINT"):
+        assert values(call("CAST", kind, ref(0, "INT")), nulls) == [None, None]
+
+
+def test_equal_types_are_not_copied() -> None:
+    kind: LogicalType = type_of("INT")
+    column = pa.array([1, 2], pa.int32())
+    batch = pa.RecordBatch.from_arrays([column], names=["c0"])
+    assert SqlExpression(InputRef(0, kind), ("c0",)).evaluate(batch).equals(column)

@@ -1,0 +1,177 @@
+"""Compiled plans over files and Arrow data, with their watermarks and results."""
+
+import json
+import random
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from jobs.sql_scenarios import golden
+
+from flinkcore.cli import main
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.sql.expressions.functions import FUNCTIONS
+from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
+from flinkcore.sql.nodes.kinds import NODES, REFUSED
+
+CSV = """k,v,ts
+a,1,2024-01-01 00:00:01
+b,2,2024-01-01 00:00:03
+a,3,2024-01-01T00:00:12
+b,4,2024-01-01 00:00:02
+"""
+START = datetime(2024, 1, 1)
+
+
+@pytest.fixture
+def plan() -> dict[str, Any]:
+    """The plan of sums and counts by key in windows of 10 s, whose watermark is the rowtime."""
+    found: dict[str, Any] = golden("edges-fire_one_phase")["plan"]
+    return found
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "part.csv").write_text(CSV)
+    return tmp_path / "log"
+
+
+def test_files_stand_for_a_table(plan: dict[str, Any], log: Path) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    stream = environment.from_plan(plan, {"f": log}, settings={"pipeline.auto-watermark-interval": "0 ms"})
+    with pytest.warns(UserWarning, match="late"):
+        rows = stream.to_arrow().to_pylist()
+    first = [row for row in rows if row["window_start"] == START]
+    assert sorted((row["k"], row["s"], row["n"]) for row in first) == [("a", 1, 1), ("b", 2, 1)]
+    assert len(rows) == 3
+
+
+def test_watermarks_come_at_the_interval_of_the_environment(plan: dict[str, Any], log: Path) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.get_config().set_auto_watermark_interval(86_400_000)
+    rows = environment.from_plan(plan, {"f": log}).to_arrow().to_pylist()
+    assert sorted((row["k"], row["s"]) for row in rows) == [("a", 1), ("a", 3), ("b", 6)]
+
+
+def test_results_say_when_they_were_emitted(plan: dict[str, Any], log: Path) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.get_config().set_auto_watermark_interval(0)
+    table = environment.from_event_log(log, timestamp="v", arrival="v", split=None)
+    with pytest.warns(UserWarning, match="late"):
+        rows = environment.from_plan(plan, {"f": table}, emitted_at="seen").to_arrow().to_pylist()
+    assert {row["k"]: row["seen"] for row in rows if row["window_start"] == START} == dict.fromkeys(
+        "ab", datetime(1970, 1, 1, 0, 0, 0, 3000)
+    )
+
+
+def test_a_value_that_is_not_of_the_type_of_the_table_fails_with_its_row(plan: dict[str, Any]) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    data = pa.table({"k": ["a", "b"], "v": ["1", "two"], "ts": ["2024-01-01 00:00:01"] * 2})
+    with pytest.raises(DataError, match=r"a value is not BIGINT.*v = 'two'"):
+        environment.from_plan(plan, {"f": data}).to_arrow()
+
+
+def test_a_null_rowtime_fails(plan: dict[str, Any]) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    data = pa.table({"k": ["a"], "v": [1], "ts": pa.array([None], pa.timestamp("ms"))})
+    with pytest.raises(DataError, match="null"):
+        environment.from_plan(plan, {"f": data}).to_arrow()
+
+
+def test_sinks_are_written(plan: dict[str, Any], log: Path, tmp_path: Path) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.get_config().set_auto_watermark_interval(86_400_000)
+    (name,) = environment.execute_plan(plan, {"f": log})
+    results = environment.execute_plan(plan, {"f": log}, {name: tmp_path / "results"})
+    assert results[name].report.results == 3
+    assert pq.read_table(tmp_path / "results").num_rows == 3
+
+
+def test_the_command_runs_a_plan(
+    plan: dict[str, Any], log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    given = ["sql", str(path), "--table", f"f={log}", "--arrival", "f=v", "--quiet"]
+    assert main([*given, "--set", "pipeline.auto-watermark-interval=0ms", "--emitted-at", "seen"]) == 0
+    printed = capsys.readouterr().out
+    assert "seen" in printed
+    assert "late for all their windows" in printed
+    assert main([*given, "--into", str(tmp_path / "results")]) == 0
+    assert pq.read_table(tmp_path / "results").num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--table", "g=log"], "the plan reads no table g; it reads f"),
+        (["--table", "log"], "is not NAME=VALUE"),
+        (["--table", "f=a", "--table", "f=b"], "--table names f twice"),
+        (["--table", "f=a", "--arrival", "g=v"], "--arrival names g"),
+    ],
+)
+def test_the_command_names_a_wrong_option(
+    options: list[str], message: str, plan: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    assert main(["sql", str(path), *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_settings_are_texts(plan: dict[str, Any]) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(ConfigurationError, match="settings="):
+        environment.from_plan(plan, {"f": "log"}, settings={"table.local-time-zone": 1})  # type: ignore[dict-item]
+
+
+@pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+@pytest.mark.parametrize("interval_ms", [0, 700])
+def test_a_plan_that_stops_with_a_checkpoint_resumes_with_the_same_rows(
+    interval_ms: int, tmp_path: Path
+) -> None:
+    plan = golden("edges-hop_late_two")["plan"]
+    draw = random.Random(7)
+    n = 200
+    log = pa.table(
+        {
+            "k": [draw.choice("abc") for _ in range(n)],
+            "v": [draw.randint(0, 9) for _ in range(n)],
+            "ts": pa.array([500 * each + draw.randint(-20_000, 0) for each in range(n)], pa.timestamp("ms")),
+            "arrival": pa.array([500 * each for each in range(n)], pa.int64()),
+        }
+    )
+
+    def rows(part: pa.Table, **checkpoints: Path) -> list[str]:
+        environment = StreamExecutionEnvironment.get_execution_environment()
+        environment.get_config().set_auto_watermark_interval(interval_ms)
+        table = environment.from_event_log(part, timestamp="arrival", arrival="arrival", split=None)
+        stream = environment.from_plan(plan, {"f": table}, emitted_at="seen")
+        return list(map(repr, stream.execute(**checkpoints).to_arrow().to_pylist()))
+
+    whole = rows(log)
+    saved = tmp_path / "checkpoint"
+    cut = rows(log.slice(0, 77), stop_with_checkpoint=saved) + rows(log.slice(77), restore_from=saved)
+    assert len(whole) > 20
+    assert sorted(cut) == sorted(whole)
+
+
+def test_the_page_lists_every_function() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
+    rows = {line.split(" | ")[0].strip("| "): line for line in page.splitlines() if line.startswith("| ")}
+    for name, function in FUNCTIONS.items():
+        state = "own code" if function.state == "own" else "exact by pyarrow"
+        assert f"`{name.replace('|', chr(92) + '|')}`" in rows[state]
+    for name in REFUSED_FUNCTIONS:
+        assert f"`{name}`" in rows["refused"]
+        assert name not in FUNCTIONS
+
+
+def test_the_page_lists_every_node() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
+    assert all(kind in page for kind in (*NODES, *REFUSED))
