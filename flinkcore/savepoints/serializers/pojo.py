@@ -24,12 +24,15 @@ class PojoSerializer(StateSerializer):
         Classes that the serializer has met, by their names; None if the snapshot does not have their serializer.
     registered : tuple of (str, StateSerializer or None)
         Classes by their tags.
+    declared_by : tuple of str
+        Classes that declare the fields, in their order; by default the class itself.
     """
 
     class_name: str
     fields: tuple[tuple[str, StateSerializer], ...]
     registered: tuple[tuple[str, StateSerializer | None], ...] = ()
     subclasses: tuple[tuple[str, StateSerializer | None], ...] = ()
+    declared_by: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
