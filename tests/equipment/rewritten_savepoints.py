@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from flinkcore.savepoints import Savepoint, SavepointOperator
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.operator_state import OperatorState
-from flinkcore.savepoints.savepoint_writer import OperatorContent, SavepointWriter
-from flinkcore.savepoints.written_states import KeyedStateContent, OperatorStateContent
+from flinkcore.savepoints.writing.savepoint_writer import OperatorContent, SavepointWriter
+from flinkcore.savepoints.writing.state_files import KeyedStateContent, OperatorStateContent
 
 
 def rewrite(savepoint: Savepoint, path: Path, *, is_compressed: bool = False, parallelism: int = 0) -> None:

@@ -21,7 +21,7 @@ RANKS = {
     "operators": 6,
     "checkpoint": 7,
     "log": 8,
-    "savepoints": 8,
+    "savepoints": 11,
     "time_plane": 9,
     "columnar": 10,
     "elements": 11,

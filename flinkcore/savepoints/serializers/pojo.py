@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from flinkcore._native.state_columns import ChoiceColumn, PojoColumn, StateColumn
 from flinkcore.savepoints.serializers.serializer import StateSerializer
@@ -26,6 +26,8 @@ class PojoSerializer(StateSerializer):
         Classes by their tags.
     declared_by : tuple of str
         Classes that declare the fields, in their order; by default the class itself.
+    hash_fields : tuple of str or None
+        Fields whose hash codes that of an object combines, as ``java.util.Objects.hash`` does; None if it is not known.
     """
 
     class_name: str
@@ -33,6 +35,7 @@ class PojoSerializer(StateSerializer):
     registered: tuple[tuple[str, StateSerializer | None], ...] = ()
     subclasses: tuple[tuple[str, StateSerializer | None], ...] = ()
     declared_by: tuple[str, ...] = ()
+    hash_fields: tuple[str, ...] | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -76,15 +79,16 @@ class PojoSerializer(StateSerializer):
         fields: list[list[int]] = []
         for name, each in classes.items():
             numbers = []
-            for field, serializer in each.fields:
-                if field in names and serializers[names.index(field)] != serializer:
-                    field = f"{name.rpartition('.')[2]}.{field}"
-                if field not in names or names.index(field) in numbers:
-                    names.append(field)
+            for own, serializer in each.fields:
+                column = own
+                if own in names and serializers[names.index(own)] != serializer:
+                    column = f"{name.rpartition('.')[2]}.{own}"
+                if column not in names or names.index(column) in numbers:
+                    names.append(column)
                     serializers.append(serializer)
                     numbers.append(len(names) - 1)
                 else:
-                    numbers.append(names.index(field))
+                    numbers.append(names.index(column))
             fields.append(numbers)
         columns = [each.column(exact) for each in serializers]
         if len(classes) > 1:

@@ -20,7 +20,7 @@ from flinkcore.savepoints.handles import KeyGroupsHandle, OperatorStateHandle, S
 from flinkcore.savepoints.metadata import Metadata, OperatorMetadata, SubtaskState, written_metadata
 from flinkcore.savepoints.operator_ids import operator_id
 from flinkcore.savepoints.serializers.serializer import StateSerializer
-from flinkcore.savepoints.written_states import (
+from flinkcore.savepoints.writing.state_files import (
     KeyedStateContent,
     OperatorStateContent,
     write_keyed_states,
@@ -47,7 +47,7 @@ class OperatorContent:
         Serializer of the keys; None if the operator has no keyed state.
     keyed : sequence of KeyedStateContent
     operator_states : sequence of sequence of OperatorStateContent
-        By subtask; empty if there are none.
+        By subtask; empty without any.
     """
 
     uid: str
