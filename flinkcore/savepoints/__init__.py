@@ -6,7 +6,15 @@
 from flinkcore.savepoints.flink_operators import FlinkOperator, FlinkWindow
 from flinkcore.savepoints.going_live import SavepointTarget
 from flinkcore.savepoints.going_live import write_savepoint as write
-from flinkcore.savepoints.java_types import LOCAL_DATE, LOCAL_DATE_TIME, LOCAL_TIME, enum, pojo, set_of
+from flinkcore.savepoints.java_types import (
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LOCAL_TIME,
+    enum,
+    pojo,
+    records_of,
+    set_of,
+)
 from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator
 from flinkcore.savepoints.savepoint import open_savepoint as open
 from flinkcore.savepoints.state import ReadSettings, SavepointState
@@ -25,6 +33,7 @@ __all__ = [
     "enum",
     "open",
     "pojo",
+    "records_of",
     "set_of",
     "write",
 ]

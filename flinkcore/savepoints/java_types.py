@@ -29,6 +29,7 @@ from flinkcore.savepoints.serializers.composite import (
     MapSerializer,
     RowSerializer,
     SetSerializer,
+    StreamRecordSerializer,
     TupleSerializer,
 )
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
@@ -110,6 +111,11 @@ def enum(class_name: str, constants: Sequence[str]) -> StateSerializer:
 def set_of(element: JavaType) -> StateSerializer:
     """Return the type of Java's sets."""
     return SetSerializer((serializer_of(element),))
+
+
+def records_of(element: JavaType) -> StateSerializer:
+    """Return the type of ``window-contents`` of windows with an evictor: elements with their timestamps."""
+    return StreamRecordSerializer((serializer_of(element),))
 
 
 def serializer_of(declared: JavaType) -> StateSerializer:

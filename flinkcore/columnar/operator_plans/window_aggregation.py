@@ -42,6 +42,7 @@ from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
     Evictor,
+    GlobalWindows,
     LocalEventTimeWindows,
     SlidingEventTimeWindows,
     Trigger,
@@ -267,6 +268,8 @@ class WindowAggregation(OperatorPlan):
             self.allowed_lateness_ms,
             "other" if trigger is None or self.evictor is not None else trigger.name,
             0 if trigger is None else trigger.every,
+            trigger is not None and trigger.purges,
+            isinstance(self.window, GlobalWindows),
             self.output_mode is not OutputMode.ACCUMULATING,
         )
 

@@ -27,13 +27,17 @@ class WindowContents:
     columns : pyarrow.Schema
         Columns that the aggregates read.
     size_ms, slide_ms : int
-        Of windows with a fixed length; else 0.
+        Length and slide of windows with a fixed length; else 0.
     lateness_ms : int
         Allowed lateness.
     trigger : str
         Name of the trigger, such as ``event_time`` or ``count``.
     every : int
         Its number of elements or ms.
+    purges : bool
+        Whether a firing empties a window.
+    is_global : bool
+        Whether each key has one window without end.
     keeps_results : bool
         Whether windows also hold what they have given before.
     """
@@ -45,6 +49,8 @@ class WindowContents:
     lateness_ms: int
     trigger: str
     every: int
+    purges: bool
+    is_global: bool
     keeps_results: bool
 
     def to_text(self) -> str:

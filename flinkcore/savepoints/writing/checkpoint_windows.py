@@ -33,7 +33,7 @@ from flinkcore.savepoints.writing.state_files import KeyedStateContent
 Int64s = npt.NDArray[np.int64]
 
 _FIRED_PANE, _FIRED_SESSION, _FILLED, _TWIN = 1, 16, 1, 128
-_READ: Final = ("time_windows", "sliced_windows", "session_windows", "global_windows", "triggered_windows")
+_READ: Final = ("time_windows", "sliced_windows", "session_windows", "triggered_windows")
 _OF_ARROW: Final[dict[pa.DataType, SimpleSerializer]] = {
     pa.string(): basic.STRING,
     pa.large_string(): basic.STRING,
@@ -104,7 +104,7 @@ class _Windows:
 
     @property
     def _is_global(self) -> bool:
-        return self.kind == "global_windows"
+        return self.contents.is_global
 
     def states(self) -> list[KeyedStateContent]:
         namespace = times.GLOBAL_WINDOW if self._is_global else times.TIME_WINDOW
@@ -210,8 +210,10 @@ class _Windows:
         return accumulators
 
     def _values(self, rows: _WindowRows) -> dict[str, pa.Array]:
-        if self.kind in ("global_windows", "triggered_windows"):
+        if self.kind == "triggered_windows" or (self.contents.purges and self.kind == "session_windows"):
             rows = rows.where((rows.flags & _FILLED) != 0)  # the others were purged
+        elif self.contents.purges:
+            rows = rows.where((rows.flags & _FIRED_PANE) == 0)
         if rows.merged is None:
             merged = self._accumulators(rows.batch), np.arange(rows.batch.num_rows, dtype=np.uint32)
         else:
@@ -268,19 +270,19 @@ class _Windows:
         }
 
     def _timers(self, rows: _WindowRows) -> dict[str, pa.Array]:
-        """Return the timers of windows: at their end, unless they have fired, and where their lateness ends."""
+        """Return the timers of windows: at their end, unless they have fired, and at the end of their lateness."""
         ends = rows.batch.column("window_end").to_numpy()
         last = ends - 1
         cleanup = _cleanup_times(last, self.contents.lateness_ms)
         fired = _FIRED_SESSION if self.kind == "session_windows" else _FIRED_PANE
-        moments = [np.where(cleanup != last, cleanup, MIN_TIMESTAMP)]
+        states = rows.trigger_states
+        moments = [np.where(cleanup == MAX_TIMESTAMP, MIN_TIMESTAMP, cleanup)]
         if self.contents.trigger == "event_time":
             moments.append(np.where((rows.flags & fired) == 0, last, MIN_TIMESTAMP))
-        else:
-            moments.append(last)
-            if self.contents.trigger == "continuous_event_time":
-                states = rows.trigger_states
-                moments.append(np.where(states != last, states, MIN_TIMESTAMP))
+        elif self.contents.trigger == "continuous_event_time":
+            moments += [last, np.where(states == last, MIN_TIMESTAMP, states)]
+        if self.contents.lateness_ms == 0 and len(moments) > 1:
+            del moments[0]  # the timer at the end of a window is also that of its lateness
         every = np.concatenate(moments)
         of_rows = np.tile(np.arange(len(ends)), len(moments))
         there = every != MIN_TIMESTAMP
