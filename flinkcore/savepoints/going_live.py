@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flinkcore._internal.io.stores import Stores, stores_of
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
 from flinkcore.checkpoint import Checkpoint
+from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.table_kinds import TableKind
-from flinkcore.errors import ArgumentTypeError, ConfigurationError
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, FlinkcoreError
 from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.metadata import OperatorMetadata
 from flinkcore.savepoints.serializers import basic
@@ -19,6 +20,7 @@ from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, k
 from flinkcore.savepoints.writing.checkpoint_windows import window_contents
 from flinkcore.savepoints.writing.savepoint_writer import OperatorContent, SavepointWriter
 
+_CHECKPOINT = "checkpoint"
 _WITH_STATE = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS, TableKind.OPERATOR_STATE)
 
 
@@ -61,6 +63,31 @@ class SavepointTarget:
         for operator in self.operators:
             if not isinstance(operator, FlinkOperator):
                 raise ArgumentTypeError(f"operators is a list of FlinkOperator, not of {operator!r}")
+
+    @property
+    def checkpoint_path(self) -> str:
+        """Directory of the checkpoint from which it is made, if the job has no other."""
+        return f"{os.fspath(self.path).rstrip('/')}/{_CHECKPOINT}"
+
+    def complete(self, checkpoint: str | os.PathLike[str], stores: Stores = ENVIRONMENT) -> None:
+        """Write the savepoint of a checkpoint with which a job has stopped, and remove that if it is temporary.
+
+        Raises
+        ------
+        CheckpointError, ConfigurationError, DataError, SavepointError
+            As of `write`. The checkpoint stays, and can be written again.
+        """
+        opened = Checkpoint.open(checkpoint, stores)
+        try:
+            self.write(opened, stores)
+        except FlinkcoreError as failure:
+            failure.args = (
+                f"{failure}. The job has stopped with the checkpoint {opened.storage.path}: write the savepoint "
+                f"from there with savepoints.write({opened.storage.path!r}, ...)",
+            )
+            raise
+        if opened.storage.path == CheckpointDirectory.at(self.checkpoint_path, stores).path:
+            opened.storage.delete_folder("")
 
     def write(self, checkpoint: Checkpoint, stores: Stores) -> None:
         """Write the savepoint of a checkpoint.

@@ -97,7 +97,7 @@ def test_flink_goes_on_from_the_savepoint_of_a_replay(
     assert ORACLE is not None
     command = [f"{ORACLE}/restore", job, str(stopped(job, tmp_path)), "--inputs", str(GOLDEN / "inputs")]
     command += ["--backend", backend, "--parallelism", str(parallelism)]
-    results = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout  # noqa: S603
+    results = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     expected = GOLDEN / "results" / f"{job}.further.jsonl"
     if not expected.exists():  # nothing comes before the end
         expected = GOLDEN / "results" / f"{job}.whole.jsonl"
