@@ -108,7 +108,7 @@ from flinkcore.time_plane.time_cut import TimeCut, cuts_of_one_replay
 CLOCK: Final = "job clock"
 """By which a checkpoint names the clock of a job, which is in it as an operator is."""
 
-TIME: Final = "time"
+TIME: Final = "flinkcore.time"
 """State of the clock: when the job started, what the clock shows, which source the last element came from, and the
 `Stop`."""
 

@@ -16,7 +16,7 @@ from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.metadata import OperatorMetadata
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.writing.checkpoint_operator_states import operator_contents
-from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, keyed_contents
+from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, has_state, keyed_contents
 from flinkcore.savepoints.writing.checkpoint_windows import window_contents
 from flinkcore.savepoints.writing.savepoint_writer import OperatorContent, SavepointWriter
 
@@ -117,7 +117,7 @@ class SavepointTarget:
         stateful = [
             uid
             for uid, of_uid in parts.items()
-            if any(table.kind in _WITH_STATE and table.n_rows for part in of_uid for table in part.tables)
+            if any(has_state(table, _WITH_STATE) for part in of_uid for table in part.tables)
         ]
         if not self.operators:
             return [(uid, FlinkOperator(uid)) for uid in stateful if uid not in self.leave_out]
@@ -149,15 +149,11 @@ class SavepointTarget:
 def _content(operator: CheckpointOperator) -> OperatorContent:
     parts = operator.parts
     keyed = [part for part in parts if part.key_group_range is not None]
-    has_windows = any(
-        table.kind is TableKind.WINDOWS and table.n_rows for part in parts for table in part.tables
-    )
-    has_states = any(
-        table.kind in (TableKind.KEYED_STATE, TableKind.TIMERS) and table.n_rows
-        for part in parts
-        for table in part.tables
-    )
-    states = window_contents(operator) if has_windows else keyed_contents(operator) if has_states else []
+    states = []
+    if operator.has(TableKind.WINDOWS):
+        states = window_contents(operator)
+    elif operator.has(TableKind.KEYED_STATE, TableKind.TIMERS):
+        states = keyed_contents(operator)
     groups = operator.max_parallelism
     key = states[0].types.key if states else None
     if key == basic.BYTE and operator.target.key is None:

@@ -10,7 +10,7 @@ from flinkcore.checkpoint.table_file import TableFile
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.operators.state import DistributionMode
 from flinkcore.savepoints.serializers.serializer import StateSerializer
-from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, inferred
+from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, has_state, inferred
 from flinkcore.savepoints.writing.java_values import java_values
 from flinkcore.savepoints.writing.state_files import OperatorStateContent
 
@@ -33,7 +33,9 @@ def operator_contents(operator: CheckpointOperator, parallelism: int) -> list[li
         If the type of a state is not known.
     """
     names = dict.fromkeys(
-        table.name for _, table in operator.tables(TableKind.OPERATOR_STATE) if table.n_rows
+        table.name
+        for _, table in operator.tables(TableKind.OPERATOR_STATE)
+        if has_state(table, (TableKind.OPERATOR_STATE,))
     )
     found: list[list[OperatorStateContent]] = [[] for _ in range(parallelism)]
     for name in names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +35,8 @@ from flinkcore.savepoints.writing.state_files import KeyedStateContent
 
 MERGING_WINDOW_SET: Final = "merging-window-set"
 TIMERS: Final = "_timer_state/"
+OWN_STATE: Final = "flinkcore."
+"""Names of operator states that flinkcore's engine of single elements has for itself begin so."""
 _BUFFERS: Final = ("LEFT_BUFFER", "RIGHT_BUFFER")
 
 
@@ -68,6 +70,10 @@ class CheckpointOperator:
             for table in part.tables_of(kind):
                 if not name or table.name == name:
                     yield part, table
+
+    def has(self, *kinds: TableKind) -> bool:
+        """Return whether there are rows of some kinds that a Flink job has, too."""
+        return any(has_state(table, kinds) for part in self.parts for table in part.tables)
 
     def read(self, table: TableFile) -> CheckpointTable:
         """Return the content of a table."""
@@ -109,6 +115,11 @@ class CheckpointOperator:
                 or (part.key_group_range[0] < key_groups.stop and part.key_group_range[1] >= key_groups.start)
             )
         }
+
+
+def has_state(table: TableFile, kinds: Collection[TableKind]) -> bool:
+    """Return whether a table has rows of some kinds; states of flinkcore's own, such as clocks, do not count."""
+    return table.kind in kinds and table.n_rows > 0 and not table.name.startswith(OWN_STATE)
 
 
 _SAME_GROUPS: Final[dict[StateSerializer, Shape]] = {
@@ -337,7 +348,8 @@ def _timer_contents(
         def batches(key_groups: range, is_event_time: bool = is_event_time) -> Iterator[pa.RecordBatch]:
             subtasks = operator.parts_of(key_groups, same_groups)
             for part, table in operator.tables(TableKind.TIMERS, name):
-                if part.subtask in subtasks and table.n_rows:
+                count = table.attributes["event_time" if is_event_time else "processing_time"]["count"]
+                if part.subtask in subtasks and count:
                     yield _timers(operator, operator.read(table), types, is_event_time, key_groups)
 
         yield KeyedStateContent(f"{TIMERS}{domain}_{operator.target.names.get(name, name)}", types, batches)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.aggregates import Accumulators
@@ -32,7 +31,7 @@ from flinkcore.savepoints.writing.state_files import KeyedStateContent
 
 Int64s = npt.NDArray[np.int64]
 
-_FIRED_PANE, _FIRED_SESSION, _FILLED, _TWIN = 1, 16, 1, 128
+_FIRED_PANE, _FIRED_SESSION, _FILLED = 1, 16, 1
 _READ: Final = ("time_windows", "sliced_windows", "session_windows", "triggered_windows")
 _OF_ARROW: Final[dict[pa.DataType, SimpleSerializer]] = {
     pa.string(): basic.STRING,
@@ -72,6 +71,8 @@ class _Windows:
     key: StateSerializer
     same_groups: bool
     window: FlinkWindow
+    last_rows: dict[tuple[str, range], _WindowRows] = field(default_factory=dict, compare=False)
+    """Rows that were converted last: all states of a range of key groups are made of them."""
 
     @classmethod
     def of(cls, operator: CheckpointOperator) -> _Windows:
@@ -145,14 +146,19 @@ class _Windows:
         return KeyedStateContent(name, types, batches)
 
     def _rows(self, file: TableFile, watermark_ms: int, key_groups: range) -> _WindowRows:
+        name = file.file, key_groups
+        if name not in self.last_rows:
+            self.last_rows.clear()
+            self.last_rows[name] = self._converted(file, watermark_ms, key_groups)
+        return self.last_rows[name]
+
+    def _converted(self, file: TableFile, watermark_ms: int, key_groups: range) -> _WindowRows:
         batch = self.operator.read(file).batch
-        batch = batch.filter(
-            pc.equal(pc.bit_wise_and(batch.column("flags"), pa.scalar(_TWIN, pa.uint8())), 0)
-        )
         key = self._java_keys(batch)
         groups = java_key_groups(key, self.key, self.operator.max_parallelism)
-        wanted = pa.array(np.flatnonzero((groups >= key_groups.start) & (groups < key_groups.stop)))
-        rows = _WindowRows(batch.take(wanted), key.take(wanted), groups[wanted.to_numpy()], None)
+        rows = _WindowRows(batch, key, groups, None).where(
+            (groups >= key_groups.start) & (groups < key_groups.stop)
+        )
         return self._windows_of_slices(rows, watermark_ms) if self.kind == "sliced_windows" else rows
 
     def _java_keys(self, batch: pa.RecordBatch) -> pa.Array:
@@ -333,9 +339,12 @@ class _WindowRows:
         return found
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> _WindowRows:
-        """Return some of the rows, which have their own accumulators."""
+        """Return some of the rows."""
+        if wanted.all():
+            return self
         rows = pa.array(np.flatnonzero(wanted))
-        return _WindowRows(self.batch.take(rows), self.key.take(rows), self.groups[wanted], None)
+        merged = None if self.merged is None else (self.merged[0], self.merged[1][wanted])
+        return _WindowRows(self.batch.take(rows), self.key.take(rows), self.groups[wanted], merged)
 
 
 def _cleanup_times(last: Int64s, lateness_ms: int) -> Int64s:
@@ -352,12 +361,12 @@ def _key_serializer(keys: pa.Schema, uid: str) -> StateSerializer:
     if not keys.names:
         return basic.BYTE
     parts = []
-    for field in keys:
-        serializer = times.INSTANT if pa.types.is_timestamp(field.type) else _OF_ARROW.get(field.type)
+    for column in keys:
+        serializer = times.INSTANT if pa.types.is_timestamp(column.type) else _OF_ARROW.get(column.type)
         if serializer is None:
             raise ConfigurationError(
-                f"the key {field.name!r} of operator {uid!r} is {field.type}, for which Java has several types or none."
-                f" Declare its type: FlinkOperator(..., key=...)"
+                f"the key {column.name!r} of operator {uid!r} is {column.type}, for which Java has several types or "
+                f"none. Declare its type: FlinkOperator(..., key=...)"
             )
         parts.append(serializer)
     return parts[0] if len(parts) == 1 else TupleSerializer(tuple(parts))
@@ -390,13 +399,13 @@ def _structs(columns: list[pa.Array], names: list[str] | None, serializer: State
         by_name = dict(zip(names, columns, strict=True)) if names is not None else None
         fields: list[Any] = []
         for number in range(target.num_fields):
-            field = target.field(number)
+            own = target.field(number)
             if number >= n_fields:  # the row kind
                 fields.append(pa.repeat(pa.scalar("+I"), len(columns[0])))
             else:
-                column = by_name[field.name] if by_name is not None else columns[number]
-                fields.append(column.cast(field.type))
-        return pa.StructArray.from_arrays(fields, [field.name for field in target])
+                column = by_name[own.name] if by_name is not None else columns[number]
+                fields.append(column.cast(own.type))
+        return pa.StructArray.from_arrays(fields, [own.name for own in target])
     if len(columns) != 1:
         raise ValueError(f"{serializer.name} has one field, and {len(columns)} are given")
     return columns[0].cast(target)
