@@ -362,6 +362,8 @@ cdef class EntryTable:
 
     cdef int write_entry(self, int64_t row, int64_t group, Buffer* out) except -1:
         cdef int64_t at = out.size
+        cdef StateColumn flagged
+        cdef bint is_null
         buffer_append(out, 4)
         if self._group_bytes == 2:
             (<uint8_t*> buffer_append(out, 1))[0] = group >> 8
@@ -379,8 +381,11 @@ cdef class EntryTable:
         if self._kind == Kind.LIST:
             self.write_list(row, out)
         elif self._kind == Kind.MAP:
-            (<uint8_t*> buffer_append(out, 1))[0] = self._value.is_null(row)
-            if not self._value.is_null(row):
+            # With a time to live, what may be null is the pair of the value and its time.
+            flagged = self._value if self._last_access is None else self._last_access
+            is_null = flagged.is_null(row)
+            (<uint8_t*> buffer_append(out, 1))[0] = is_null
+            if not is_null:
                 self.write_timed(row, out)
         elif self._kind == Kind.VALUE:
             self.write_timed(row, out)

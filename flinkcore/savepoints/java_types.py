@@ -99,7 +99,10 @@ def pojo(
         raise ConfigurationError(f"{class_name} has no field {missing[0]!r}; it has {list(fields)}")
     ordered = tuple((name, serializer_of(fields[name])) for name in sorted(fields))
     return PojoSerializer(
-        class_name, ordered, hash_fields=None if hash_fields is None else tuple(hash_fields)
+        class_name,
+        ordered,
+        declared_by=(class_name,) * len(ordered),
+        hash_fields=None if hash_fields is None else tuple(hash_fields),
     )
 
 

@@ -135,6 +135,7 @@ class TupleSerializer(CompositeSerializer):
 
     snapshot_class = f"{_RUNTIME}TupleSerializerSnapshot"
     outer_version = 2
+    java_name = "Tuple"
     n_nested = None
 
     @property

@@ -25,7 +25,7 @@ class PojoSerializer(StateSerializer):
     registered : tuple of (str, StateSerializer or None)
         Classes by their tags.
     declared_by : tuple of str
-        Classes that declare the fields, in their order; by default the class itself.
+        Classes that declare the fields, in their order.
     hash_fields : tuple of str or None
         Fields whose hash codes that of an object combines, as ``java.util.Objects.hash`` does; None if it is not known.
     """

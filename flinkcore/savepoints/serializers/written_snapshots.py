@@ -66,10 +66,9 @@ def write_serializer(writer: ByteWriter, serializer: StateSerializer) -> None:
 
 def _write_pojo(writer: ByteWriter, pojo: PojoSerializer) -> None:
     writer.utf(POJO_CLASS).integer(_POJO).utf(pojo.class_name)
-    declared_by = pojo.declared_by or (pojo.class_name,) * len(pojo.fields)
     fields = (
         (name, ByteWriter().utf(declaring).utf(name).data(), each)
-        for declaring, (name, each) in zip(declared_by, pojo.fields, strict=True)
+        for declaring, (name, each) in zip(pojo.declared_by, pojo.fields, strict=True)
     )
     _write_optional_map(writer, list(fields))
     for classes in (pojo.registered, pojo.subclasses):

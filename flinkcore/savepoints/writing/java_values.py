@@ -167,7 +167,7 @@ def _map(value: Any, serializer: Any) -> list[tuple[Any, Any]]:
 
 def _pojo(value: Any, serializer: Any) -> dict[str, Any]:
     names = [name for name, _ in serializer.fields]
-    if isinstance(value, Row) and value.get_field_names() is not None:
+    if isinstance(value, Row):
         value = value.as_dict()
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} has no names for the fields {names} of {serializer.class_name}")
