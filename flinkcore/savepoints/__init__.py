@@ -15,6 +15,7 @@ from flinkcore.savepoints.java_types import (
     records_of,
     set_of,
 )
+from flinkcore.savepoints.next_offsets import NextOffsets, next_offsets
 from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator
 from flinkcore.savepoints.savepoint import open_savepoint as open
 from flinkcore.savepoints.state import ReadSettings, SavepointState
@@ -25,12 +26,14 @@ __all__ = [
     "LOCAL_TIME",
     "FlinkOperator",
     "FlinkWindow",
+    "NextOffsets",
     "ReadSettings",
     "Savepoint",
     "SavepointOperator",
     "SavepointState",
     "SavepointTarget",
     "enum",
+    "next_offsets",
     "open",
     "pojo",
     "records_of",

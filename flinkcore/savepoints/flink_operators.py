@@ -52,7 +52,7 @@ class FlinkWindow:
 
 @dataclass(frozen=True)
 class FlinkOperator:
-    """An operator of a Flink job that goes on with the state of one of flinkcore's.
+    """An operator of a Flink job that continues with the state of one of flinkcore's.
 
     What is not declared follows from the values of the checkpoint, as an obvious Java job has them: integers are Long,
     tuples TupleN, rows Row, and states have the names of their descriptors.

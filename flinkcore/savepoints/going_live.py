@@ -1,4 +1,4 @@
-"""From a checkpoint of flinkcore to a savepoint, from which a Flink job goes on."""
+"""From a checkpoint of flinkcore to a savepoint, from which a Flink job continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WITH_STATE = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS, Table
 
 @dataclass(frozen=True)
 class SavepointTarget:
-    """A savepoint with which a job of flinkcore stops, and from which a Flink job goes on.
+    """A savepoint with which a job of flinkcore stops, and from which a Flink job continues.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def write_savepoint(
     compression: bool = False,
     filesystem: Any = None,
 ) -> None:
-    """Write the state of a checkpoint as a savepoint, from which a Flink job goes on with ``flink run -s``.
+    """Write the state of a checkpoint as a savepoint, from which a Flink job continues with ``flink run -s``.
 
     Keyed states and timers, windows over columns and of functions, buffers of interval joins, operator and broadcast
     states are written in Flink's canonical format, which Flink 1.11 to 2.3 restore with any state backend and

@@ -407,7 +407,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
             replaced. The job stops, and the end of its log fires nothing: open windows and timers are in the
             checkpoint.
         stop_with_savepoint : str, os.PathLike or flinkcore.savepoints.SavepointTarget, optional
-            New directory for a savepoint, from which a Flink job goes on: it is made of the checkpoint, which is
+            New directory for a savepoint, from which a Flink job continues: it is made of the checkpoint, which is
             temporary unless `stop_with_checkpoint` is given, too. A target says what the Flink job names and types in
             another way.
 

@@ -22,7 +22,7 @@ _MODES: Final = {
 
 
 def operator_contents(operator: CheckpointOperator, parallelism: int) -> list[list[OperatorStateContent]]:
-    """Return the operator states of each subtask; empty if there are none.
+    """Return the operator states of each subtask, or an empty list without any.
 
     Elements of lists are dealt out in their order, those of a union are in the first subtask, and every subtask has
     the whole broadcast state: Flink distributes them again.

@@ -42,7 +42,7 @@ _BUFFERS: Final = ("LEFT_BUFFER", "RIGHT_BUFFER")
 
 @dataclass(frozen=True)
 class CheckpointOperator:
-    """An operator of a checkpoint, with the declaration of the operator that goes on with its state.
+    """An operator of a checkpoint, with the declaration of the operator that continues with its state.
 
     Attributes
     ----------
