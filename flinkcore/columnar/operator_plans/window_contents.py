@@ -1,4 +1,4 @@
-"""What a checkpoint says of the windows in it, so that they can be read without the job: aggregates and bounds."""
+"""Description of the windows in a checkpoint, which are read without the job: aggregates and bounds."""
 
 from __future__ import annotations
 
