@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,21 @@ from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
 from flinkcore.checkpoint import Checkpoint
 from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.datastream.graph.pipeline_executor import RunTasks
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, FlinkcoreError
 from flinkcore.savepoints.flink_operators import FlinkOperator
-from flinkcore.savepoints.metadata import OperatorMetadata
+from flinkcore.savepoints.metadata import SubtaskState
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.writing.checkpoint_operator_states import operator_contents
 from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, has_state, keyed_contents
 from flinkcore.savepoints.writing.checkpoint_windows import window_contents
-from flinkcore.savepoints.writing.savepoint_writer import OperatorContent, SavepointWriter
+from flinkcore.savepoints.writing.savepoint_writer import (
+    OperatorContent,
+    SavepointWriter,
+    operator_metadata,
+    subtask_of_text,
+    text_of_subtask,
+)
 
 _CHECKPOINT = "checkpoint"
 _WITH_STATE = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS, TableKind.OPERATOR_STATE)
@@ -69,7 +76,12 @@ class SavepointTarget:
         """Directory of the checkpoint from which it is made, if the job has no other."""
         return f"{os.fspath(self.path).rstrip('/')}/{_CHECKPOINT}"
 
-    def complete(self, checkpoint: str | os.PathLike[str], stores: Stores = ENVIRONMENT) -> None:
+    def complete(
+        self,
+        checkpoint: str | os.PathLike[str],
+        stores: Stores = ENVIRONMENT,
+        run_tasks: RunTasks | None = None,
+    ) -> None:
         """Write the savepoint of a checkpoint with which a job has stopped, and remove that if it is temporary.
 
         Raises
@@ -79,7 +91,7 @@ class SavepointTarget:
         """
         opened = Checkpoint.open(checkpoint, stores)
         try:
-            self.write(opened, stores)
+            self.write(opened, stores, run_tasks)
         except FlinkcoreError as failure:
             failure.args = (
                 f"{failure}. The job has stopped with the checkpoint {opened.storage.path}: write the savepoint "
@@ -89,8 +101,16 @@ class SavepointTarget:
         if opened.storage.path == CheckpointDirectory.at(self.checkpoint_path, stores).path:
             opened.storage.delete_folder("")
 
-    def write(self, checkpoint: Checkpoint, stores: Stores) -> None:
-        """Write the savepoint of a checkpoint.
+    def write(self, checkpoint: Checkpoint, stores: Stores, run_tasks: RunTasks | None = None) -> None:
+        """Write the savepoint of a checkpoint: the files of each subtask by a task, then `_metadata`.
+
+        Parameters
+        ----------
+        checkpoint : Checkpoint
+        stores : Stores
+            Settings of stores.
+        run_tasks : callable, optional
+            Runs the tasks, such as on executors; by default they run here, one after the other.
 
         Raises
         ------
@@ -102,13 +122,20 @@ class SavepointTarget:
             If a file cannot be written.
         """
         groups = self.max_parallelism or checkpoint.max_parallelism
-        operators = [
-            _content(CheckpointOperator(checkpoint, uid, target, groups))
-            for uid, target in self._pairs(checkpoint)
-        ]
+        operators = tuple(
+            CheckpointOperator(checkpoint, uid, target, groups) for uid, target in self._pairs(checkpoint)
+        )
+        contents = [_content(operator) for operator in operators]
         writer = SavepointWriter.begin(self.path, is_compressed=self.compression, stores=stores)
-        written: list[OperatorMetadata] = [writer.operator(operator) for operator in operators]
-        writer.commit(written)
+        subtasks = tuple(
+            (number, index) for number, content in enumerate(contents) for index in range(content.parallelism)
+        )
+        run = _one_after_the_other if run_tasks is None else run_tasks
+        texts = run(_WriteSubtask(writer, operators, subtasks), len(subtasks))
+        written: list[list[SubtaskState]] = [[] for _ in operators]
+        for (number, _), text in zip(subtasks, texts, strict=True):
+            written[number].append(subtask_of_text(text))
+        writer.commit([operator_metadata(*each) for each in zip(contents, written, strict=True)])
 
     def _pairs(self, checkpoint: Checkpoint) -> list[tuple[str, FlinkOperator]]:
         """Return the operators of the checkpoint with those of the Flink job."""
@@ -144,6 +171,23 @@ class SavepointTarget:
                 f"would get. Declare one: FlinkOperator(uid, of={missing[0]!r}), or give leave_out=[{missing[0]!r}]"
             )
         return pairs
+
+
+@dataclass(frozen=True)
+class _WriteSubtask:
+    """Writes the files of a subtask by its number; picklable."""
+
+    writer: SavepointWriter
+    operators: tuple[CheckpointOperator, ...]
+    subtasks: tuple[tuple[int, int], ...]
+
+    def __call__(self, number: int) -> str:
+        operator, index = self.subtasks[number]
+        return text_of_subtask(self.writer.subtask(_content(self.operators[operator]), index))
+
+
+def _one_after_the_other(task: Callable[[int], str], n_tasks: int) -> list[str]:
+    return [task(number) for number in range(n_tasks)]
 
 
 def _content(operator: CheckpointOperator) -> OperatorContent:

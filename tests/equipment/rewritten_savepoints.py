@@ -10,8 +10,15 @@ import pyarrow.compute as pc
 
 from flinkcore.savepoints import Savepoint, SavepointOperator
 from flinkcore.savepoints.keyed_state import KeyedState
+from flinkcore.savepoints.metadata import OperatorMetadata
 from flinkcore.savepoints.operator_state import OperatorState
-from flinkcore.savepoints.writing.savepoint_writer import OperatorContent, SavepointWriter
+from flinkcore.savepoints.writing.savepoint_writer import (
+    OperatorContent,
+    SavepointWriter,
+    operator_metadata,
+    subtask_of_text,
+    text_of_subtask,
+)
 from flinkcore.savepoints.writing.state_files import KeyedStateContent, OperatorStateContent
 
 
@@ -33,7 +40,13 @@ def rewrite(savepoint: Savepoint, path: Path, *, is_compressed: bool = False, pa
         for each in savepoint.operators
         if each.states
     )
-    writer.commit([writer.operator(content) for content in contents])
+    writer.commit([written_operator(writer, content) for content in contents])
+
+
+def written_operator(writer: SavepointWriter, content: OperatorContent) -> OperatorMetadata:
+    """Write all subtasks of an operator, and send their handles as tasks do."""
+    texts = [text_of_subtask(writer.subtask(content, index)) for index in range(content.parallelism)]
+    return operator_metadata(content, [subtask_of_text(text) for text in texts])
 
 
 def content_of(operator: SavepointOperator, parallelism: int) -> OperatorContent:

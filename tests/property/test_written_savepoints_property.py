@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from equipment.rewritten_savepoints import written_operator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -218,7 +219,7 @@ def test_states_are_read_as_they_were_written(data: st.DataObject) -> None:
         path = Path(folder) / "savepoint"
         writer = SavepointWriter.begin(path, is_compressed=data.draw(st.booleans(), "is_compressed"))
         writer.commit(
-            [writer.operator(OperatorContent("op", max_parallelism, parallelism, key[0], contents))]
+            [written_operator(writer, OperatorContent("op", max_parallelism, parallelism, key[0], contents))]
         )
         settings = ReadSettings(block_bytes=data.draw(st.sampled_from([7, 1 << 20]), "block_bytes"))
         operator = savepoints.open(path, settings=settings).operator("op")

@@ -30,7 +30,7 @@ from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.stages.restored_operator import RestoredOperator
 from flinkcore.common.generators.supplied_generators import supplied_generator
 from flinkcore.datastream.graph.log_settings import LogSettings
-from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, SavepointStop
+from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, RunTasks, SavepointStop
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.log.topics.topic_log import TopicLog
@@ -179,6 +179,11 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         Savepoint of Flink to make of the checkpoint, after it and the results are complete.
     stores : Stores
         Settings of stores.
+
+    Attributes
+    ----------
+    run_tasks : callable or None
+        Runs the tasks that write the savepoint, or None if they run in this process.
     """
 
     def __init__(
@@ -192,6 +197,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         self._savepoint = savepoint
         self._stores = stores
         self._is_committed = False
+        self.run_tasks: RunTasks | None = None
         self._plan = plan
         self._parts: list[OperatorPart] = []
         self._watermarks_ms: list[int] = []
@@ -247,7 +253,7 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         self._open.__exit__(kind, error, trace)
         if error is None and self._is_committed and self._savepoint is not None:
             assert self.pending is not None
-            self._savepoint.complete(self.pending.storage.path, self._stores)
+            self._savepoint.complete(self.pending.storage.path, self._stores, self.run_tasks)
 
 
 def _numbered(parts: Sequence[OperatorPart]) -> list[OperatorPart]:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from flinkcore.datastream.window import WindowAssigner
 
 
+RunTasks: TypeAlias = Callable[[Callable[[int], str], int], Sequence[str]]
+"""Calls a task with each number below another one, wherever that may be, and returns the texts in order."""
+
+
 class SavepointStop(Protocol):
     """A savepoint of Flink with which a job stops: `flinkcore.savepoints.SavepointTarget`."""
 
@@ -38,8 +42,10 @@ class SavepointStop(Protocol):
     def checkpoint_path(self) -> str:
         """Directory for the checkpoint from which it is made."""
 
-    def complete(self, checkpoint: str | PathLike[str], stores: Stores) -> None:
-        """Write the savepoint of a checkpoint."""
+    def complete(
+        self, checkpoint: str | PathLike[str], stores: Stores, run_tasks: RunTasks | None = None
+    ) -> None:
+        """Write the savepoint of a checkpoint, in this process unless it is given where tasks run."""
 
 
 def savepoint_stop(target: Any) -> SavepointStop | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -152,11 +153,6 @@ class SavepointWriter:
             listed.append(OperatorStateHandle(places, stream))
         return SubtaskState(index, listed, keyed, 0)
 
-    def operator(self, operator: OperatorContent) -> OperatorMetadata:
-        """Write all files of an operator, one subtask after the other."""
-        subtasks = [self.subtask(operator, index) for index in range(operator.parallelism)]
-        return operator_metadata(operator, subtasks)
-
     def commit(self, operators: Sequence[OperatorMetadata]) -> None:
         """Write `_metadata`, which completes the savepoint.
 
@@ -168,11 +164,6 @@ class SavepointWriter:
         content = written_metadata(Metadata(3, _CHECKPOINT_ID, list(operators)))
         with _writing(self.storage, METADATA):
             self.storage.publish(METADATA, content, by=f".{METADATA}-{uuid.uuid4().hex}")
-
-    def add_text(self, name: str, text: str) -> None:
-        """Write a file for people."""
-        with self._file(name) as file:
-            file.write(text.encode())
 
     @contextmanager
     def _file(self, name: str) -> Iterator[Any]:
@@ -199,6 +190,30 @@ def operator_metadata(operator: OperatorContent, subtasks: Sequence[SubtaskState
         False,
         list(subtasks),
     )
+
+
+def text_of_subtask(subtask: SubtaskState) -> str:
+    """Return the handles of a written subtask as text, which a task sends to its driver."""
+    return json.dumps(asdict(subtask))
+
+
+def subtask_of_text(text: str) -> SubtaskState:
+    """Return the handles of a written subtask."""
+    content = json.loads(text)
+    listed = [
+        OperatorStateHandle(
+            {name: (mode, tuple(offsets)) for name, (mode, offsets) in each["offsets"].items()},
+            StreamHandle(**each["stream"]),
+        )
+        for each in content["operator_states"]
+    ]
+    keyed = [
+        KeyGroupsHandle(
+            each["first_group"], tuple(each["offsets"]), StreamHandle(**each["stream"]), each["is_canonical"]
+        )
+        for each in content["keyed_states"]
+    ]
+    return SubtaskState(content["index"], listed, keyed, content["raw_states"])
 
 
 @contextmanager
