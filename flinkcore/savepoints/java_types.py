@@ -75,7 +75,11 @@ _OF_SHAPES: Final[dict[str, StateSerializer]] = {
 
 
 def pojo(
-    class_name: str, fields: Mapping[str, JavaType], hash_fields: Sequence[str] | None = None
+    class_name: str,
+    fields: Mapping[str, JavaType],
+    hash_fields: Sequence[str] | None = None,
+    *,
+    hash_start: int = 1,
 ) -> StateSerializer:
     """Return the type of the objects of a Java class that Flink takes for a POJO.
 
@@ -86,8 +90,11 @@ def pojo(
     fields : mapping of str to type
         All fields of the class.
     hash_fields : sequence of str, optional
-        For keys: the fields that ``hashCode`` combines, in its order, as ``Objects.hash`` and generated code do.
-        Flink's key groups depend on it, so keys of a class with another ``hashCode`` cannot be written.
+        For keys: the fields that ``hashCode`` combines, in its order, each time 31 times the result so far plus the
+        hash code of the field. Flink's key groups depend on it: keys of a class with another ``hashCode`` cannot be
+        written.
+    hash_start : int
+        Result before the first field: 1 as ``Objects.hash`` has it, 0 in records and most generated code.
 
     Raises
     ------
@@ -103,6 +110,7 @@ def pojo(
         ordered,
         declared_by=(class_name,) * len(ordered),
         hash_fields=None if hash_fields is None else tuple(hash_fields),
+        hash_start=hash_start,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from equipment.golden_savepoints import canonical, rows_of
-from jobs.savepoint_jobs import JOBS
+from jobs.savepoint_jobs import JOBS, name_in_flink, run_first
 
 from flinkcore import savepoints
 from flinkcore.savepoints import SavepointOperator
@@ -65,8 +65,7 @@ def _without_access(value: Any) -> Any:
 
 def stopped(job: str, folder: Path) -> Path:
     """Run a job over the first part of the records, and return its savepoint."""
-    stream, operators = JOBS[job](GOLDEN / "inputs")
-    stream.execute(stop_with_checkpoint=folder / "checkpoint").to_arrow()
+    operators = run_first(job, GOLDEN / "inputs", folder / "checkpoint")
     savepoints.write(folder / "checkpoint", folder / "savepoint", operators)
     return folder / "savepoint"
 
@@ -95,7 +94,13 @@ def test_flink_goes_on_from_the_savepoint_of_a_replay(
     job: str, backend: str, parallelism: int, tmp_path: Path
 ) -> None:
     assert ORACLE is not None
-    command = [f"{ORACLE}/restore", job, str(stopped(job, tmp_path)), "--inputs", str(GOLDEN / "inputs")]
+    command = [
+        f"{ORACLE}/restore",
+        name_in_flink(job),
+        str(stopped(job, tmp_path)),
+        "--inputs",
+        str(GOLDEN / "inputs"),
+    ]
     command += ["--backend", backend, "--parallelism", str(parallelism)]
     results = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     expected = GOLDEN / "results" / f"{job}.further.jsonl"

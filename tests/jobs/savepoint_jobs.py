@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +13,7 @@ import pyarrow as pa
 
 import flinkcore as fc
 from flinkcore.common import Time, Types
+from flinkcore.common.timestamp_assigner import TimestampAssigner
 from flinkcore.datastream import KeyedProcessFunction
 from flinkcore.datastream.functions import (
     AggregateFunction,
@@ -48,6 +51,7 @@ DELAY_MS: Final = 2_000
 FULL_DELAY_MS: Final = 7_000
 
 Job = Callable[[Path], tuple[Any, list[FlinkOperator]]]
+"""From the directory of the records to a stream, or an environment with a sink, and the declared operators."""
 
 
 def records(inputs: Path, stream: int | None = None, name: str = "first") -> pa.Table:
@@ -138,6 +142,24 @@ class AllKinds(KeyedProcessFunction):
         self.map.put(value.value % 5, f"v{value.value}")
         self.max.add(value.value)
         self.average.add(value.value)
+
+
+class AnyKey(KeyedProcessFunction):
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+        self.map = runtime_context.get_map_state(MapStateDescriptor("map"))
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        self.count.update((self.count.value() or 0) + 1)
+        self.map.put(f"m{value[1] % 3}", value[1])
+        ctx.timer_service().register_event_time_timer(value[2] - value[2] % 20000 + 40000)
+        ctx.timer_service().register_processing_time_timer(FAR)
+
+
+class EventTime(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        timestamp: int = value[2]
+        return timestamp
 
 
 class Listing(ProcessWindowFunction[Any, Any, Any, Any]):
@@ -274,6 +296,36 @@ def broadcast(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
     return left.key_by("key").connect(shared).process(Ruled(), OUT), [FlinkOperator("ruled", states=states)]
 
 
+def value_of(tagged: Any) -> Any:
+    """Return a key of the catalog as Python has it."""
+    if not isinstance(tagged, dict):
+        return tagged
+    if "double" in tagged:
+        return struct.unpack(">d", bytes.fromhex(tagged["double"]))[0]
+    if "decimal" in tagged:
+        return Decimal(tagged["decimal"]).scaleb(-tagged["scale"], Context(prec=100))
+    return tagged["char"] if "char" in tagged else tuple(tagged["tuple"])
+
+
+def keys(name: str, declared: Any) -> Job:
+    """Return a job over single elements whose keys are of a type."""
+
+    def job(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
+        catalog = json.loads((inputs / "keys.json").read_text(encoding="utf-8"))
+        names, found = catalog["names"], list(map(value_of, catalog["keys"][name]))
+        env = environment()
+        elements = [tuple(row.values()) for row in records(inputs).to_pylist()]
+        bound = fc.WatermarkStrategy.for_bounded_out_of_orderness(fc.Duration.of_millis(DELAY_MS))
+        timed = env.from_collection(elements).assign_timestamps_and_watermarks(
+            bound.with_timestamp_assigner(EventTime())
+        )
+        keyed_stream = timed.key_by(lambda element: found[names.index(element[0]) % len(found)])
+        keyed_stream.process(AnyKey()).uid("keyed")
+        return env, [FlinkOperator("keyed", key=declared)]
+
+    return job
+
+
 SUMS: Final = FlinkWindow(RECORD, ["key", "total", "last"], reduces=True)
 COUNTS: Final = FlinkWindow(PAIR, ["n", "total"])
 _LISTS: Final = {"window-contents": RECORD}
@@ -302,5 +354,29 @@ JOBS: Final[dict[str, Job]] = {
     "interval_join": interval_join,
     "co_process": co_process,
     "broadcast": broadcast,
+    "keys_long": keys("LONG", Types.LONG()),
+    "keys_int": keys("INT", Types.INT()),
+    "keys_short": keys("SHORT", Types.SHORT()),
+    "keys_byte": keys("BYTE", Types.BYTE()),
+    "keys_boolean": keys("BOOLEAN", Types.BOOLEAN()),
+    "keys_double": keys("DOUBLE", Types.DOUBLE()),
+    "keys_char": keys("CHAR", Types.CHAR()),
+    "keys_big_dec": keys("BIG_DEC", Types.BIG_DEC()),
+    "keys_tuple_int": keys("TUPLE(INT)", Types.TUPLE([Types.INT()])),
 }
 """Jobs by the names that their savepoints have."""
+
+
+def run_first(job: str, inputs: Path, checkpoint: Path) -> list[FlinkOperator]:
+    """Run a job over the first part of the records, stop it with a checkpoint, and return the declared operators."""
+    found, operators = JOBS[job](inputs)
+    result = found.execute(stop_with_checkpoint=checkpoint)
+    if hasattr(result, "to_arrow"):
+        result.to_arrow()
+    return operators
+
+
+def name_in_flink(job: str) -> str:
+    """Return the name of a job as the tool that restores savepoints has it."""
+    kind = job.removeprefix("keys_")
+    return job if kind == job else f"keys:{'TUPLE(INT)' if kind == 'tuple_int' else kind.upper()}"

@@ -27,7 +27,9 @@ class PojoSerializer(StateSerializer):
     declared_by : tuple of str
         Classes that declare the fields, in their order.
     hash_fields : tuple of str or None
-        Fields whose hash codes that of an object combines, as ``java.util.Objects.hash`` does; None if it is not known.
+        Fields whose hash codes that of an object combines; None if it is not known.
+    hash_start : int
+        Hash code of an object without such fields.
     """
 
     class_name: str
@@ -36,6 +38,7 @@ class PojoSerializer(StateSerializer):
     subclasses: tuple[tuple[str, StateSerializer | None], ...] = ()
     declared_by: tuple[str, ...] = ()
     hash_fields: tuple[str, ...] | None = field(default=None, compare=False)
+    hash_start: int = field(default=1, compare=False)
 
     @property
     def name(self) -> str:

@@ -61,7 +61,7 @@ def java_hash_codes(values: pa.Array, serializer: StateSerializer) -> Codes:
     if isinstance(serializer, RowSerializer):
         return _row_codes(values, serializer)
     if isinstance(serializer, PojoSerializer) and serializer.hash_fields is not None:
-        codes = np.ones(len(values), np.int32)
+        codes = np.full(len(values), serializer.hash_start, np.int32)
         for name in serializer.hash_fields:
             (number,) = (i for i, (field, _) in enumerate(serializer.fields) if field == name)
             codes = codes * np.int32(31) + java_hash_codes(

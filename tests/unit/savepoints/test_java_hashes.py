@@ -74,6 +74,8 @@ def test_an_object_hashes_the_fields_that_are_declared() -> None:
     fields = {"name": Types.STRING(), "id": Types.INT()}
     order = savepoints.pojo("com.acme.Order", fields, hash_fields=["id", "name"])
     assert code_of({"id": 7, "name": "a"}, order) == 31 * (31 * 1 + 7) + 97
+    record = savepoints.pojo("com.acme.Order", fields, hash_fields=["id", "name"], hash_start=0)
+    assert code_of({"id": 7, "name": "a"}, record) == 31 * 7 + 97
 
 
 def test_an_object_whose_hash_code_is_not_known_is_refused() -> None:
