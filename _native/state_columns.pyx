@@ -1,16 +1,16 @@
-"""Columns of values that Flink's serializers wrote: bytes in, Arrow arrays out.
+"""Columns of values as Flink's serializers write them: from bytes to Arrow arrays, and back.
 
 A serializer is a tree of columns. None of them keeps a Python object per value, except where Arrow has no type for what Java holds:
-numbers of any size, and times outside of Arrow's range.
+numbers of any size, and times outside of Arrow's range. To write, a column is bound to an array of its type.
 """
 
 cimport cython
 from cpython.buffer cimport PyBUF_READ
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
 
-from flinkcore._native.arrow cimport NativeArray, native_array
+from flinkcore._native.arrow cimport ArrowArray, ArrowSchema, Column, NativeArray, RecordBatch, native_array
 from flinkcore._native.memory cimport (
     BitBuffer,
     Buffer,
@@ -50,6 +50,10 @@ cdef int too_short(Cursor* cursor, int64_t size) except -1:
     raise EntryError(f"{size:,} bytes are missing: {cursor.end - cursor.at:,} are left", cursor.at, True)
 
 
+cdef int null_value() except -1:
+    raise ValueError("a value is null, for which its serializer has no bytes")
+
+
 cdef int64_t read_count(Cursor* cursor) except -1:
     cdef int64_t count = <int32_t> be32(take(cursor, 4))
     if count < 0 or count > cursor.end - cursor.at:
@@ -65,12 +69,72 @@ cdef inline int spend(Cursor* cursor) except -1:
     return 0
 
 
+cdef int unwritable(str message) except -1:
+    raise ValueError(message)
+
+
+cdef int bind_values(Values* source, const ArrowSchema* schema, const ArrowArray* array, int64_t offset, str format) except -1:
+    # Refers to an array of a format, whose rows are `offset` after those that will be given.
+    cdef str found = schema.format.decode()
+    if found != format:
+        unwritable(f"a column has the Arrow format {found!r} instead of {format!r}")
+    source.offset = offset
+    source.validity = NULL
+    source.data = source.bytes = NULL
+    if format != "n":
+        if array.null_count != 0:
+            source.validity = <const uint8_t*> array.buffers[0]
+        if array.n_buffers > 1:
+            source.data = <const uint8_t*> array.buffers[1]
+        if array.n_buffers > 2:
+            source.bytes = <const uint8_t*> array.buffers[2]
+    return 0
+
+
 cdef class StateColumn:
     """A column of values of one serializer."""
 
     def __dealloc__(self):
         buffer_free(&self.validity.bytes)
         buffer_free(&self.values)
+
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return unwritable("values of this type cannot be written yet")
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        return unwritable("values of this type cannot be written yet")
+
+    cdef bint is_null(self, int64_t row) noexcept:
+        return not there(&self.source, row + self.source.offset)
+
+    cdef int bind_column(self, const Column* column) except -1:
+        return self.bind(column.field, column.array, column.parent_offset + column.array.offset)
+
+    def bind_batch(self, RecordBatch batch not None, int64_t number):
+        """Refer to a column of a batch, which the caller keeps while it is written.
+
+        Raises
+        ------
+        ValueError
+            If the column is not of the Arrow type of this one.
+        """
+        self.bind_column(&batch.columns[number])
+
+    def write_value(self, int64_t row):
+        """Return the bytes of the value in a row of the column that this one is bound to.
+
+        Raises
+        ------
+        ValueError
+            If the serializer cannot write the value.
+        """
+        cdef Buffer out
+        out.data, out.size, out.capacity = NULL, 0, 0
+        try:
+            self.write(row, &out)
+            return (<const char*> out.data)[:out.size] if out.size else b""
+        finally:
+            buffer_free(&out)
 
     cdef int read(self, Cursor* cursor) except -1:
         raise NotImplementedError
@@ -149,6 +213,31 @@ cdef class FixedColumn(StateColumn):
     cdef NativeArray take_array(self):
         return native_array(self._format, self.validity.length, &self.validity, &self.values, NULL)
 
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return bind_values(&self.source, schema, array, offset, self._format)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef uint8_t* place
+        cdef uint16_t half
+        row += self.source.offset
+        if not there(&self.source, row):
+            if not self._least_is_null:
+                return null_value()
+            put64(<uint8_t*> buffer_append(out, 8), <uint64_t> 1 << 63)
+            return 0
+        place = <uint8_t*> buffer_append(out, self._size)
+        if self._size == 8:
+            put64(place, (<const uint64_t*> self.source.data)[row])
+        elif self._size == 4:
+            put32(place, (<const uint32_t*> self.source.data)[row])
+        elif self._size == 2:
+            half = (<const uint16_t*> self.source.data)[row]
+            place[0] = half >> 8
+            place[1] = half & 0xFF
+        else:
+            place[0] = self.source.data[row]
+        return 0
+
 
 @cython.final
 cdef class BooleanColumn(StateColumn):
@@ -174,6 +263,16 @@ cdef class BooleanColumn(StateColumn):
         cdef int64_t length = self.validity.length
         self._bits.length = self._bits.zeros = 0
         return native_array("b", length, &self.validity, &self._bits.bytes, NULL)
+
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return bind_values(&self.source, schema, array, offset, "b")
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        row += self.source.offset
+        if not there(&self.source, row):
+            return null_value()
+        (<uint8_t*> buffer_append(out, 1))[0] = self.source.data[row >> 3] >> (row & 7) & 1
+        return 0
 
     cdef int64_t size_bytes(self):
         return self._bits.bytes.size
@@ -217,6 +316,27 @@ cdef class BytesColumn(StateColumn):
     cdef NativeArray take_array(self):
         return native_array(self.format, self.validity.length, &self.validity, &self.values, &self.bytes)
 
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return bind_values(&self.source, schema, array, offset, self.format)
+
+    cdef const uint8_t* value_at(self, int64_t row, int64_t* size) except? NULL:
+        # Returns the place of a value and its size; the size is -1 if it is null.
+        cdef const int32_t* offsets = <const int32_t*> self.source.data
+        row += self.source.offset
+        if not there(&self.source, row):
+            size[0] = -1
+            return NULL
+        size[0] = offsets[row + 1] - offsets[row]
+        return self.source.bytes + offsets[row]
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t size = 0
+        cdef const uint8_t* place = self.value_at(row, &size)
+        if size < 0:
+            return null_value()
+        put32(<uint8_t*> buffer_append(out, 4), <uint32_t> size)
+        return buffer_append_bytes(out, place, size)
+
     cdef int64_t size_bytes(self):
         return self.values.size + self.bytes.size
 
@@ -229,6 +349,13 @@ cdef class RestColumn(BytesColumn):
         cdef int64_t begin = cursor.at
         cursor.at = cursor.end
         return self.append_bytes(cursor, cursor.data + begin, cursor.end - begin)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t size = 0
+        cdef const uint8_t* place = self.value_at(row, &size)
+        if size < 0:
+            return null_value()
+        return buffer_append_bytes(out, place, size)
 
 
 cdef inline int append_unit(Buffer* bytes, uint32_t unit) except -1:
@@ -337,6 +464,66 @@ cdef class StringColumn(BytesColumn):
             no_place(cursor, LONE_SURROGATE)
         return 0
 
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t size = 0, i = 0, units = 0
+        cdef const uint8_t* text = self.value_at(row, &size)
+        cdef const uint8_t* end
+        cdef uint8_t* half
+        cdef uint32_t code
+        cdef bint is_ascii = True
+        if size < 0:
+            if self._is_char:
+                return null_value()
+            (<uint8_t*> buffer_append(out, 1))[0] = 0
+            return 0
+        for i in range(size):
+            units += (text[i] & 0xC0) != 0x80
+            units += text[i] >= 0xF0
+            is_ascii &= text[i] < 0x80
+        end = text + size
+        if self._is_char:
+            if units != 1:
+                unwritable(f"a Character of Java has one UTF-16 unit, and not {units}")
+            code = next_code(&text, end)
+            half = <uint8_t*> buffer_append(out, 2)
+            half[0] = code >> 8
+            half[1] = code & 0xFF
+            return 0
+        append_varint(out, <uint32_t> units + 1)
+        if is_ascii:
+            return buffer_append_bytes(out, text, size)
+        while text < end:
+            code = next_code(&text, end)
+            if code >= 0x10000:
+                append_varint(out, 0xD7C0 + (code >> 10))
+                code = 0xDC00 + (code & 0x3FF)
+            append_varint(out, code)
+        return 0
+
+
+cdef inline int append_varint(Buffer* out, uint32_t value) except -1:
+    while value >= 0x80:
+        (<uint8_t*> buffer_append(out, 1))[0] = value & 0x7F | 0x80
+        value >>= 7
+    (<uint8_t*> buffer_append(out, 1))[0] = value
+    return 0
+
+
+cdef uint32_t next_code(const uint8_t** at, const uint8_t* end) except? 0xFFFFFFFF:
+    # Returns the next code point of UTF-8, in which halves of surrogate pairs may be, and moves past it.
+    cdef const uint8_t* place = at[0]
+    cdef uint32_t code = place[0]
+    cdef int more = 0 if code < 0x80 else 1 if code & 0xE0 == 0xC0 else 2 if code & 0xF0 == 0xE0 else 3 if code & 0xF8 == 0xF0 else 4
+    cdef int i
+    if more:
+        code &= 0x3F >> more
+        for i in range(1, more + 1):
+            if more == 4 or place + i >= end or place[i] & 0xC0 != 0x80:
+                unwritable("a text is not UTF-8")
+            code = code << 6 | (place[i] & 0x3F)
+    at[0] = place + more + 1
+    return code
+
 
 @cython.final
 cdef class ChoiceColumn(BytesColumn):
@@ -359,6 +546,20 @@ cdef class ChoiceColumn(BytesColumn):
             damaged(cursor, f"an enum of {len(self._texts)} constants does not have number {number}")
         return self.append_text(cursor, <bytes> self._texts[number])
 
+    cdef int64_t choice_at(self, int64_t row) except -1:
+        cdef int64_t size = 0
+        cdef const uint8_t* place = self.value_at(row, &size)
+        if size < 0:
+            null_value()
+        text = (<const char*> place)[:size]
+        if text not in self._texts:
+            unwritable(f"{text.decode(errors='replace')!r} is none of {[each.decode() for each in self._texts]}")
+        return self._texts.index(text)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        put32(<uint8_t*> buffer_append(out, 4), <uint32_t> self.choice_at(row))
+        return 0
+
 
 @cython.final
 cdef class TextColumn(BytesColumn):
@@ -368,13 +569,23 @@ cdef class TextColumn(BytesColumn):
     ----------
     read : callable
         Takes the bytes up to the end of the entry as a memory view; returns the text in UTF-8, or None, and how many bytes it took.
+    write : callable
+        Takes such a text, or None, and returns the bytes.
     """
 
     cdef object _read
+    cdef object _write
 
-    def __init__(self, read):
+    def __init__(self, read, write):
         self.format = "u"
         self._read = read
+        self._write = write
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t size = 0
+        cdef const uint8_t* place = self.value_at(row, &size)
+        cdef bytes written = self._write(None if size < 0 else (<const char*> place)[:size])
+        return buffer_append_bytes(out, <const char*> written, len(written))
 
     cdef int read(self, Cursor* cursor) except -1:
         cdef int64_t left = cursor.end - cursor.at
@@ -491,6 +702,70 @@ cdef class TimeColumn(StateColumn):
     cdef NativeArray take_array(self):
         return native_array(self._format, self.validity.length, &self.validity, &self.values, NULL)
 
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return bind_values(&self.source, schema, array, offset, self._format)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t value, days = 0, nanos = 0, seconds
+        cdef bint is_there
+        row += self.source.offset
+        is_there = there(&self.source, row)
+        if self._kind == TimeKind.DATE:
+            return write_day(out, (<const int32_t*> self.source.data)[row], is_there)
+        value = (<const int64_t*> self.source.data)[row] if is_there else 0
+        if self._kind == TimeKind.TIME or self._kind == TimeKind.DATE_TIME:
+            days = floor_div(value, 86400000000000)
+            if self._kind == TimeKind.DATE_TIME:
+                write_day(out, days, is_there)
+            elif days:
+                unwritable("a time of day is not within a day")
+            return write_time_of_day(out, value - days * 86400000000000, is_there)
+        seconds = floor_div(value, 1000000000)
+        nanos = value - seconds * 1000000000
+        if self._kind == TimeKind.SQL_TIMESTAMP:
+            seconds = seconds * 1000 + nanos // 1000000
+        put64(<uint8_t*> buffer_append(out, 8), <uint64_t> seconds if is_there else <uint64_t> 1 << 63)
+        if not is_there:
+            nanos = 0 if self._kind == TimeKind.SQL_TIMESTAMP else -0x80000000
+        put32(<uint8_t*> buffer_append(out, 4), <uint32_t> nanos)
+        return 0
+
+
+cdef inline int64_t floor_div(int64_t value, int64_t divisor) noexcept nogil:
+    cdef int64_t quotient = value // divisor
+    return quotient - (quotient * divisor > value)
+
+
+cdef int write_day(Buffer* out, int64_t days, bint is_there) except -1:
+    # Year, month and day of days since 1970-01-01 in the proleptic Gregorian calendar.
+    cdef uint8_t* place = <uint8_t*> buffer_append(out, 6)
+    cdef int64_t day = days + 719468
+    cdef int64_t era = floor_div(day, 146097)
+    cdef int64_t of_era = day - era * 146097
+    cdef int64_t year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
+    cdef int64_t of_year = of_era - (365 * year + year // 4 - year // 100)
+    cdef int64_t shifted = (5 * of_year + 2) // 153
+    cdef int64_t month = shifted + 3 if shifted < 10 else shifted - 9
+    if not is_there:
+        put32(place, 0x80000000)
+        place[4], place[5] = 0x80, 0
+        return 0
+    put32(place, <uint32_t> (year + era * 400 + (month <= 2)))
+    place[4], place[5] = <uint8_t> month, <uint8_t> (of_year - (153 * shifted + 2) // 5 + 1)
+    return 0
+
+
+cdef int write_time_of_day(Buffer* out, int64_t nanos, bint is_there) except -1:
+    cdef uint8_t* place = <uint8_t*> buffer_append(out, 7)
+    cdef int64_t seconds = nanos // 1000000000
+    if not is_there:
+        place[0], place[1], place[2] = 0x80, 0x80, 0
+        put32(place + 3, 0x80000000)
+        return 0
+    place[0], place[1], place[2] = seconds // 3600, seconds // 60 % 60, seconds % 60
+    put32(place + 3, <uint32_t> (nanos - seconds * 1000000000))
+    return 0
+
 
 cdef enum Flags:
     NO_FLAG = 0
@@ -544,6 +819,33 @@ cdef class ListColumn(StateColumn):
         return native_array(
             "+l", self.validity.length, &self.validity, &self.values, NULL, [self.child.take_array()], ["item"]
         )
+
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        bind_values(&self.source, schema, array, offset, "+l")
+        return self.child.bind(schema.children[0], array.children[0], array.children[0].offset)
+
+    cdef int items_at(self, int64_t row, int64_t* begin, int64_t* end) except -1:
+        # Finds the rows of the child that a list has.
+        cdef const int32_t* offsets = <const int32_t*> self.source.data
+        row += self.source.offset
+        if not there(&self.source, row):
+            return null_value()
+        begin[0], end[0] = offsets[row], offsets[row + 1]
+        return 0
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t begin = 0, end = 0, i
+        cdef bint is_there
+        self.items_at(row, &begin, &end)
+        put32(<uint8_t*> buffer_append(out, 4), <uint32_t> (end - begin))
+        for i in range(begin, end):
+            if self.flags != Flags.NO_FLAG:
+                is_there = not self.child.is_null(i)
+                (<uint8_t*> buffer_append(out, 1))[0] = is_there == (self.flags == Flags.THERE_FLAG)
+                if not is_there:
+                    continue
+            self.child.write(i, out)
+        return 0
 
     cdef int64_t size_bytes(self):
         return self.values.size + self.child.size_bytes()
@@ -611,6 +913,29 @@ cdef class MapColumn(StateColumn):
             ["item" if self._exact else "entries"],
         )
 
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        cdef const ArrowArray* entries = array.children[0]
+        cdef const ArrowSchema* of_entries = schema.children[0]
+        bind_values(&self.source, schema, array, offset, "+l" if self._exact else "+m")
+        self.key.bind(of_entries.children[0], entries.children[0], entries.offset + entries.children[0].offset)
+        return self.value.bind(of_entries.children[1], entries.children[1], entries.offset + entries.children[1].offset)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef const int32_t* offsets = <const int32_t*> self.source.data
+        cdef int64_t i
+        cdef bint is_null
+        row += self.source.offset
+        if not there(&self.source, row):
+            return null_value()
+        put32(<uint8_t*> buffer_append(out, 4), <uint32_t> (offsets[row + 1] - offsets[row]))
+        for i in range(offsets[row], offsets[row + 1]):
+            self.key.write(i, out)
+            is_null = self.value.is_null(i)
+            (<uint8_t*> buffer_append(out, 1))[0] = is_null
+            if not is_null:
+                self.value.write(i, out)
+        return 0
+
     cdef int64_t size_bytes(self):
         return self.values.size + self.key.size_bytes() + self.value.size_bytes()
 
@@ -651,6 +976,23 @@ cdef class StructColumn(StateColumn):
         cdef int64_t length = self.validity.length
         cdef list arrays = [(<StateColumn> child).take_array() for child in self._children]
         return native_array("+s", length, &self.validity, NULL, NULL, arrays, self._names)
+
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        cdef int64_t i
+        bind_values(&self.source, schema, array, offset, "+s")
+        if schema.n_children != len(self._children):
+            unwritable(f"a struct has {schema.n_children} fields instead of {len(self._children)}")
+        for i in range(schema.n_children):
+            (<StateColumn> self._children[i]).bind(schema.children[i], array.children[i], offset + array.children[i].offset)
+        return 0
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t i
+        if self.is_null(row):
+            return null_value()
+        for i in range(self._width):
+            (<StateColumn> self._children[i]).write(row, out)
+        return 0
 
     cdef int64_t size_bytes(self):
         cdef int64_t size = self.validity.bytes.size
@@ -697,6 +1039,23 @@ cdef class RowColumn(StructColumn):
         if self._has_kind:
             (<StateColumn> self._children[self._width]).append_null(cursor)
         return StructColumn.append_null(self, cursor)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t skipped = 2 if self._has_kind else 0, i, bit, kind
+        cdef int64_t begin = out.size, size = (self._width + skipped + 7) >> 3
+        if self.is_null(row):
+            return null_value()
+        memset(buffer_append(out, size), 0, size)
+        if self._has_kind:
+            kind = (<ChoiceColumn> self._children[self._width]).choice_at(row)
+            out.data[begin] = (kind & 1) << 7 | (kind >> 1) << 6
+        for i in range(self._width):
+            if (<StateColumn> self._children[i]).is_null(row):
+                bit = i + skipped
+                out.data[begin + (bit >> 3)] |= 1 << (7 - (bit & 7))
+            else:
+                (<StateColumn> self._children[i]).write(row, out)
+        return 0
 
 
 cdef enum PojoFlags:
@@ -772,6 +1131,32 @@ cdef class PojoColumn(StructColumn):
             (<ChoiceColumn> self._children[self._width - 1]).append_choice(cursor, number)
         return bits_append(&self.validity, True)
 
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t number = 0, child
+        cdef bytes name
+        cdef uint8_t* place
+        cdef bint is_null
+        if self.is_null(row):
+            (<uint8_t*> buffer_append(out, 1))[0] = PojoFlags.IS_NULL
+            return 0
+        if self._has_class:
+            number = (<ChoiceColumn> self._children[self._width - 1]).choice_at(row)
+        if number and number in self._registered:
+            place = <uint8_t*> buffer_append(out, 2)
+            place[0], place[1] = PojoFlags.IS_REGISTERED, self._registered.index(number)
+        elif number:
+            name = (<ChoiceColumn> self._children[self._width - 1])._texts[number]
+            place = <uint8_t*> buffer_append(out, 3)
+            place[0], place[1], place[2] = PojoFlags.IS_SUBCLASS, len(name) >> 8, len(name) & 0xFF
+            buffer_append_bytes(out, <const char*> name, len(name))
+        (<uint8_t*> buffer_append(out, 1))[0] = PojoFlags.IS_EXACT
+        for child in self._fields[number]:
+            is_null = (<StateColumn> self._children[child]).is_null(row)
+            (<uint8_t*> buffer_append(out, 1))[0] = is_null
+            if not is_null:
+                (<StateColumn> self._children[child]).write(row, out)
+        return 0
+
 
 cdef str read_java_text(Cursor* cursor):
     # Java's modified UTF-8, of ASCII: names of classes.
@@ -782,7 +1167,27 @@ cdef str read_java_text(Cursor* cursor):
 
 @cython.final
 cdef class EitherColumn(StructColumn):
-    """Flink's Either and the elements of co-groups: a byte that is 1 for the first of two columns, then the value."""
+    """Flink's Either and the elements of co-groups: a byte that is 1 for the first of two columns, then the value.
+
+    Parameters
+    ----------
+    names, children : list
+    second : int
+        The byte that is written for the second column.
+    """
+
+    cdef uint8_t _second
+
+    def __init__(self, list names, list children, int second):
+        super().__init__(names, children)
+        self._second = second
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef StateColumn first = self._children[0], second = self._children[1]
+        if self.is_null(row) or first.is_null(row) == second.is_null(row):
+            unwritable("one of two values is there, and not both or neither")
+        (<uint8_t*> buffer_append(out, 1))[0] = self._second if first.is_null(row) else 1
+        return second.write(row, out) if first.is_null(row) else first.write(row, out)
 
     cdef int read(self, Cursor* cursor) except -1:
         cdef bint is_left = take(cursor, 1)[0] == 1
@@ -807,6 +1212,14 @@ cdef class RecordColumn(StructColumn):
             (<StateColumn> self._children[0]).append_null(cursor)
         (<StateColumn> self._children[1]).read(cursor)
         return bits_append(&self.validity, True)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef StateColumn timestamp = self._children[0]
+        cdef bint has_none = timestamp.is_null(row)
+        (<uint8_t*> buffer_append(out, 1))[0] = has_none
+        if not has_none:
+            timestamp.write(row, out)
+        return (<StateColumn> self._children[1]).write(row, out)
 
 
 @cython.final
@@ -839,6 +1252,20 @@ cdef class NullableColumn(StateColumn):
     cdef NativeArray take_array(self):
         return self._child.take_array()
 
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return self._child.bind(schema, array, offset)
+
+    cdef bint is_null(self, int64_t row) noexcept:
+        return self._child.is_null(row)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef bint is_null = self._child.is_null(row)
+        (<uint8_t*> buffer_append(out, 1))[0] = is_null
+        if is_null:
+            memset(buffer_append(out, self._padding), 0, self._padding)
+            return 0
+        return self._child.write(row, out)
+
     cdef int64_t size_bytes(self):
         return self._child.size_bytes()
 
@@ -851,13 +1278,24 @@ cdef class NothingColumn(StateColumn):
     ----------
     size : int
         Bytes of a value.
+    byte : int
+        Each of these bytes.
     """
 
     cdef int64_t _size
+    cdef uint8_t _byte
     cdef int64_t _length
 
-    def __init__(self, int64_t size=1):
+    def __init__(self, int64_t size=1, int byte=0):
         self._size = size
+        self._byte = byte
+
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return bind_values(&self.source, schema, array, offset, "n")
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        memset(buffer_append(out, self._size), self._byte, self._size)
+        return 0
 
     cdef int read(self, Cursor* cursor) except -1:
         take(cursor, self._size)

@@ -1,9 +1,9 @@
-"""Entries of keyed state and of operator state in savepoints, read into tables of Arrow columns."""
+"""Entries of keyed state in savepoints: read into tables of Arrow columns, and written from them."""
 
 cimport cython
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from flinkcore._native.arrow cimport NativeArray, native_array
+from flinkcore._native.arrow cimport NativeArray, RecordBatch, native_array
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
 from flinkcore._native.state_columns cimport (
     Cursor,
@@ -13,9 +13,14 @@ from flinkcore._native.state_columns cimport (
     be32,
     be64,
     damaged,
+    put32,
+    put64,
     read_count,
     take,
+    unwritable,
 )
+
+from flinkcore._native.state_columns import EntryError, FixedColumn
 
 
 cdef enum Kind:
@@ -69,6 +74,8 @@ cdef class EntryTable:
     cdef bint _has_lengths
     cdef int64_t _namespace_bytes
     cdef int64_t _max_values
+    cdef StateColumn _timestamp
+    cdef RecordBatch _bound
     cdef Buffer _groups
     cdef Buffer _times
     cdef readonly int64_t n_rows
@@ -100,6 +107,7 @@ cdef class EntryTable:
         self._has_lengths = has_lengths
         self._namespace_bytes = rest_is_namespace
         self._max_values = max_values_per_entry
+        self._timestamp = FixedColumn("l", 8) if kind == Kind.TIMERS else None
 
     def __dealloc__(self):
         buffer_free(&self._groups)
@@ -295,6 +303,139 @@ cdef class EntryTable:
         if self._spare_namespace is not None:
             self._spare_namespace.take_array()
         return cursor.at
+
+    def bind(self, RecordBatch batch not None):
+        """Refer to rows to write, in the columns that `take` returns.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing.
+        ValueError
+            If a column is not of the type that `take` returns.
+        """
+        self._bound = batch
+        self._key.bind_column(&batch.columns[batch.index_of("key")])
+        for name, column in (
+            ("namespace", self._namespace),
+            ("map_key", self._map_key),
+            ("value", self._value),
+            ("last_access_ms", self._last_access),
+            ("timestamp_ms", self._timestamp),
+        ):
+            if column is not None:
+                (<StateColumn> column).bind_column(&batch.columns[batch.index_of(name)])
+
+    def write_block(self, int64_t number, const int64_t[::1] rows, int64_t group):
+        """Return the block of some rows of a key group, in the canonical format.
+
+        Parameters
+        ----------
+        number : int
+            Number of the state in its file.
+        rows : int64 array
+            One at least, of the batch that the table is bound to.
+        group : int
+            The key group.
+
+        Raises
+        ------
+        EntryError
+            If a value cannot be written; its position is the number of the row.
+        """
+        cdef Buffer out
+        cdef int64_t i, key_at = 0
+        out.data, out.size, out.capacity = NULL, 0, 0
+        try:
+            (<uint8_t*> buffer_append(&out, 1))[0] = number >> 8
+            (<uint8_t*> buffer_append(&out, 1))[0] = number & 0xFF
+            for i in range(rows.shape[0]):
+                key_at = out.size + 4
+                try:
+                    self.write_entry(rows[i], group, &out)
+                except ValueError as failure:
+                    raise EntryError(str(failure), rows[i], False) from None
+            out.data[key_at] |= 0x80
+            return (<const char*> out.data)[:out.size]
+        finally:
+            buffer_free(&out)
+
+    cdef int write_entry(self, int64_t row, int64_t group, Buffer* out) except -1:
+        cdef int64_t at = out.size
+        cdef StateColumn flagged
+        cdef bint is_null
+        buffer_append(out, 4)
+        if self._group_bytes == 2:
+            (<uint8_t*> buffer_append(out, 1))[0] = group >> 8
+        (<uint8_t*> buffer_append(out, 1))[0] = group & 0xFF
+        if self._kind == Kind.TIMERS:
+            self._timestamp.write(row, out)
+            out.data[out.size - 8] ^= 0x80
+        self.write_part(row, self._key, out)
+        self.write_part(row, self._namespace, out)
+        if self._kind == Kind.MAP:
+            self._map_key.write(row, out)
+        put32(out.data + at, <uint32_t> (out.size - at - 4))
+        at = out.size
+        buffer_append(out, 4)
+        if self._kind == Kind.LIST:
+            self.write_list(row, out)
+        elif self._kind == Kind.MAP:
+            # With a time to live, what may be null is the pair of the value and its time.
+            flagged = self._value if self._last_access is None else self._last_access
+            is_null = flagged.is_null(row)
+            (<uint8_t*> buffer_append(out, 1))[0] = is_null
+            if not is_null:
+                self.write_timed(row, out)
+        elif self._kind == Kind.VALUE:
+            self.write_timed(row, out)
+        if out.size - at > 0x7FFFFFFF:
+            unwritable("an entry has more than 2 GiB")
+        put32(out.data + at, <uint32_t> (out.size - at - 4))
+        return 0
+
+    cdef int write_part(self, int64_t row, StateColumn column, Buffer* out) except -1:
+        # Writes the key or the namespace, and its length where both are of any length.
+        cdef int64_t begin = out.size, size
+        if column is None:
+            (<uint8_t*> buffer_append(out, 1))[0] = 0
+        else:
+            column.write(row, out)
+        if self._has_lengths:
+            size = out.size - begin
+            while True:
+                (<uint8_t*> buffer_append(out, 1))[0] = size & 0xFF
+                size >>= 8
+                if not size:
+                    break
+        return 0
+
+    cdef int write_timed(self, int64_t row, Buffer* out) except -1:
+        if self._last_access is not None:
+            self._last_access.write(row, out)
+        return self._value.write(row, out)
+
+    cdef int write_list(self, int64_t row, Buffer* out) except -1:
+        cdef ListColumn elements, times
+        cdef int64_t begin = 0, end = 0, times_begin = 0, times_end = 0, i
+        if type(self._value) is not ListColumn:
+            return self._value.write(row, out)  # all bytes, as the elements are not known
+        elements = <ListColumn> self._value
+        times = <ListColumn> self._last_access
+        elements.items_at(row, &begin, &end)
+        if begin == end:
+            unwritable("a list of a list state is empty, which Flink does not keep")
+        if times is not None:
+            times.items_at(row, &times_begin, &times_end)
+            if times_end - times_begin != end - begin:
+                unwritable(f"{end - begin} elements of a list have {times_end - times_begin} times of last access")
+        for i in range(end - begin):
+            if i:
+                (<uint8_t*> buffer_append(out, 1))[0] = LIST_DELIMITER
+            if times is not None:
+                times.child.write(times_begin + i, out)
+            elements.child.write(begin + i, out)
+        return 0
 
     def take(self):
         """Return the rows as an array of structs, and forget them.

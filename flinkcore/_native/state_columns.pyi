@@ -3,7 +3,7 @@ from typing import Any, final
 
 from typing_extensions import Buffer, disjoint_base
 
-from flinkcore._native.arrow import NativeArray
+from flinkcore._native.arrow import NativeArray, RecordBatch
 
 class EntryError(ValueError):
     at: int
@@ -14,6 +14,8 @@ class EntryError(ValueError):
 class StateColumn:
     def array(self) -> NativeArray: ...
     def read_value(self, data: Buffer, at: int, max_values: int) -> int: ...
+    def bind_batch(self, batch: RecordBatch, number: int) -> None: ...
+    def write_value(self, row: int) -> bytes: ...
 
 @final
 class FixedColumn(StateColumn):
@@ -39,7 +41,11 @@ class ChoiceColumn(BytesColumn):
 
 @final
 class TextColumn(BytesColumn):
-    def __init__(self, read: Callable[[memoryview], tuple[bytes | None, int]]) -> None: ...
+    def __init__(
+        self,
+        read: Callable[[memoryview], tuple[bytes | None, int]],
+        write: Callable[[bytes | None], bytes],
+    ) -> None: ...
 
 @final
 class TimeColumn(StateColumn):
@@ -73,7 +79,8 @@ class PojoColumn(StructColumn):
     ) -> None: ...
 
 @final
-class EitherColumn(StructColumn): ...
+class EitherColumn(StructColumn):
+    def __init__(self, names: list[str], children: list[StateColumn], second: int) -> None: ...
 
 @final
 class RecordColumn(StructColumn): ...
@@ -84,4 +91,4 @@ class NullableColumn(StateColumn):
 
 @final
 class NothingColumn(StateColumn):
-    def __init__(self, size: int = 1) -> None: ...
+    def __init__(self, size: int = 1, byte: int = 0) -> None: ...

@@ -1,8 +1,10 @@
 from typing import final
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import Buffer
 
-from flinkcore._native.arrow import NativeArray
+from flinkcore._native.arrow import NativeArray, RecordBatch
 from flinkcore._native.state_columns import StateColumn
 
 @final
@@ -26,6 +28,8 @@ class EntryTable:
     @property
     def size_bytes(self) -> int: ...
     def read_heap_table(self, data: Buffer, at: int, group: int) -> int: ...
+    def bind(self, batch: RecordBatch) -> None: ...
+    def write_block(self, number: int, rows: npt.NDArray[np.int64], group: int) -> bytes: ...
     def take(self) -> NativeArray: ...
 
 @final

@@ -14,6 +14,7 @@ from flinkcore.checkpoint.table_file import TableFile, refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.checkpoint.value_shape import Shape, shape_text
 from flinkcore.cli.shown_state import add_options, check_options
+from flinkcore.columnar.operator_plans.window_contents import is_contents
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import ConfigurationError
@@ -69,7 +70,7 @@ def _overview(checkpoint: Checkpoint, operators: dict[str, list[OperatorPart]], 
         f"{manifest.max_parallelism} key groups"
     )
     for setting, value in manifest.job.items():
-        if value:
+        if value and not is_contents(setting):
             yield f"{setting}: {', '.join(value) if isinstance(value, list) else value}"
     for uid, parts in operators.items():
         yield ""

@@ -33,6 +33,7 @@ from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore import JobResult, ReplayReport
+    from flinkcore.savepoints import SavepointTarget
 
 LATE = OutputTag("late")
 
@@ -136,6 +137,15 @@ def add_commands(commands: Any) -> None:
         metavar="DIR",
         help="directory for a checkpoint with which the job stops: the end of the log then fires nothing",
     )
+    replay.add_argument(
+        "--stop-with-savepoint",
+        metavar="DIR",
+        help="new directory for a savepoint of Flink, with which the job stops: `flink run -s DIR` continues. The "
+        "accumulator of its AggregateFunction is a tuple of the aggregates, or the only one",
+    )
+    replay.add_argument(
+        "--uid", metavar="UID", help="uid of the window in the Flink job; with --stop-with-savepoint"
+    )
     replay.add_argument("--report", metavar="FILE", help="page (HTML) with the report and charts of it")
     add_engine(replay)
     replay.set_defaults(call=_replay)
@@ -168,8 +178,17 @@ def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace)
         progress=False if arguments.quiet else None,
         restore_from=arguments.restore_from,
         stop_with_checkpoint=arguments.checkpoint,
+        stop_with_savepoint=_savepoint(arguments),
     )
     return planned
+
+
+def _savepoint(arguments: argparse.Namespace) -> SavepointTarget | None:
+    if arguments.stop_with_savepoint is None:
+        return None
+    from flinkcore.savepoints import FlinkOperator, SavepointTarget
+
+    return SavepointTarget(arguments.stop_with_savepoint, [FlinkOperator(arguments.uid)])
 
 
 def _replay(arguments: argparse.Namespace) -> None:
@@ -177,6 +196,10 @@ def _replay(arguments: argparse.Namespace) -> None:
         raise ConfigurationError("--late-output needs --output")
     if arguments.partition_by and not arguments.output:
         raise ConfigurationError("--partition-by needs --output")
+    if (arguments.uid is None) != (arguments.stop_with_savepoint is None):
+        raise ConfigurationError(
+            "--stop-with-savepoint and --uid need each other: the uid is that of the window"
+        )
     refuse_table(arguments.late_output, "--late-output")
     table = _output_table(arguments) if arguments.output else None
     if arguments.report:
@@ -201,6 +224,8 @@ def _replay(arguments: argparse.Namespace) -> None:
         print(f"late events: {arguments.late_output}")
     if arguments.checkpoint:
         print(f"checkpoint: {arguments.checkpoint}")
+    if arguments.stop_with_savepoint:
+        print(f"savepoint: {arguments.stop_with_savepoint}")
 
 
 def _output_table(arguments: argparse.Namespace) -> DeltaTable | IcebergTable | None:

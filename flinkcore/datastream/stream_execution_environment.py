@@ -34,6 +34,8 @@ from flinkcore.datastream.graph.pipeline_executor import (
     ElementJob,
     ElementJobRun,
     PipelineExecutor,
+    SavepointStop,
+    savepoint_stop,
 )
 from flinkcore.datastream.graph.transformations import EventLogSource, Transformation
 from flinkcore.datastream.plan_environment import PlanEnvironment
@@ -378,6 +380,7 @@ class StreamExecutionEnvironment(PlanEnvironment):
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
+        stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> JobExecutionResult:
         """Run the sinks of this environment, and all steps with functions of single elements, and forget them.
 
@@ -390,6 +393,8 @@ class StreamExecutionEnvironment(PlanEnvironment):
         stop_with_checkpoint : path, optional
             Directory for a checkpoint with which the job stops: the end of its sources then fires nothing. On the
             system clock also Ctrl-C and `cancel` stop it so.
+        stop_with_savepoint : path or flinkcore.savepoints.SavepointTarget, optional
+            Savepoint of Flink that is made of this checkpoint, or of a temporary one in its directory.
 
         Returns
         -------
@@ -408,7 +413,7 @@ class StreamExecutionEnvironment(PlanEnvironment):
         columns are run if they lead to one.
         """
         self._require_steps()
-        checkpoints = self._checkpoint_settings(restore_from, stop_with_checkpoint)
+        checkpoints = self._checkpoint_settings(restore_from, stop_with_checkpoint, stop_with_savepoint)
         return self._start_job(job_name, None, checkpoints).run_to_end()
 
     def execute_async(
@@ -466,10 +471,14 @@ class StreamExecutionEnvironment(PlanEnvironment):
         self,
         restore_from: str | PathLike[str] | None,
         stop_with_checkpoint: str | PathLike[str] | None,
+        stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> CheckpointSettings:
         """Return the checkpoints of a job, which may be restored from where ``execution.state-recovery.path`` says."""
         restored = self._configuration.get(settings.RESTORE_PATH) if restore_from is None else restore_from
-        return CheckpointSettings(restored, stop_with_checkpoint, self._stores)
+        savepoint = savepoint_stop(stop_with_savepoint)
+        if savepoint is not None and stop_with_checkpoint is None:
+            stop_with_checkpoint = savepoint.checkpoint_path
+        return CheckpointSettings(restored, stop_with_checkpoint, self._stores, savepoint)
 
     def _add_sink(self, sink: SinkTransformation) -> None:
         self._sinks.append(sink)

@@ -108,7 +108,7 @@ from flinkcore.time_plane.time_cut import TimeCut, cuts_of_one_replay
 CLOCK: Final = "job clock"
 """By which a checkpoint names the clock of a job, which is in it as an operator is."""
 
-TIME: Final = "time"
+TIME: Final = "flinkcore.time"
 """State of the clock: when the job started, what the clock shows, which source the last element came from, and the
 `Stop`."""
 
@@ -300,6 +300,7 @@ class ElementCheckpoints:
     ) -> None:
         self._configuration = configuration
         self._stop_path = settings.stop_with_checkpoint
+        self._savepoint = settings.savepoint
         self._stores = stores_of(settings.stores)
         self._time_characteristic = job.time_characteristic
         nodes = [node for vertex in vertices for node in vertex.nodes]
@@ -659,6 +660,8 @@ class ElementCheckpoints:
         """
         clock = OperatorSnapshot(operator_state={TIME: broadcast_state([*time, int(stop)])})
         pending.commit([pending.writer().write(CLOCK, 0, clock), *parts], self._job)
+        if self._savepoint is not None:
+            self._savepoint.complete(pending.storage.path, self._stores)
 
 
 def checked_numbers(name: str, values: Sequence[Any], least: Sequence[int]) -> list[int]:

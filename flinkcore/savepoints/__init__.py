@@ -1,7 +1,42 @@
-"""Savepoints of Flink, read without Java: `open` returns operators, and their states as Arrow tables."""
+"""Savepoints of Flink, read and written without Java.
 
+`open` returns operators, and their states as Arrow tables. `write` makes a savepoint of a checkpoint of flinkcore.
+"""
+
+from flinkcore.savepoints.flink_operators import FlinkOperator, FlinkWindow
+from flinkcore.savepoints.going_live import SavepointTarget
+from flinkcore.savepoints.going_live import write_savepoint as write
+from flinkcore.savepoints.java_types import (
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LOCAL_TIME,
+    enum,
+    pojo,
+    records_of,
+    set_of,
+)
+from flinkcore.savepoints.next_offsets import NextOffsets, next_offsets
 from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator
 from flinkcore.savepoints.savepoint import open_savepoint as open
 from flinkcore.savepoints.state import ReadSettings, SavepointState
 
-__all__ = ["ReadSettings", "Savepoint", "SavepointOperator", "SavepointState", "open"]
+__all__ = [
+    "LOCAL_DATE",
+    "LOCAL_DATE_TIME",
+    "LOCAL_TIME",
+    "FlinkOperator",
+    "FlinkWindow",
+    "NextOffsets",
+    "ReadSettings",
+    "Savepoint",
+    "SavepointOperator",
+    "SavepointState",
+    "SavepointTarget",
+    "enum",
+    "next_offsets",
+    "open",
+    "pojo",
+    "records_of",
+    "set_of",
+    "write",
+]

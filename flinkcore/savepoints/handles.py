@@ -1,4 +1,4 @@
-"""State handles of a savepoint's metadata: where the bytes of a state lie."""
+"""State handles of a savepoint's metadata, which say where the bytes of a state are: read and written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final, NoReturn
 
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
+from flinkcore.savepoints.byte_writer import ByteWriter
 
 _NONE, _BYTES, _FILE, _OPERATOR, _RELATIVE, _SAVEPOINT_KEY_GROUPS = 0, 1, 2, 4, 6, 7
 _HEAP_KEY_GROUPS: Final = {3: False, 12: True}
@@ -174,6 +175,37 @@ def read_operator_handle(reader: ByteReader) -> OperatorStateHandle | None:
     for _, of_state in offsets.values():
         _check_offsets(reader, of_state, stream)
     return OperatorStateHandle(offsets, stream)
+
+
+def write_stream_handle(writer: ByteWriter, stream: StreamHandle | None) -> None:
+    """Append the handle of a stream in a file of the savepoint's directory, or that there is no state."""
+    if stream is None:
+        writer.integer(_NONE, 1)
+        return
+    assert stream.is_relative
+    assert stream.location is not None
+    writer.integer(_RELATIVE, 1).utf(stream.location).integer(stream.size, 8)
+
+
+def write_keyed_handle(writer: ByteWriter, handle: KeyGroupsHandle | None) -> None:
+    """Append the handle of keyed state in the canonical format, or that there is no state."""
+    if handle is None:
+        writer.integer(_NONE, 1)
+        return
+    writer.integer(_SAVEPOINT_KEY_GROUPS, 1).integer(handle.first_group).integer(len(handle.offsets))
+    for offset in handle.offsets:
+        writer.integer(offset, 8)
+    write_stream_handle(writer, handle.stream)
+
+
+def write_operator_handle(writer: ByteWriter, handle: OperatorStateHandle) -> None:
+    """Append the handle of operator state."""
+    writer.integer(_OPERATOR, 1).integer(len(handle.offsets))
+    for name, (mode, offsets) in handle.offsets.items():
+        writer.utf(name).integer(DISTRIBUTION_MODES.index(mode), 1).integer(len(offsets))
+        for offset in offsets:
+            writer.integer(offset, 8)
+    write_stream_handle(writer, handle.stream)
 
 
 def _check_offsets(reader: ByteReader, offsets: tuple[int, ...], stream: StreamHandle) -> None:

@@ -1,4 +1,4 @@
-"""The file `_metadata` of a savepoint or checkpoint: its operators and where their states lie."""
+"""The file `_metadata` of a savepoint, with its operators and the places of their states: read and written."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
+from flinkcore.savepoints.byte_writer import ByteWriter
 from flinkcore.savepoints.handles import (
     KeyGroupsHandle,
     OperatorStateHandle,
@@ -15,6 +16,9 @@ from flinkcore.savepoints.handles import (
     read_keyed_handle,
     read_operator_handle,
     read_stream_handle,
+    write_keyed_handle,
+    write_operator_handle,
+    write_stream_handle,
 )
 
 MAGIC: Final = 0x4960672D
@@ -175,3 +179,32 @@ def _several(reader: ByteReader, read: Callable[[ByteReader], _Handle | None]) -
 
 def _present(handle: _Handle | None) -> list[_Handle]:
     return [] if handle is None else [handle]
+
+
+def written_metadata(metadata: Metadata) -> bytes:
+    """Return the content of `_metadata` in version 3, which all releases of Flink since 1.11 restore.
+
+    Later versions end with an object of Java. This one has no names and uids of operators: Flink finds operators by
+    the ids, which are hashes of the uids.
+
+    Notes
+    -----
+    Flink's ``MetadataV3Serializer``.
+    """
+    writer = ByteWriter().integer(MAGIC).integer(OLDEST_VERSION).integer(metadata.checkpoint_id, 8)
+    writer.integer(0).integer(len(metadata.operators))
+    for operator in metadata.operators:
+        writer.add(bytes.fromhex(operator.operator_id))
+        writer.integer(operator.parallelism).integer(operator.max_parallelism)
+        write_stream_handle(writer, None)
+        writer.integer(len(operator.subtasks))
+        for subtask in operator.subtasks:
+            writer.integer(subtask.index).integer(len(subtask.operator_states))
+            for handle in subtask.operator_states:
+                write_operator_handle(writer, handle)
+            writer.integer(0)
+            write_keyed_handle(writer, subtask.keyed_states[0] if subtask.keyed_states else None)
+            write_keyed_handle(writer, None)
+            # Neither input nor output channels have records in flight.
+            writer.integer(0).integer(0)
+    return writer.data()

@@ -54,7 +54,7 @@ def test_few_blocks_are_not_run_and_each_says_why() -> None:
 
 def test_blocks_have_a_kind_that_is_run_or_is_no_code() -> None:
     kinds = {(name, block.kind) for name, text in TEXTS.items() for block in blocks_of(text)}
-    known = {"python", "sh", "text", "setup", "toml", "sql", "drawing"}
+    known = {"python", "sh", "text", "setup", "toml", "java", "sql", "drawing"}
     assert {(name, kind) for name, kind in kinds if kind not in known} == set()
 
 

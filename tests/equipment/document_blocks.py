@@ -9,6 +9,7 @@ A page is one program in an empty directory. Its blocks are, by the word behind 
   checked against the extras of pyproject.toml, but installs nothing, nor is an environment made (.ci/run does that);
 - ``text``: the output of the block before it, in which a line ``...`` stands for any lines; that of a block that is not
   run is not compared;
+- ``java``: code of a Flink job, which is not run;
 - ``drawing``: no code.
 
 ``s3://`` is a folder of that directory, and a command that ends with ``# exit status 1`` is to fail so.

@@ -231,7 +231,7 @@ def expected_facts(expected: dict[str, Any]) -> list[str]:
             for state in operator[section]:
                 place = [operator["operator_id"], section, state["name"]]
                 lines.append(json.dumps([*place, state["kind"], state.get("mode")]))
-                lines += [_fact([*place, _sorted(entry)]) for entry in state["entries"]]
+                lines += [_fact([*place, canonical(entry)]) for entry in state["entries"]]
     return sorted(lines)
 
 
@@ -241,11 +241,11 @@ def _head(operator: dict[str, Any]) -> str:
 
 
 def _fact(fact: list[Any]) -> str:
-    return json.dumps(_sorted(fact), sort_keys=True)
+    return json.dumps(canonical(fact), sort_keys=True)
 
 
-def _sorted(value: Any) -> Any:
+def canonical(value: Any) -> Any:
     """Return a value with maps and sets in one order."""
     if isinstance(value, dict):
-        return {k: ordered(_sorted(v)) if k in ("map", "set") else _sorted(v) for k, v in value.items()}
-    return [_sorted(each) for each in value] if isinstance(value, list) else value
+        return {k: ordered(canonical(v)) if k in ("map", "set") else canonical(v) for k, v in value.items()}
+    return [canonical(each) for each in value] if isinstance(value, list) else value

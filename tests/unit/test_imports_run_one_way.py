@@ -22,7 +22,7 @@ RANKS = {
     "sql": 6,
     "checkpoint": 7,
     "log": 8,
-    "savepoints": 8,
+    "savepoints": 11,
     "time_plane": 9,
     "columnar": 10,
     "elements": 11,

@@ -30,7 +30,7 @@ from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.stages.restored_operator import RestoredOperator
 from flinkcore.common.generators.supplied_generators import supplied_generator
 from flinkcore.datastream.graph.log_settings import LogSettings
-from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings
+from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, RunTasks, SavepointStop
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.log.topics.topic_log import TopicLog
@@ -61,6 +61,8 @@ class JobCheckpoints:
         Settings of stores.
     waiting : tuple of tuple of WaitingRows
         For each log the events of paused splits that wait in the checkpoint: its first chunks.
+    savepoint : SavepointStop or None
+        Savepoint of Flink that is made of the checkpoint with which the job stops.
     """
 
     plan: JobPlan
@@ -69,6 +71,7 @@ class JobCheckpoints:
     stop_path: str | PathLike[str] | None = None
     waiting: tuple[tuple[WaitingRows, ...], ...] = ()
     stores: Stores = ENVIRONMENT
+    savepoint: SavepointStop | None = None
 
     @classmethod
     def of(cls, plan: JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
@@ -88,7 +91,9 @@ class JobCheckpoints:
             _refuse_what_is_not_carried(log)
         refuse_different_cuts([log.log for log in plan.logs], settings)
         if settings.restore_from is None:
-            return cls(plan, stop_path=settings.stop_with_checkpoint, stores=stores)
+            return cls(
+                plan, stop_path=settings.stop_with_checkpoint, stores=stores, savepoint=settings.savepoint
+            )
         checkpoint = Checkpoint.open(settings.restore_from, stores)
         if checkpoint.max_parallelism != plan.max_parallelism:
             raise ConfigurationError(
@@ -110,7 +115,7 @@ class JobCheckpoints:
             WaitingRows.of(checkpoint.storage, checkpoint.waiting_rows(log.watermarks_uid), _paused(log, cut))
             for log, cut in zip(plan.logs, cuts, strict=True)
         )
-        return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint, waiting, stores)
+        return cls(plan, checkpoint, cuts, settings.stop_with_checkpoint, waiting, stores, settings.savepoint)
 
     @property
     def run_name(self) -> str | None:
@@ -160,7 +165,7 @@ class JobCheckpoints:
         if self.stop_path is None:
             return StoppingJob(self.plan, None)
         pending = PendingCheckpoint.begin(self.stop_path, self.plan.max_parallelism, self.stores)
-        return StoppingJob(self.plan, pending)
+        return StoppingJob(self.plan, pending, self.savepoint, self.stores)
 
 
 class StoppingJob(AbstractContextManager["StoppingJob"]):
@@ -171,10 +176,29 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
     plan : JobPlan
     pending : PendingCheckpoint or None
         The checkpoint, or None if the job does not stop with one, so that nothing is written.
+    savepoint : SavepointStop or None
+        Savepoint of Flink to make of the checkpoint, after it and the results are complete.
+    stores : Stores
+        Settings of stores.
+
+    Attributes
+    ----------
+    run_tasks : callable or None
+        Runs the tasks that write the savepoint, or None if they run in this process.
     """
 
-    def __init__(self, plan: JobPlan, pending: PendingCheckpoint | None) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        pending: PendingCheckpoint | None,
+        savepoint: SavepointStop | None = None,
+        stores: Stores = ENVIRONMENT,
+    ) -> None:
         self.pending = pending
+        self._savepoint = savepoint
+        self._stores = stores
+        self._is_committed = False
+        self.run_tasks: RunTasks | None = None
         self._plan = plan
         self._parts: list[OperatorPart] = []
         self._watermarks_ms: list[int] = []
@@ -222,11 +246,15 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         if self.pending is not None:
             job: dict[str, Any] = {**describe_job(self._plan), "results": list(results)}
             self.pending.commit(_numbered(self._parts), job)
+            self._is_committed = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.__exit__(kind, error, trace)
+        if error is None and self._is_committed and self._savepoint is not None:
+            assert self.pending is not None
+            self._savepoint.complete(self.pending.storage.path, self._stores, self.run_tasks)
 
 
 def _numbered(parts: Sequence[OperatorPart]) -> list[OperatorPart]:

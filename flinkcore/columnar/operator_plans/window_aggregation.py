@@ -11,7 +11,12 @@ import pyarrow as pa
 from flinkcore._native.aggregates import Accumulators, are_shareable, inexact_merges
 from flinkcore._native.window_operator import WindowKernel
 from flinkcore.checkpoint.table_kinds import TableKind
-from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_kernel, window_timestamps
+from flinkcore.columnar.operator_plans.native_windows import (
+    WindowsByTime,
+    slide_of,
+    window_kernel,
+    window_timestamps,
+)
 from flinkcore.columnar.operator_plans.operator_plan import (
     OperatorPlan,
     OperatorTables,
@@ -21,6 +26,7 @@ from flinkcore.columnar.operator_plans.operator_plan import (
 )
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
+from flinkcore.columnar.operator_plans.window_contents import CONTENTS, WindowContents
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
@@ -36,6 +42,7 @@ from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
     Evictor,
+    GlobalWindows,
     LocalEventTimeWindows,
     SlidingEventTimeWindows,
     Trigger,
@@ -245,7 +252,26 @@ class WindowAggregation(OperatorPlan):
             "operator": "aggregates over windows",
             **shown_settings(self, own),
             "aggregates": aggregates,
+            CONTENTS: self._contents(events).to_text(),
         }
+
+    def _contents(self, events: pa.Schema) -> WindowContents:
+        trigger = columnar_trigger(self.window, self.trigger)
+        size_ms = slide_ms = 0
+        if isinstance(self.window, TumblingEventTimeWindows | SlidingEventTimeWindows):
+            size_ms, slide_ms = self.window.size_ms, slide_of(self.window)
+        return WindowContents(
+            tuple((name, *aggregate.spec) for name, aggregate in self.aggregates),
+            pa.schema([events.field(name) for name in events.names if name in self.columns]),
+            size_ms,
+            slide_ms,
+            self.allowed_lateness_ms,
+            "other" if trigger is None or self.evictor is not None else trigger.name,
+            0 if trigger is None else trigger.every,
+            trigger is not None and trigger.purges,
+            isinstance(self.window, GlobalWindows),
+            self.output_mode is not OutputMode.ACCUMULATING,
+        )
 
     def native(self, events: pa.Schema) -> tuple[WindowKernel, Accumulators]:
         """Return native windows and accumulators for one operator over events with these columns."""

@@ -31,6 +31,44 @@ if TYPE_CHECKING:
     from flinkcore.datastream.window import WindowAssigner
 
 
+RunTasks: TypeAlias = Callable[[Callable[[int], str], int], Sequence[str]]
+"""Calls a task with each number below another one, wherever that may be, and returns the texts in order."""
+
+
+class SavepointStop(Protocol):
+    """A savepoint of Flink with which a job stops: `flinkcore.savepoints.SavepointTarget`."""
+
+    @property
+    def checkpoint_path(self) -> str:
+        """Directory for the checkpoint from which it is made."""
+
+    def complete(
+        self, checkpoint: str | PathLike[str], stores: Stores, run_tasks: RunTasks | None = None
+    ) -> None:
+        """Write the savepoint of a checkpoint, in this process unless it is given where tasks run."""
+
+
+def savepoint_stop(target: Any) -> SavepointStop | None:
+    """Return the savepoint that a program names by a path or describes by a target.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is neither.
+    """
+    if target is None:
+        return None
+    if isinstance(target, str | PathLike):
+        # By its name, as executors are found, so that the API does not import what reads and writes savepoints.
+        found = importlib.import_module("flinkcore.savepoints").SavepointTarget(target)
+        return cast("SavepointStop", found)
+    if not hasattr(target, "checkpoint_path"):
+        raise ArgumentTypeError(
+            f"stop_with_savepoint takes a path or a savepoints.SavepointTarget, not {target!r}"
+        )
+    return cast("SavepointStop", target)
+
+
 @dataclass(frozen=True)
 class CheckpointSettings:
     """The checkpoints of a job's run.
@@ -43,6 +81,8 @@ class CheckpointSettings:
         Directory for a checkpoint with which the job stops: the end of its log then fires nothing.
     stores : Stores, optional
         Settings of stores, or None for those of the environment.
+    savepoint : SavepointStop, optional
+        Savepoint of Flink that is made of the checkpoint with which the job stops.
 
     Raises
     ------
@@ -57,6 +97,7 @@ class CheckpointSettings:
     restore_from: str | PathLike[str] | None = None
     stop_with_checkpoint: str | PathLike[str] | None = None
     stores: Stores | None = field(default=None, compare=False, repr=False)
+    savepoint: SavepointStop | None = None
 
     def __post_init__(self) -> None:
         for setting in ("restore_from", "stop_with_checkpoint"):

@@ -18,7 +18,7 @@ from flinkcore.datastream.graph.column_arguments import (
     require_key_columns,
 )
 from flinkcore.datastream.graph.declared_type import require_output_tag
-from flinkcore.datastream.graph.pipeline_executor import ProgressChoice, ProgressListener
+from flinkcore.datastream.graph.pipeline_executor import ProgressChoice, ProgressListener, SavepointStop
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     FilterTransformation,
@@ -372,6 +372,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         *,
         restore_from: str | PathLike[str] | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
+        stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> JobResult:
         """Return the result of the job that leads to this stream: rows, side outputs and report.
 
@@ -405,6 +406,10 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
             Directory for a checkpoint, complete once the rows are: a new one, or one with an older checkpoint, which is
             replaced. The job stops, and the end of its log fires nothing: open windows and timers are in the
             checkpoint.
+        stop_with_savepoint : str, os.PathLike or flinkcore.savepoints.SavepointTarget, optional
+            New directory for a savepoint, from which a Flink job continues: it is made of the checkpoint, which is
+            temporary unless `stop_with_checkpoint` is given, too. A target says what the Flink job names and types in
+            another way.
 
         Returns
         -------
@@ -422,7 +427,9 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
             If a row or a file cannot be read.
         """
         config = self._environment.get_config()
-        checkpoints = self._environment._checkpoint_settings(restore_from, stop_with_checkpoint)
+        checkpoints = self._environment._checkpoint_settings(
+            restore_from, stop_with_checkpoint, stop_with_savepoint
+        )
         graph = StreamGraph(self._transformation)
         result = self._environment.executor.execute(graph, config, _choice(progress, config), checkpoints)
         return cast("JobResult", result)

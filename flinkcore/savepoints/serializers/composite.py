@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -20,9 +19,13 @@ from flinkcore._native.state_columns import (
     StateColumn,
     StructColumn,
 )
+from flinkcore.savepoints.byte_writer import ByteWriter
 from flinkcore.savepoints.serializers.serializer import StateSerializer
 
 _NO_FLAG, _NULL_FLAG, _THERE_FLAG = range(3)
+_BASE: Final = "org.apache.flink.api.common.typeutils.base."
+_STREAM_ELEMENT: Final = "org.apache.flink.streaming.runtime.streamrecord.StreamElementSerializer"
+_RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
 ROW_KINDS: Final = [b"+I", b"-U", b"+U", b"-D"]
 
 
@@ -37,7 +40,12 @@ class CompositeSerializer(StateSerializer):
 
     nested: tuple[StateSerializer, ...]
     java_name: ClassVar[str]
+    snapshot_class: ClassVar[str]
+    outer_version: ClassVar[int] = 1
     n_nested: ClassVar[int | None] = 1
+
+    def write_outer(self, writer: ByteWriter) -> None:
+        """Append what its snapshot says beside those of its parts."""
 
     @property
     def name(self) -> str:
@@ -62,6 +70,7 @@ class CompositeSerializer(StateSerializer):
 class ListSerializer(CompositeSerializer):
     """Lists, whose elements are not null."""
 
+    snapshot_class = f"{_BASE}ListSerializerSnapshot"
     java_name = "List"
     flags: ClassVar[int] = _NO_FLAG
 
@@ -70,28 +79,48 @@ class ListSerializer(CompositeSerializer):
 
 
 @dataclass(frozen=True)
+class ArrayListSerializer(ListSerializer):
+    """Lists of another serializer of Flink, which are written alike."""
+
+    snapshot_class = "org.apache.flink.runtime.state.ArrayListSerializerSnapshot"
+
+
+@dataclass(frozen=True)
 class SetSerializer(ListSerializer):
     """Sets, each of whose elements has a byte that is 1 for null."""
 
+    snapshot_class = f"{_BASE}SetSerializerSnapshot"
     java_name = "Set"
     flags = _NULL_FLAG
 
 
 @dataclass(frozen=True)
 class ArraySerializer(ListSerializer):
-    """Arrays of objects, each of which has a byte that is 0 for null."""
+    """Arrays of objects, each of which has a byte that is 0 for null.
 
+    Parameters
+    ----------
+    component_class : str
+        Class of the objects.
+    """
+
+    component_class: str = ""
     flags = _THERE_FLAG
+    snapshot_class = f"{_BASE}GenericArraySerializerSnapshot"
 
     @property
     def name(self) -> str:
         return f"{self.nested[0].name}[]"
+
+    def write_outer(self, writer: ByteWriter) -> None:
+        writer.utf(self.component_class)
 
 
 @dataclass(frozen=True)
 class MapSerializer(CompositeSerializer):
     """Maps, whose values may be null."""
 
+    snapshot_class = f"{_BASE}MapSerializerSnapshot"
     java_name = "Map"
     n_nested = 2
 
@@ -104,6 +133,9 @@ class MapSerializer(CompositeSerializer):
 class TupleSerializer(CompositeSerializer):
     """Tuples: the fields one after the other, none of them null."""
 
+    snapshot_class = f"{_RUNTIME}TupleSerializerSnapshot"
+    outer_version = 2
+    java_name = "Tuple"
     n_nested = None
 
     @property
@@ -114,6 +146,9 @@ class TupleSerializer(CompositeSerializer):
     def length(self) -> int | None:
         lengths = [each.length for each in self.nested]
         return None if None in lengths else sum(length or 0 for length in lengths)
+
+    def write_outer(self, writer: ByteWriter) -> None:
+        writer.utf(f"org.apache.flink.api.java.tuple.Tuple{len(self.nested)}")
 
     def column(self, exact: bool) -> StateColumn:
         return StructColumn([f"f{i}" for i in range(len(self.nested))], self.columns(exact))
@@ -131,7 +166,12 @@ class RowSerializer(CompositeSerializer):
 
     has_kind: bool = True
     java_name = "Row"
+    snapshot_class = f"{_RUNTIME}RowSerializer$RowSerializerSnapshot"
+    outer_version = 4
     n_nested = None
+
+    def write_outer(self, writer: ByteWriter) -> None:
+        writer.flag(self.has_kind)
 
     def column(self, exact: bool) -> StateColumn:
         names, columns = [f"f{i}" for i in range(len(self.nested))], self.columns(exact)
@@ -169,22 +209,24 @@ class EnumSerializer(StateSerializer):
 class EitherSerializer(CompositeSerializer):
     """Flink's Either: a struct of `left` and `right`, one of which is null."""
 
+    snapshot_class = f"{_RUNTIME}JavaEitherSerializerSnapshot"
     java_name = "Either"
     n_nested = 2
 
     def column(self, exact: bool) -> StateColumn:
-        return EitherColumn(["left", "right"], self.columns(exact))
+        return EitherColumn(["left", "right"], self.columns(exact), 0)
 
 
 @dataclass(frozen=True)
 class UnionSerializer(CompositeSerializer):
     """Elements of joins and co-groups over windows: a struct of `one` and `two`, one of which is null."""
 
+    snapshot_class = "org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot"
     java_name = "TaggedUnion"
     n_nested = 2
 
     def column(self, exact: bool) -> StateColumn:
-        return EitherColumn(["one", "two"], self.columns(exact))
+        return EitherColumn(["one", "two"], self.columns(exact), 2)
 
 
 @dataclass(frozen=True)
@@ -199,6 +241,10 @@ class NullableSerializer(CompositeSerializer):
 
     padding: int = 0
     java_name = "Nullable"
+    snapshot_class = f"{_RUNTIME}NullableSerializer$NullableSerializerSnapshot"
+
+    def write_outer(self, writer: ByteWriter) -> None:
+        writer.integer(self.padding)
 
     @property
     def length(self) -> int | None:
@@ -213,6 +259,8 @@ class NullableSerializer(CompositeSerializer):
 class TtlSerializer(CompositeSerializer):
     """Values with the time of their last access."""
 
+    snapshot_class = "org.apache.flink.runtime.state.ttl.TtlStateFactory$TtlSerializerSnapshot"
+    outer_version = 2
     java_name = "TTL"
     n_nested = 2
 
@@ -225,9 +273,18 @@ class TtlSerializer(CompositeSerializer):
 
 
 @dataclass(frozen=True)
+class AsyncTtlSerializer(TtlSerializer):
+    """Values with the time of their last access, of states that are accessed asynchronously."""
+
+    snapshot_class = "org.apache.flink.runtime.state.v2.ttl.TtlStateFactory$TtlSerializerSnapshot"
+
+
+@dataclass(frozen=True)
 class StreamRecordSerializer(CompositeSerializer):
     """Stream records with their timestamp, in windows with an evictor."""
 
+    snapshot_class = f"{_STREAM_ELEMENT}$StreamElementSerializerSnapshot"
+    outer_version = 2
     java_name = "StreamRecord"
 
     def column(self, exact: bool) -> StateColumn:
@@ -238,6 +295,10 @@ class StreamRecordSerializer(CompositeSerializer):
 class BufferEntrySerializer(CompositeSerializer):
     """Records that an interval join has buffered."""
 
+    snapshot_class = (
+        "org.apache.flink.streaming.api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot"
+    )
+    outer_version = 2
     java_name = "BufferEntry"
 
     def column(self, exact: bool) -> StateColumn:
@@ -249,6 +310,9 @@ class RawValueSerializer(CompositeSerializer):
     """Values of SQL's type RAW: their size, then bytes that another serializer wrote."""
 
     java_name = "RAW"
+    snapshot_class = (
+        "org.apache.flink.table.runtime.typeutils.RawValueDataSerializer$RawValueDataSerializerSnapshot"
+    )
 
     @property
     def parts(self) -> tuple[StateSerializer, ...]:
@@ -265,6 +329,8 @@ class RawValueSerializer(CompositeSerializer):
 class TimerSerializer(CompositeSerializer):
     """Timers: key and namespace; the time comes first."""
 
+    snapshot_class = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
+    outer_version = 2
     java_name = "Timer"
     n_nested = 2
 
@@ -273,31 +339,20 @@ class TimerSerializer(CompositeSerializer):
         return StructColumn(["timestamp", "key", "namespace"], [FixedColumn("l", 8), key, namespace])
 
 
-_BASE: Final = "org.apache.flink.api.common.typeutils.base."
-_RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
-
-COMPOSITE_SERIALIZERS: Final[dict[str, Callable[..., CompositeSerializer]]] = {
-    f"{_BASE}ListSerializerSnapshot": ListSerializer,
-    "org.apache.flink.runtime.state.ArrayListSerializerSnapshot": ListSerializer,
-    f"{_BASE}SetSerializerSnapshot": SetSerializer,
-    f"{_BASE}MapSerializerSnapshot": MapSerializer,
-    f"{_BASE}GenericArraySerializerSnapshot": ArraySerializer,
-    f"{_RUNTIME}TupleSerializerSnapshot": TupleSerializer,
-    f"{_RUNTIME}RowSerializer$RowSerializerSnapshot": RowSerializer,
-    f"{_RUNTIME}JavaEitherSerializerSnapshot": EitherSerializer,
-    f"{_RUNTIME}NullableSerializer$NullableSerializerSnapshot": NullableSerializer,
-    "org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot": UnionSerializer,
-    "org.apache.flink.runtime.state.ttl.TtlStateFactory$TtlSerializerSnapshot": TtlSerializer,
-    "org.apache.flink.runtime.state.v2.ttl.TtlStateFactory$TtlSerializerSnapshot": TtlSerializer,
-    "org.apache.flink.streaming.runtime.streamrecord.StreamElementSerializer$StreamElementSerializerSnapshot": (
-        StreamRecordSerializer
-    ),
-    "org.apache.flink.streaming.api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot": (
-        BufferEntrySerializer
-    ),
-    "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot": TimerSerializer,
-    "org.apache.flink.table.runtime.typeutils.RawValueDataSerializer$RawValueDataSerializerSnapshot": (
-        RawValueSerializer
-    ),
+COMPOSITE_SERIALIZERS: Final[dict[str, type[CompositeSerializer]]] = {
+    each.snapshot_class: each
+    for each in (
+        *(
+            ListSerializer,
+            ArrayListSerializer,
+            SetSerializer,
+            MapSerializer,
+            ArraySerializer,
+            TupleSerializer,
+        ),
+        *(RowSerializer, EitherSerializer, NullableSerializer, UnionSerializer, TtlSerializer),
+        *(AsyncTtlSerializer, StreamRecordSerializer, BufferEntrySerializer, TimerSerializer),
+        RawValueSerializer,
+    )
 }
 """Serializers by the class of their snapshots, which are composite ones."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from flinkcore._native.state_columns import ChoiceColumn, PojoColumn, StateColumn
 from flinkcore.savepoints.serializers.serializer import StateSerializer
@@ -24,12 +24,21 @@ class PojoSerializer(StateSerializer):
         Classes that the serializer has met, by their names; None if the snapshot does not have their serializer.
     registered : tuple of (str, StateSerializer or None)
         Classes by their tags.
+    declared_by : tuple of str
+        Classes that declare the fields, in their order.
+    hash_fields : tuple of str or None
+        Fields whose hash codes that of an object combines; None if it is not known.
+    hash_start : int
+        Hash code of an object without such fields.
     """
 
     class_name: str
     fields: tuple[tuple[str, StateSerializer], ...]
     registered: tuple[tuple[str, StateSerializer | None], ...] = ()
     subclasses: tuple[tuple[str, StateSerializer | None], ...] = ()
+    declared_by: tuple[str, ...] = ()
+    hash_fields: tuple[str, ...] | None = field(default=None, compare=False)
+    hash_start: int = field(default=1, compare=False)
 
     @property
     def name(self) -> str:
@@ -73,15 +82,16 @@ class PojoSerializer(StateSerializer):
         fields: list[list[int]] = []
         for name, each in classes.items():
             numbers = []
-            for field, serializer in each.fields:
-                if field in names and serializers[names.index(field)] != serializer:
-                    field = f"{name.rpartition('.')[2]}.{field}"
-                if field not in names or names.index(field) in numbers:
-                    names.append(field)
+            for own, serializer in each.fields:
+                column = own
+                if own in names and serializers[names.index(own)] != serializer:
+                    column = f"{name.rpartition('.')[2]}.{own}"
+                if column not in names or names.index(column) in numbers:
+                    names.append(column)
                     serializers.append(serializer)
                     numbers.append(len(names) - 1)
                 else:
-                    numbers.append(names.index(field))
+                    numbers.append(names.index(column))
             fields.append(numbers)
         columns = [each.column(exact) for each in serializers]
         if len(classes) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from flinkcore._native.state_columns import NothingColumn, RestColumn, StateColumn
@@ -75,12 +75,16 @@ class SimpleSerializer(StateSerializer):
     name : str
     make : callable
         Returns its column, given whether it is exact.
-    length : int or None
+    size : int or None
+        Bytes of every value, or None if they differ.
+    snapshot_class : str
+        Class of its snapshots, which have no content.
     """
 
     java_name: str
     make: ReadColumn
     size: int | None = None
+    snapshot_class: str = ""
 
     @property
     def name(self) -> str:
@@ -101,11 +105,18 @@ class NothingSerializer(StateSerializer):
     Parameters
     ----------
     name : str
-    length : int
+    size : int
+        Bytes of the value.
+    snapshot_class : str
+        Class of its snapshots, which have no content.
+    byte : int
+        Each of the bytes.
     """
 
     java_name: str
     size: int = 1
+    snapshot_class: str = ""
+    byte: int = 0
 
     @property
     def name(self) -> str:
@@ -116,7 +127,7 @@ class NothingSerializer(StateSerializer):
         return self.size
 
     def column(self, exact: bool) -> StateColumn:
-        return NothingColumn(self.size)
+        return NothingColumn(self.size, self.byte)
 
 
 @dataclass(frozen=True)
@@ -127,9 +138,12 @@ class OpaqueSerializer(StateSerializer):
     ----------
     name : str
         Name of the serializer and the class of its values.
+    snapshot : bytes
+        Its snapshot with class and version, to write it again.
     """
 
     java_name: str
+    snapshot: bytes = field(default=b"", compare=False, repr=False)
 
     @property
     def name(self) -> str:

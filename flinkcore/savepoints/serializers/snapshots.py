@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from flinkcore.errors import UnsupportedSavepointError
@@ -22,12 +22,17 @@ from flinkcore.savepoints.serializers.serializer import NothingSerializer, Opaqu
 from flinkcore.savepoints.serializers.sql import SQL_TEXT, read_array_data, read_map_data, read_row_data
 from flinkcore.savepoints.serializers.times import TIME_SERIALIZERS
 
-_COMPOSITE, _NESTED, _OPTIONAL_MAP = 911108, 1333245, 0x4F2C69A3D70
+COMPOSITE, NESTED, OPTIONAL_MAP = 911108, 1333245, 0x4F2C69A3D70
+PROXY_VERSION: Final = 2
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
 _SQL: Final = "org.apache.flink.table.runtime.typeutils."
+ENUM_CLASS: Final = f"{_BASE}EnumSerializer$EnumSerializerSnapshot"
+POJO_CLASS: Final = f"{_RUNTIME}PojoSerializerSnapshot"
 _MOST_NESTED: Final = 64
 """Levels of serializers in serializers; a forged snapshot could have as many as Python has frames."""
+
+TUPLE_0: Final = NothingSerializer("Tuple0", 1, f"{_RUNTIME}Tuple0SerializerSnapshot", 42)
 
 _Value = TypeVar("_Value")
 
@@ -70,36 +75,42 @@ def read_serializer(reader: ByteReader, depth: int = 0) -> StateSerializer:
             file=reader.file,
             offset=begin,
         )
-    return read(reader, version, depth)
+    found = read(reader, version, depth)
+    if isinstance(found, OpaqueSerializer):
+        return replace(found, snapshot=reader.data[begin - reader.base : reader.at])
+    return found
 
 
 def _read_composite(reader: ByteReader, name: str, depth: int) -> StateSerializer:
     kind = COMPOSITE_SERIALIZERS[name]
-    _expect(reader, _COMPOSITE, "a composite snapshot")
+    _expect(reader, COMPOSITE, "a composite snapshot")
     version = reader.integer(4)
-    settings: tuple[int, ...] = ()
-    if kind in (TupleSerializer, ArraySerializer):
+    settings: tuple[int | str, ...] = ()
+    if kind is TupleSerializer:
         reader.utf()
+    elif kind is ArraySerializer:
+        settings = (reader.utf(),)
     elif kind is RowSerializer:
         # Version 2 did not have row kinds, 3 and 4 say whether the mask has them.
         settings = (reader.flag() if version >= 3 else False,)
         if version not in (2, 3, 4):
             reader.fail(f"a snapshot of rows has version {version}")
     elif kind is NullableSerializer:
-        settings = (reader.integer(4),)
-        if not 0 <= settings[0] <= 1 << 16:
-            reader.fail(f"nulls are padded with {settings[0]:,} bytes")
+        padding = reader.integer(4)
+        settings = (padding,)
+        if not 0 <= padding <= 1 << 16:
+            reader.fail(f"nulls are padded with {padding:,} bytes")
     nested = _read_nested(reader, depth)
-    n_nested = getattr(kind, "n_nested", None)
-    if n_nested is not None and len(nested) != n_nested:
-        reader.fail(f"{name} has {len(nested)} nested snapshots instead of {n_nested}")
+    if kind.n_nested is not None and len(nested) != kind.n_nested:
+        reader.fail(f"{name} has {len(nested)} nested snapshots instead of {kind.n_nested}")
     if kind is TupleSerializer and not nested:
-        return NothingSerializer("Tuple0")
-    return kind(nested, *settings)
+        return TUPLE_0
+    made: Callable[..., StateSerializer] = kind
+    return made(nested, *settings)
 
 
 def _read_nested(reader: ByteReader, depth: int) -> tuple[StateSerializer, ...]:
-    _expect(reader, _NESTED, "nested snapshots")
+    _expect(reader, NESTED, "nested snapshots")
     reader.integer(4)
     return tuple(read_serializer(reader, depth + 1) for _ in range(reader.count(6)))
 
@@ -120,32 +131,39 @@ def _read_pojo(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     def nested(inner: ByteReader) -> StateSerializer:
         return read_serializer(inner, depth + 1)
 
-    fields = _read_optional_map(reader, nested)
+    declared_by: list[str] = []
+    fields = _read_optional_map(reader, nested, declared_by)
     registered, subclasses = _read_optional_map(reader, nested), _read_optional_map(reader, nested)
     known = tuple((field, serializer) for field, serializer in fields if serializer is not None)
     if len(known) < len(fields):
         missing = next(field for field, serializer in fields if serializer is None)
         reader.fail(f"the field {missing} of {name} has no serializer")
-    return PojoSerializer(name, known, registered, subclasses)
+    if len(declared_by) < len(fields):
+        reader.fail(f"a field of {name} has no class that declares it")
+    return PojoSerializer(name, known, registered, subclasses, tuple(declared_by))
 
 
 def _read_optional_map(
-    reader: ByteReader, read_value: Callable[[ByteReader], _Value]
+    reader: ByteReader,
+    read_value: Callable[[ByteReader], _Value],
+    keys: list[str] | None = None,
 ) -> tuple[tuple[str, _Value | None], ...]:
-    """Read names with their values, which are absent if Java did not find a class; keys are skipped.
+    """Read names with their values, which are absent if Java did not find a class; texts of keys go to a list.
 
     Notes
     -----
     Flink's ``LinkedOptionalMapSerializer``.
     """
-    if reader.integer(8) != _OPTIONAL_MAP:
+    if reader.integer(8) != OPTIONAL_MAP:
         reader.at -= 8
         reader.fail("a map of names should begin here")
     found: list[tuple[str, _Value | None]] = []
     for _ in range(reader.count(4)):
         name, value = reader.utf(), None
         if reader.flag():
-            reader.take(reader.count())
+            key = reader.nested(reader.count())
+            if keys is not None:
+                keys.append(key.utf())
         if reader.flag():
             value = read_value(reader.nested(reader.count()))
         found.append((name, value))
@@ -164,7 +182,7 @@ def _read_generic(reader: ByteReader, version: int, depth: int) -> StateSerializ
 
 
 def _read_tuple0(reader: ByteReader, version: int, depth: int) -> StateSerializer:
-    return NothingSerializer("Tuple0")
+    return TUPLE_0
 
 
 def _read_java(reader: ByteReader, version: int, depth: int) -> StateSerializer:
@@ -190,8 +208,8 @@ def _read_timestamp_data(reader: ByteReader, version: int, depth: int) -> StateS
 
 
 _OTHERS: Final[dict[str, Callable[[ByteReader, int, int], StateSerializer]]] = {
-    f"{_BASE}EnumSerializer$EnumSerializerSnapshot": _read_enum,
-    f"{_RUNTIME}PojoSerializerSnapshot": _read_pojo,
+    ENUM_CLASS: _read_enum,
+    POJO_CLASS: _read_pojo,
     f"{_RUNTIME}Tuple0SerializerSnapshot": _read_tuple0,
     f"{_RUNTIME}kryo.KryoSerializerSnapshot": _read_kryo,
     f"{_RUNTIME}CopyableValueSerializer$CopyableValueSerializerSnapshot": _read_generic,
@@ -237,9 +255,9 @@ KEYED, OPERATOR, BROADCAST, TIMERS = range(4)
 def read_written_serializer(reader: ByteReader) -> StateSerializer:
     """Read a serializer as headers have it: with the version of the proxy that wrote it."""
     version = reader.integer(4)
-    if version != 2:
+    if version != PROXY_VERSION:
         reader.at -= 4
-        reader.fail(f"a serializer is written in version {version} instead of 2")
+        reader.fail(f"a serializer is written in version {version} instead of {PROXY_VERSION}")
     return read_serializer(reader)
 
 

@@ -17,6 +17,7 @@ from flinkcore._native.binary_rows import (
 from flinkcore._native.state_columns import BytesColumn, ChoiceColumn, ListColumn, MapColumn, StateColumn
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
+from flinkcore.savepoints.serializers.basic import snapshot_class
 from flinkcore.savepoints.serializers.java_objects import JavaObject, JavaObjectReader
 from flinkcore.savepoints.serializers.serializer import SimpleSerializer, StateSerializer
 
@@ -223,5 +224,10 @@ def _known(reader: ByteReader, logical: Any) -> SqlType:
         ) from None
 
 
-SQL_TEXT: Final = SimpleSerializer("STRING", lambda exact: SqlTextColumn(exact))
+SQL_TEXT: Final = SimpleSerializer(
+    "STRING",
+    lambda exact: SqlTextColumn(exact),
+    None,
+    snapshot_class("StringData", "org.apache.flink.table.runtime.typeutils."),
+)
 """Texts by themselves: their size, then UTF-8."""

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from flinkcore._native.state_columns import FixedColumn, StateColumn, StructColumn, TextColumn, TimeColumn
-from flinkcore.savepoints.serializers.serializer import NothingSerializer, SimpleSerializer
+from flinkcore.savepoints.serializers.basic import snapshot_class
+from flinkcore.savepoints.serializers.serializer import (
+    NothingSerializer,
+    SimpleSerializer,
+    StateSerializer,
+)
 
 _DATE, _TIME, _DATE_TIME, _INSTANT, _SQL_TIMESTAMP = range(5)
 _LEAST_YEAR, _LEAST_SECOND = -(2**31), -(2**63)
@@ -68,10 +73,60 @@ def _civil(days: int) -> tuple[int, int, int]:
     return year_of_era + era * 400 + (month <= 2), month, of_year - (153 * shifted + 2) // 5 + 1
 
 
+def _number(text: str, size: int) -> bytes:
+    return int(text).to_bytes(size, "big", signed=True)
+
+
+def _written_date(text: bytes | None) -> bytes:
+    if text is None:
+        return _LEAST_YEAR.to_bytes(4, "big", signed=True) + b"\x80\0"
+    year, month, day = text.decode().rsplit("-", 2)
+    _day(int(year), int(month), int(day))
+    return _number(year, 4) + _number(month, 1) + _number(day, 1)
+
+
+def _written_time_of_day(text: str | None) -> bytes:
+    if text is None:
+        return b"\x80\x80\0\x80\0\0\0"
+    hour, minute, second = text.split(":")
+    whole, _, fraction = second.partition(".")
+    nanos = _number(fraction.ljust(9, "0") or "0", 4)
+    written = _number(hour, 1) + _number(minute, 1) + _number(whole, 1) + nanos
+    _time_text(memoryview(written))
+    return written
+
+
+def _written_date_time(text: bytes | None) -> bytes:
+    if text is None:
+        return _written_date(None) + _written_time_of_day(None)
+    day, _, time = text.decode().rpartition("T")
+    return _written_date(day.encode()) + _written_time_of_day(time)
+
+
+def _written_instant(text: bytes | None) -> bytes:
+    if text is None:
+        return _LEAST_SECOND.to_bytes(8, "big", signed=True) + b"\x80\0\0\0"
+    day, _, time = text.decode().removesuffix("Z").rpartition("T")
+    year, month, of_month = map(int, day.rsplit("-", 2))
+    _day(year, month, of_month)
+    of_day = memoryview(_written_time_of_day(time))
+    seconds = (_days(year, month, of_month) * 24 + of_day[0]) * 3600 + of_day[1] * 60 + of_day[2]
+    return seconds.to_bytes(8, "big", signed=True) + bytes(of_day[3:])
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Return days since 1970-01-01, as the inverse of `_civil`."""
+    era, of_era = divmod(year - (month <= 2), 400)
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
 def _times(
-    kind: int, text: Callable[[memoryview], tuple[bytes | None, int]]
+    kind: int,
+    read: Callable[[memoryview], tuple[bytes | None, int]],
+    write: Callable[[bytes | None], bytes],
 ) -> Callable[[bool], StateColumn]:
-    return lambda exact: TextColumn(text) if exact else TimeColumn(kind)
+    return lambda exact: TextColumn(read, write) if exact else TimeColumn(kind)
 
 
 def _milliseconds(exact: bool) -> StateColumn:
@@ -89,34 +144,48 @@ def _window(exact: bool) -> StateColumn:
     return StructColumn(["start_ms", "end_ms"], [FixedColumn("l", 8), FixedColumn("l", 8)])
 
 
-_BASE: Final = "org.apache.flink.api.common.typeutils.base."
-_SIMPLE: Final = {
-    "Date": SimpleSerializer("Date", _milliseconds, 8),
-    "SqlDate": SimpleSerializer("java.sql.Date", _milliseconds, 8),
-    "SqlTime": SimpleSerializer("java.sql.Time", _milliseconds, 8),
-    "SqlTimestamp": SimpleSerializer("java.sql.Timestamp", _sql_timestamp, 12),
-    "LocalDate": SimpleSerializer("LocalDate", _times(_DATE, _date_text), 6),
-    "LocalTime": SimpleSerializer(
-        "LocalTime",
-        lambda exact: TimeColumn(_TIME),  # every time of day has its place
-        7,
-    ),
-    "LocalDateTime": SimpleSerializer("LocalDateTime", _times(_DATE_TIME, _date_time_text), 13),
-    "Instant": SimpleSerializer("Instant", _times(_INSTANT, _instant_text), 12),
-}
 _WINDOWS: Final = "org.apache.flink.streaming.api.windowing.windows."
-_TIME_WINDOW: Final = SimpleSerializer("TimeWindow", _window, 16)
+_STATE: Final = "org.apache.flink.runtime.state."
 
-VOID_NAMESPACE: Final = NothingSerializer("void")
-GLOBAL_WINDOW: Final = NothingSerializer("GlobalWindow")
 
-TIME_SERIALIZERS: Final = {
-    **{f"{_BASE}{name}Serializer${name}SerializerSnapshot": each for name, each in _SIMPLE.items()},
-    f"{_WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot": _TIME_WINDOW,
-    f"{_WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": GLOBAL_WINDOW,
-    # Windows of SQL and of PyFlink.
-    "org.apache.flink.table.runtime.operators.window.TimeWindow$Serializer$TimeWindowSerializerSnapshot": _TIME_WINDOW,
-    "org.apache.flink.table.dataview.NullSerializer$NullSerializerSnapshot": NothingSerializer("Null"),
-    "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": VOID_NAMESPACE,
+def _basic(name: str, java_name: str, make: Callable[[bool], StateColumn], size: int) -> SimpleSerializer:
+    return SimpleSerializer(java_name, make, size, snapshot_class(name))
+
+
+SQL_DATE: Final = _basic("SqlDate", "java.sql.Date", _milliseconds, 8)
+SQL_TIME: Final = _basic("SqlTime", "java.sql.Time", _milliseconds, 8)
+SQL_TIMESTAMP: Final = _basic("SqlTimestamp", "java.sql.Timestamp", _sql_timestamp, 12)
+LOCAL_DATE: Final = _basic("LocalDate", "LocalDate", _times(_DATE, _date_text, _written_date), 6)
+LOCAL_TIME: Final = _basic(
+    "LocalTime",
+    "LocalTime",
+    lambda exact: TimeColumn(_TIME),  # every time of day has its place
+    7,
+)
+LOCAL_DATE_TIME: Final = _basic(
+    "LocalDateTime", "LocalDateTime", _times(_DATE_TIME, _date_time_text, _written_date_time), 13
+)
+INSTANT: Final = _basic("Instant", "Instant", _times(_INSTANT, _instant_text, _written_instant), 12)
+TIME_WINDOW: Final = SimpleSerializer(
+    "TimeWindow", _window, 16, f"{_WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot"
+)
+GLOBAL_WINDOW: Final = NothingSerializer(
+    "GlobalWindow", 1, f"{_WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot"
+)
+VOID_NAMESPACE: Final = NothingSerializer(
+    "void", 1, f"{_STATE}VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot"
+)
+_SQL_WINDOW: Final = "org.apache.flink.table.runtime.operators.window.TimeWindow"
+
+TIME_SERIALIZERS: Final[dict[str, StateSerializer]] = {
+    each.snapshot_class: each
+    for each in (
+        _basic("Date", "Date", _milliseconds, 8),
+        *(SQL_DATE, SQL_TIME, SQL_TIMESTAMP, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT),
+        *(TIME_WINDOW, GLOBAL_WINDOW, VOID_NAMESPACE),
+        # Windows of SQL and of PyFlink.
+        SimpleSerializer("TimeWindow", _window, 16, f"{_SQL_WINDOW}$Serializer$TimeWindowSerializerSnapshot"),
+        NothingSerializer("Null", 1, snapshot_class("Null", "org.apache.flink.table.dataview.")),
+    )
 }
 """Serializers by the class of their snapshots, which have no content."""

@@ -32,6 +32,7 @@ from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
 from flinkcore.spark.columnar.map_task import MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
+from flinkcore.spark.columnar.numbered_tasks import run_on_executors
 from flinkcore.spark.columnar.operator_levels import PACKED, OperatorLevels, PartitionPacking
 from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
 from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, ReduceTask
@@ -249,6 +250,7 @@ class SparkReplay:
     def begin(self) -> StoppingJob:
         """Begin the checkpoint of a run; see `JobCheckpoints.begin`."""
         stopping = self.checkpoints.begin()
+        stopping.run_tasks = partial(run_on_executors, self._spark, self.jobs)
         with ExitStack() as failing:
             failing.push(stopping)
             if stopping.pending is not None:

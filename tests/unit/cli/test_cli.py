@@ -779,6 +779,21 @@ def test_what_is_no_percentage_is_refused(percentage: str) -> None:
         named_aggregate(f"p=approx_percentile(price, {percentage})")
 
 
+def test_a_replay_stops_with_a_savepoint_of_flink(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pa.csv.write_csv(pa.table({"ts": [100, 2200, 9900], "user": ["ann", "bob", "ann"]}), tmp_path / "log.csv")
+    replay = [
+        *("replay", str(tmp_path / "log.csv"), "--engine", "embedded", "--quiet", "--timestamp", "ts"),
+        *("--key", "user", "--window", "tumbling:10s", "--aggregate", "n=count()", "--integer-times"),
+    ]
+    savepoint = str(tmp_path / "savepoint")
+    assert main([*replay, "--stop-with-savepoint", savepoint, "--uid", "win"]) == 0
+    assert f"savepoint: {savepoint}" in capsys.readouterr().out
+    assert main(["savepoint", "show", savepoint, "--operator", "win", "--state", "window-contents"]) == 0
+    assert "ann in" in capsys.readouterr().out
+    assert main([*replay, "--stop-with-savepoint", savepoint]) != 0
+    assert "--stop-with-savepoint and --uid need each other" in capsys.readouterr().err
+
+
 def test_a_replay_goes_on_from_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arrivals = [[100, 2200, 9900], [10_000, 12_500, 24_000]]
     for day, at in enumerate(arrivals):

@@ -1,0 +1,250 @@
+"""From a checkpoint of flinkcore to a savepoint, from which a Flink job continues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
+from flinkcore.checkpoint import Checkpoint
+from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
+from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.datastream.graph.pipeline_executor import RunTasks
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, FlinkcoreError
+from flinkcore.savepoints.flink_operators import FlinkOperator
+from flinkcore.savepoints.metadata import SubtaskState
+from flinkcore.savepoints.serializers import basic
+from flinkcore.savepoints.writing.checkpoint_operator_states import operator_contents
+from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, has_state, keyed_contents
+from flinkcore.savepoints.writing.checkpoint_windows import window_contents
+from flinkcore.savepoints.writing.savepoint_writer import (
+    OperatorContent,
+    SavepointWriter,
+    operator_metadata,
+    subtask_of_text,
+    text_of_subtask,
+)
+
+_CHECKPOINT = "checkpoint"
+_WITH_STATE = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS, TableKind.OPERATOR_STATE)
+
+
+@dataclass(frozen=True)
+class SavepointTarget:
+    """A savepoint with which a job of flinkcore stops, and from which a Flink job continues.
+
+    Parameters
+    ----------
+    path : path
+        New directory, local or a URI of a store.
+    operators : sequence of FlinkOperator
+        Operators of the Flink job. Without any, each operator with state keeps its uid, and types follow from the
+        values.
+    max_parallelism : int, optional
+        Number of key groups of the Flink job, by default that of flinkcore's; Flink refuses a savepoint with another.
+    leave_out : sequence of str
+        Uids of operators of flinkcore's job whose state the Flink job does not have.
+    compression : bool
+        Whether states are compressed with Snappy, as ``execution.checkpointing.snapshot-compression`` does.
+
+    Raises
+    ------
+    ConfigurationError
+        If an argument is not of its type.
+    """
+
+    path: str | os.PathLike[str]
+    operators: Sequence[FlinkOperator] = ()
+    max_parallelism: int | None = None
+    leave_out: Sequence[str] = ()
+    compression: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | os.PathLike):
+            raise ArgumentTypeError(
+                f"a savepoint has the path of a directory, such as 'savepoints/live', not {self.path!r}"
+            )
+        object.__setattr__(self, "operators", tuple(self.operators))
+        for operator in self.operators:
+            if not isinstance(operator, FlinkOperator):
+                raise ArgumentTypeError(f"operators is a list of FlinkOperator, not of {operator!r}")
+
+    @property
+    def checkpoint_path(self) -> str:
+        """Directory of the checkpoint from which it is made, if the job has no other."""
+        return f"{os.fspath(self.path).rstrip('/')}/{_CHECKPOINT}"
+
+    def complete(
+        self,
+        checkpoint: str | os.PathLike[str],
+        stores: Stores = ENVIRONMENT,
+        run_tasks: RunTasks | None = None,
+    ) -> None:
+        """Write the savepoint of a checkpoint with which a job has stopped, and remove that if it is temporary.
+
+        Raises
+        ------
+        CheckpointError, ConfigurationError, DataError, SavepointError
+            As of `write`. The checkpoint stays, and can be written again.
+        """
+        opened = Checkpoint.open(checkpoint, stores)
+        try:
+            self.write(opened, stores, run_tasks)
+        except FlinkcoreError as failure:
+            failure.args = (
+                f"{failure}. The job has stopped with the checkpoint {opened.storage.path}: write the savepoint "
+                f"from there with savepoints.write({opened.storage.path!r}, ...)",
+            )
+            raise
+        if opened.storage.path == CheckpointDirectory.at(self.checkpoint_path, stores).path:
+            opened.storage.delete_folder("")
+
+    def write(self, checkpoint: Checkpoint, stores: Stores, run_tasks: RunTasks | None = None) -> None:
+        """Write the savepoint of a checkpoint: the files of each subtask by a task, then `_metadata`.
+
+        Parameters
+        ----------
+        checkpoint : Checkpoint
+        stores : Stores
+            Settings of stores.
+        run_tasks : callable, optional
+            Runs the tasks, such as on executors; by default they run here, one after the other.
+
+        Raises
+        ------
+        ConfigurationError
+            If an operator or the type of a state is not known, or the directory has a savepoint.
+        DataError
+            If a value has no place in its type.
+        SavepointError
+            If a file cannot be written.
+        """
+        groups = self.max_parallelism or checkpoint.max_parallelism
+        operators = tuple(
+            CheckpointOperator(checkpoint, uid, target, groups) for uid, target in self._pairs(checkpoint)
+        )
+        contents = [_content(operator) for operator in operators]
+        writer = SavepointWriter.begin(self.path, is_compressed=self.compression, stores=stores)
+        subtasks = tuple(
+            (number, index) for number, content in enumerate(contents) for index in range(content.parallelism)
+        )
+        run = _one_after_the_other if run_tasks is None else run_tasks
+        texts = run(_WriteSubtask(writer, operators, subtasks), len(subtasks))
+        written: list[list[SubtaskState]] = [[] for _ in operators]
+        for (number, _), text in zip(subtasks, texts, strict=True):
+            written[number].append(subtask_of_text(text))
+        writer.commit([operator_metadata(*each) for each in zip(contents, written, strict=True)])
+
+    def _pairs(self, checkpoint: Checkpoint) -> list[tuple[str, FlinkOperator]]:
+        """Return the operators of the checkpoint with those of the Flink job."""
+        where = checkpoint.storage.path
+        parts = checkpoint.manifest.parts_by_operator()
+        stateful = [
+            uid
+            for uid, of_uid in parts.items()
+            if any(has_state(table, _WITH_STATE) for part in of_uid for table in part.tables)
+        ]
+        if not self.operators:
+            return [(uid, FlinkOperator(uid)) for uid in stateful if uid not in self.leave_out]
+        pairs: list[tuple[str, FlinkOperator]] = []
+        for operator in self.operators:
+            uid = operator.of or (operator.uid if operator.uid in parts else None)
+            if uid is None and len(stateful) == 1:
+                (uid,) = stateful
+            if uid not in parts:
+                named = f"of={uid!r}" if uid is not None else f"uid {operator.uid!r} and no of="
+                raise ConfigurationError(
+                    f"an operator of the Flink job has {named}, and the checkpoint {where} has the operators "
+                    f"{stateful}. Name one of them: FlinkOperator({operator.uid!r}, of=...)"
+                )
+            if any(uid == other for other, _ in pairs):
+                raise ConfigurationError(f"two operators of the Flink job have the state of operator {uid!r}")
+            pairs.append((uid, operator))
+        missing = [
+            uid for uid in stateful if uid not in self.leave_out and all(uid != other for other, _ in pairs)
+        ]
+        if missing:
+            raise ConfigurationError(
+                f"operator {missing[0]!r} of the checkpoint {where} has state, which no operator of the Flink job "
+                f"would get. Declare one: FlinkOperator(uid, of={missing[0]!r}), or give leave_out=[{missing[0]!r}]"
+            )
+        return pairs
+
+
+@dataclass(frozen=True)
+class _WriteSubtask:
+    """Writes the files of a subtask by its number; picklable."""
+
+    writer: SavepointWriter
+    operators: tuple[CheckpointOperator, ...]
+    subtasks: tuple[tuple[int, int], ...]
+
+    def __call__(self, number: int) -> str:
+        operator, index = self.subtasks[number]
+        return text_of_subtask(self.writer.subtask(_content(self.operators[operator]), index))
+
+
+def _one_after_the_other(task: Callable[[int], str], n_tasks: int) -> list[str]:
+    return [task(number) for number in range(n_tasks)]
+
+
+def _content(operator: CheckpointOperator) -> OperatorContent:
+    parts = operator.parts
+    keyed = [part for part in parts if part.key_group_range is not None]
+    states = []
+    if operator.has(TableKind.WINDOWS):
+        states = window_contents(operator)
+    elif operator.has(TableKind.KEYED_STATE, TableKind.TIMERS):
+        states = keyed_contents(operator)
+    groups = operator.max_parallelism
+    key = states[0].types.key if states else None
+    if key == basic.BYTE and operator.target.key is None:
+        groups = 1  # as windowAll has it
+    parallelism = max(1, min(len(keyed) or len(parts), groups))
+    listed = operator_contents(operator, parallelism)
+    return OperatorContent(operator.target.uid, groups, parallelism, key, states, listed)
+
+
+def write_savepoint(
+    checkpoint: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    operators: Sequence[FlinkOperator] = (),
+    *,
+    max_parallelism: int | None = None,
+    leave_out: Sequence[str] = (),
+    compression: bool = False,
+    filesystem: Any = None,
+) -> None:
+    """Write the state of a checkpoint as a savepoint, from which a Flink job continues with ``flink run -s``.
+
+    Keyed states and timers, windows over columns and of functions, buffers of interval joins, operator and broadcast
+    states are written in Flink's canonical format, which Flink 1.11 to 2.3 restore with any state backend and
+    parallelism. One part of the checkpoint is in memory at a time; its number is the parallelism of the job.
+
+    Parameters
+    ----------
+    checkpoint : path
+        Directory of a checkpoint, as ``stop_with_checkpoint`` writes it.
+    path : path
+        New directory for the savepoint.
+    operators, max_parallelism, leave_out, compression
+        As of :class:`SavepointTarget`.
+    filesystem : pyarrow.fs.FileSystem, fsspec filesystem or None
+        Where both are; by default the paths say it.
+
+    Raises
+    ------
+    CheckpointError
+        If there is no checkpoint, or it is damaged.
+    ConfigurationError
+        If an operator or the type of a state is not known, or the directory has a savepoint.
+    DataError
+        If a value has no place in its type.
+    SavepointError
+        If a file cannot be written.
+    """
+    stores = stores_of(filesystem)
+    target = SavepointTarget(path, operators, max_parallelism, leave_out, compression)
+    target.write(Checkpoint.open(checkpoint, stores), stores)

@@ -1,0 +1,64 @@
+"""Offsets from which a Flink job continues to read the topics whose dump was replayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.aggregates import max_
+from flinkcore.datastream.window import EndOfStreamTrigger, GlobalWindows
+from flinkcore.errors import SchemaError
+
+
+class NextOffsets(dict[int, int]):
+    """The next offset of each partition of a topic, as the programs of a Flink job write it.
+
+    Examples
+    --------
+    >>> print(NextOffsets({0: 42}).to_python("clicks"))
+    KafkaOffsetsInitializer.offsets({
+        KafkaTopicPartition("clicks", 0): 42,
+    })
+    """
+
+    def to_java(self, topic: str) -> str:
+        """Return the argument of ``KafkaSource.builder().setStartingOffsets(...)``."""
+        entries = [
+            f'Map.entry(new TopicPartition("{topic}", {each}), {offset}L)' for each, offset in self.items()
+        ]
+        return "OffsetsInitializer.offsets(Map.ofEntries(\n    " + ",\n    ".join(entries) + "))"
+
+    def to_python(self, topic: str) -> str:
+        """Return the argument of ``KafkaSource.builder().set_starting_offsets(...)``."""
+        entries = [f'KafkaTopicPartition("{topic}", {each}): {offset},' for each, offset in self.items()]
+        return "KafkaOffsetsInitializer.offsets({\n    " + "\n    ".join(entries) + "\n})"
+
+
+def next_offsets(log: Any, partition: str = "partition", offset: str = "offset") -> NextOffsets:
+    """Return the next offset of each partition of a topic, after all rows that a replay takes.
+
+    The log is read once more, as far as ``until=`` says, and of its columns only these and the times.
+
+    Parameters
+    ----------
+    log : LogStream
+        The stream of ``from_event_log``, before any step that leaves out rows.
+    partition, offset : str
+        Columns of integers.
+
+    Raises
+    ------
+    SchemaError
+        If a column does not exist, is not one of integers, or has a null.
+    """
+    for name in (partition, offset):
+        if name not in log.schema.names or not str(log.schema.field(name).type).lstrip("u").startswith("int"):
+            raise SchemaError(f"{name!r} is not a column of integers of the log; it has {log.schema.names}")
+    timed = log.assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks())
+    whole = timed.key_by(partition).window(GlobalWindows.create()).trigger(EndOfStreamTrigger())
+    rows = whole.aggregate(greatest=max_(offset)).execute().to_arrow().select([partition, "greatest"])
+    found = sorted((row[partition], row["greatest"]) for row in rows.to_pylist())
+    missing = [number for number, greatest in found if greatest is None]
+    if missing:
+        raise SchemaError(f"no row of partition {missing[0]} has an offset in the column {offset!r}")
+    return NextOffsets({number: greatest + 1 for number, greatest in found})

@@ -1,0 +1,1 @@
+"""Private. Writing savepoints: files of states, and the states of checkpoints as Flink's jobs have them."""

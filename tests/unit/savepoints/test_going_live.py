@@ -1,0 +1,190 @@
+"""A checkpoint becomes a savepoint: declared names and types, defaults, and errors that say what to declare."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import flinkcore as fc
+from flinkcore import savepoints
+from flinkcore._native import key_groups as native_groups
+from flinkcore.checkpoint import OperatorSnapshot, PendingCheckpoint
+from flinkcore.common import Row, Time, Types
+from flinkcore.datastream import KeyedProcessFunction
+from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
+from flinkcore.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
+from flinkcore.operators.state import DistributionMode, KeyedStateSnapshot, OperatorStateSnapshot
+from flinkcore.savepoints import FlinkOperator, FlinkWindow, SavepointTarget
+from flinkcore.savepoints.writing.java_hashes import key_groups
+
+LOG = pa.table({"user": ["ada", "bob", "ada"], "price": [3, 5, 8], "time": [10**12, 10**12 + 1, 10**12 + 2]})
+OUT = pa.schema({"user": pa.string()})
+
+
+def stream(parallelism: int = 2) -> Any:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    bound = fc.WatermarkStrategy.for_bounded_out_of_orderness(fc.Duration.of_millis(5))
+    return env.from_event_log(LOG, timestamp="time").assign_timestamps_and_watermarks(bound).key_by("user")
+
+
+class Last(KeyedProcessFunction):
+    """Keeps the last price of a user."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.last = runtime_context.get_state(ValueStateDescriptor("last"))
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        self.last.update(value.price)
+        ctx.timer_service().register_event_time_timer(value.time + 100)
+
+
+def written_state(path: Path, values: list[Any], keys: list[Any], kind: str = "VALUE") -> Path:
+    """Write a checkpoint with one state, and return its directory."""
+    columns = pa.array(keys) if not isinstance(keys[0], tuple) else pa.array([0] * len(keys))
+    groups = native_groups.key_groups(columns, 128).astype(np.int64)
+    snapshot = KeyedStateSnapshot(StateDescriptor.Type[kind], None, keys, groups, [None] * len(keys), values)
+    with PendingCheckpoint.begin(path, 128) as pending:
+        part = pending.writer().write("op", 0, OperatorSnapshot((0, 127), 7, keyed_state={"state": snapshot}))
+        pending.commit([part])
+    return path
+
+
+def rows(path: Path, uid: str, state: str) -> list[dict[str, Any]]:
+    return savepoints.open(path).operator(uid).state(state).to_arrow().to_pylist()
+
+
+def test_types_follow_from_the_values(tmp_path: Path) -> None:
+    values = [(1, "a", [1.5]), (2, "b", [])]
+    savepoints.write(written_state(tmp_path / "c", values, ["x", "y"]), tmp_path / "s")
+    operator = savepoints.open(tmp_path / "s").operator("op")
+    types = {name: each.name for name, each in operator.state("state").types.items()}
+    assert types == {"key": "String", "namespace": "void", "value": "Tuple3<Long, String, List<Double>>"}
+    found = {row["key"]: row["value"] for row in rows(tmp_path / "s", "op", "state")}
+    assert found == {"x": {"f0": 1, "f1": "a", "f2": [1.5]}, "y": {"f0": 2, "f1": "b", "f2": []}}
+
+
+def test_declared_types_and_names_replace_those_of_the_values(tmp_path: Path) -> None:
+    order = savepoints.pojo("com.acme.Order", {"user": Types.STRING(), "cents": Types.INT()})
+    declared = FlinkOperator(
+        "flinks", of="op", key=Types.INT(), states={"state": order}, names={"state": "order"}
+    )
+    values = [Row(user="a", cents=5), Row(cents=7, user="b")]
+    savepoints.write(written_state(tmp_path / "c", values, [-1, 2]), tmp_path / "s", [declared])
+    state = savepoints.open(tmp_path / "s").operator("flinks").state("order")
+    assert state.types["value"].name == "com.acme.Order"
+    assert state.types["key"].name == "Integer"
+    found = {row["key"]: (row["key_group"], row["value"]) for row in state.to_arrow().to_pylist()}
+    groups = key_groups(pa.array([-1, 2], pa.int32()), state.types["key"], 128).tolist()
+    assert found == {
+        -1: (groups[0], {"user": "a", "cents": 5}),
+        2: (groups[1], {"user": "b", "cents": 7}),
+    }
+
+
+def test_a_value_that_its_type_cannot_hold_is_an_error(tmp_path: Path) -> None:
+    path = written_state(tmp_path / "c", [2**40], ["x"])
+    declared = [FlinkOperator("op", states={"state": Types.INT()})]
+    with pytest.raises(DataError, match="state 'state' of operator 'op': int cannot be written as Integer"):
+        savepoints.write(path, tmp_path / "s", declared)
+    assert not (tmp_path / "s" / "_metadata").exists()
+
+
+def test_values_of_several_types_need_a_declaration(tmp_path: Path) -> None:
+    path = written_state(tmp_path / "c", [1, "a"], ["x", "y"])
+    with pytest.raises(
+        ConfigurationError, match=r"state 'state' of operator 'op' holds int \| str.*Declare its type"
+    ):
+        savepoints.write(path, tmp_path / "s")
+
+
+def test_a_savepoint_is_not_replaced(tmp_path: Path) -> None:
+    path = written_state(tmp_path / "c", [1], ["x"])
+    savepoints.write(path, tmp_path / "s")
+    with pytest.raises(ConfigurationError, match="has a savepoint already"):
+        savepoints.write(path, tmp_path / "s")
+
+
+def test_state_that_no_operator_gets_is_an_error(tmp_path: Path) -> None:
+    snapshot = OperatorSnapshot(
+        operator_state={"list": OperatorStateSnapshot(DistributionMode.SPLIT_DISTRIBUTE, [1, 2, 3])}
+    )
+    with PendingCheckpoint.begin(tmp_path / "c", 128) as pending:
+        pending.commit([pending.writer().write(uid, 0, snapshot) for uid in ("one", "two")])
+    with pytest.raises(ConfigurationError, match=r"operator 'two' of the checkpoint .* has state"):
+        savepoints.write(tmp_path / "c", tmp_path / "s", [FlinkOperator("a", of="one")])
+    savepoints.write(tmp_path / "c", tmp_path / "s", [FlinkOperator("a", of="one")], leave_out=["two"])
+    assert [row["value"] for row in rows(tmp_path / "s", "a", "list")] == [1, 2, 3]
+    with pytest.raises(ConfigurationError, match="has of='three'"):
+        savepoints.write(tmp_path / "c", tmp_path / "t", [FlinkOperator("a", of="three")])
+
+
+def test_a_job_stops_with_a_savepoint_alone(tmp_path: Path) -> None:
+    declared = FlinkOperator("prices", states={"last": Types.INT()})
+    target = SavepointTarget(tmp_path / "s", [declared], compression=True)
+    stream().process(Last(), OUT).execute(stop_with_savepoint=target).to_arrow()
+    assert "checkpoint" not in os.listdir(tmp_path / "s")
+    assert {row["key"]: row["value"] for row in rows(tmp_path / "s", "prices", "last")} == {
+        "ada": 8,
+        "bob": 5,
+    }
+    timers = rows(tmp_path / "s", "prices", "_timer_state/event_user-timers")
+    assert sorted((row["key"], row["timestamp_ms"] - 10**12) for row in timers) == [
+        ("ada", 100),
+        ("ada", 102),
+        ("bob", 101),
+    ]
+
+
+def test_a_savepoint_that_fails_leaves_the_checkpoint(tmp_path: Path) -> None:
+    target = SavepointTarget(tmp_path / "s", [FlinkOperator("prices", of="other")])
+    with pytest.raises(ConfigurationError, match="The job has stopped with the checkpoint"):
+        stream().process(Last(), OUT).execute(stop_with_savepoint=target).to_arrow()
+    savepoints.write(tmp_path / "s" / "checkpoint", tmp_path / "s", [FlinkOperator("prices")])
+    assert len(rows(tmp_path / "s", "prices", "last")) == 2
+
+
+def test_windows_have_the_accumulator_of_all_aggregates_unless_it_is_declared(tmp_path: Path) -> None:
+    windows = stream().window(TumblingEventTimeWindows.of(Time.seconds(10)))
+    result = windows.aggregate(n=fc.count(), total=fc.sum_("price"))
+    result.execute(stop_with_savepoint=tmp_path / "s").to_arrow()
+    (operator,) = savepoints.open(tmp_path / "s").operators
+    contents = operator.state("window-contents")
+    assert contents.kind == "AGGREGATING"
+    assert {row["key"]: row["value"] for row in contents.to_arrow().to_pylist()} == {
+        "ada": {"f0": 2, "f1": 11},
+        "bob": {"f0": 1, "f1": 5},
+    }
+    only = FlinkOperator("win", window=FlinkWindow(Types.DOUBLE(), ["total"], reduces=True))
+    result.execute(stop_with_savepoint=SavepointTarget(tmp_path / "t", [only])).to_arrow()
+    contents = savepoints.open(tmp_path / "t").operator("win").state("window-contents")
+    assert contents.kind == "REDUCING"
+    assert sorted(row["value"] for row in contents.to_arrow().to_pylist()) == [5.0, 11.0]
+
+
+def test_a_field_that_is_no_aggregate_is_an_error(tmp_path: Path) -> None:
+    windows = stream().window(EventTimeSessionWindows.with_gap(Time.seconds(10))).aggregate(n=fc.count())
+    declared = FlinkOperator("win", window=FlinkWindow(Types.LONG(), ["total"]))
+    with pytest.raises(ConfigurationError, match=r"has no aggregate or key 'total'.*'user', 'n'"):
+        windows.execute(stop_with_savepoint=SavepointTarget(tmp_path / "s", [declared])).to_arrow()
+
+
+def test_windows_that_flink_does_not_have_are_refused(tmp_path: Path) -> None:
+    windows = stream().window(TumblingEventTimeWindows.of(Time.seconds(10))).retracting()
+    with pytest.raises(ConfigurationError, match="cannot be written as those of a Flink job"):
+        windows.aggregate(n=fc.count()).execute(stop_with_savepoint=tmp_path / "s").to_arrow()
+
+
+def test_arguments_of_other_types_are_refused() -> None:
+    with pytest.raises(ArgumentTypeError, match="fields is a list of names"):
+        FlinkWindow(Types.LONG(), "total")
+    with pytest.raises(ArgumentTypeError, match="a type of a Flink job"):
+        FlinkOperator("a", key=int)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="stop_with_savepoint takes a path"):
+        stream().process(Last(), OUT).execute(stop_with_savepoint=7)
