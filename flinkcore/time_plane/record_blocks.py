@@ -57,10 +57,10 @@ class RecordLimits:
     """
 
     window_ticks: int = DEFAULT_WINDOW_TICKS
-    piece_bytes: int = 8 << 20
+    piece_bytes: int = 4 << 20
     block_bytes: int = 64 << 10
     record_bytes: int = RECORD_BYTES
-    range_bytes: int = 64 << 20
+    range_bytes: int = 16 << 20
     collected_bytes: int = 96 << 20
     packed_range_bytes: int = 8 << 20
     inline_bytes: int = 64 << 10

@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 from flinkcore.errors import SourceError
 
@@ -143,12 +144,18 @@ def mapped_copy(what: str, data: bytes | bytearray, name: str, directory: Path |
     return _mapped(path)
 
 
+_MAPPED: Final[WeakValueDictionary[Path, mmap.mmap]] = WeakValueDictionary()
+"""Files that this worker has mapped: the tasks of a job share the pages, also where one outlives its end."""
+
+
 def _mapped(path: Path) -> memoryview:
-    with path.open("rb") as file:
-        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    mapped = _MAPPED.get(path)
+    if mapped is None:
+        with path.open("rb") as file:
+            mapped = _MAPPED[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     with suppress(OSError):
         os.utime(path)
-    return mapped
+    return memoryview(mapped)
 
 
 def _local_directory() -> Path:
