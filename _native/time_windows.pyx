@@ -130,8 +130,11 @@ cdef struct TimeWindows:
 
 
 cdef void _time_plan_next(TimeWindows* state) noexcept nogil:
-    # Finds the step that next fires or ends a window.
+    # Finds the step that next fires or ends a window. A search for none would look at the end of the timeline each time.
     cdef int64_t due = INT64_MAX
+    if state.live.n == 0:
+        state.quiet_until = INT64_MAX
+        return
     if state.n_fired:
         due = cleanup_time(&state.core, state.live.panes[0].end)
     if state.n_fired < state.live.n:
@@ -925,10 +928,12 @@ cdef int64_t _next_firing(const SlicedWindows* state) noexcept nogil:
 
 
 cdef void _sliced_plan_next(SlicedWindows* state) noexcept nogil:
-    # Finds the step that next fires or ends a window.
-    cdef int64_t due = _next_firing(state)
-    if state.slices.n:
-        due = min(due, cleanup_time(&state.core, _last_end(state, state.slices.panes[0].end)))
+    # Finds the step that next fires or ends a window, as `_time_plan_next` does.
+    cdef int64_t due
+    if state.slices.n == 0:
+        state.quiet_until = INT64_MAX
+        return
+    due = min(_next_firing(state), cleanup_time(&state.core, _last_end(state, state.slices.panes[0].end)))
     state.quiet_until = cursor_step_reaching(&state.core.cursor, due)
 
 

@@ -108,6 +108,7 @@ def test_scale(benchmark: Any, name: str, engine: str) -> None:
     benchmark.extra_info |= {
         "engine": engine,
         "cpu_seconds": found["cpu_seconds"],
+        "warm_cpu_seconds": found.get("warm_cpu_seconds"),
         "cpu_ns_per_event": found["cpu_seconds"] / job.log.events * 1e9,
         "driver_mib": found["driver_bytes"] / 2**20,
         "worker_mib": None if found["worker_bytes"] is None else found["worker_bytes"] / 2**20,

@@ -11,6 +11,7 @@ from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.timeline import restore_split_merge
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams
 from flinkcore.log.arrival_cut import ArrivalCut
+from flinkcore.time_plane.chunk_splits import ChunkSplits
 from flinkcore.time_plane.chunk_times import ArrivalRate, ChunkTimes
 from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.log_records import RecordRanges
@@ -151,16 +152,20 @@ class CombinedTimes:
         before, log, ordered, starts = self._before, self._log, self._chunks, self._starts
         replay_range = replay_range or self.replay_range
         packer = Timeline.packer(before.step, self._limits.block_steps)
-        merge = None if replay_range is None else self._merged(records, replay_range, packer)
+        splits = ChunkSplits.of(
+            (chunk.index, numbers, self._floors.get(chunk.index))
+            for chunk, (numbers, _, _) in zip(ordered, starts, strict=True)
+        )
+        merge = None if replay_range is None else self._merged(records, splits, replay_range, packer)
         return TimePlane(
             timeline=Timeline.ended(packer, stops=self._stops),
             splits=_split_times(log, merge),
             starts=ChunkStarts(
-                chunks=np.array([chunk.index for chunk in ordered], np.int64),
+                chunks=splits.chunks,
                 rows_read=np.array([chunk.rows_read for chunk in ordered], np.int64),
                 checksums=np.array([chunk.checksum for chunk in ordered], np.uint64).ravel(),
-                offsets=np.cumsum([0, *(len(splits) for splits, _, _ in starts)], dtype=np.int64),
-                split=np.concatenate([np.empty(0, np.int32), *(splits for splits, _, _ in starts)]),
+                offsets=splits.offsets,
+                split=splits.numbers,
                 base=np.concatenate([np.empty(0, np.int64), *(bases for _, bases, _ in starts)]),
                 arrival_ms=np.concatenate([np.empty(0, np.int64), *(arrivals for _, _, arrivals in starts)]),
                 last_ms=np.array(self._last_ms, np.int64),
@@ -180,7 +185,7 @@ class CombinedTimes:
         )
 
     def _merged(
-        self, records: RecordRanges, replay_range: tuple[int, int], packer: StepPacker
+        self, records: RecordRanges, splits: ChunkSplits, replay_range: tuple[int, int], packer: StepPacker
     ) -> MergedSplits:
         log, before = self._log, self._before
         splits_merge = SplitsMerge(
@@ -193,22 +198,19 @@ class CombinedTimes:
             stops=self._stops,
             window_emissions=self._limits.window_emissions,
         )
-        splits = {
-            chunk.index: splits for chunk, (splits, _, _) in zip(self._chunks, self._starts, strict=True)
-        }
         if splits_merge.is_divisible and before.last_arrival_ms is None:
-            merged = records.merged_apart(splits_merge, splits, self._floors, packer)
+            merged = records.merged_apart(splits_merge, splits, packer)
             if merged is not None:
                 return merged
         of_range, merge = splits_merge.begin(packer)
         if before.last_arrival_ms is not None:
             restore_split_merge(merge, before.operators(log.values), before.last_arrival_ms)
         if self._by_arrival and splits_merge.summary_ms == 0:
-            add_parts(of_range, self._without_ticks(), np.arange(len(log.events), dtype=np.int32))
+            add_parts(of_range, self._without_ticks())
             merge.run(stops=self._stops)
             return MergedSplits.of(merge)
-        for until_ms, blocks in records.ranges(self._floors):
-            splits_merge.add(of_range, blocks, splits)
+        for until_ms, blocks in records.ranges(splits):
+            splits_merge.add(of_range, blocks)
             splits_merge.run(merge, until_ms)
         return MergedSplits.of(merge)
 

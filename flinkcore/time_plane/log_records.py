@@ -12,16 +12,17 @@ merged, and what lies after it can be in a file, or with the tasks that have rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from threading import Lock
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.time_summary import window_length
+from flinkcore.time_plane.chunk_splits import ChunkSplits
 from flinkcore.time_plane.record_blocks import RecordBlock, RecordLimits
 from flinkcore.time_plane.record_store import RecordStore
 from flinkcore.time_plane.splits_merge import MergedSplits, SplitsMerge
@@ -34,12 +35,12 @@ class RecordRange(NamedTuple):
     ----------
     until_ms : int or None
         A clock before which all of them are read, or None for the last range.
-    blocks : list of tuple
-        Indices of chunks and blocks of theirs, in log order.
+    blocks : list of RecordBlock
+        In log order, with the numbers that splits have in the log.
     """
 
     until_ms: int | None
-    blocks: list[tuple[int, RecordBlock]]
+    blocks: list[RecordBlock]
 
 
 class RecordRanges(Protocol):
@@ -48,22 +49,17 @@ class RecordRanges(Protocol):
     def add(self, chunk: int, block: RecordBlock) -> None:
         """Take in the next block of a chunk."""
 
-    def ranges(self, floors: Mapping[int, Int64s]) -> Iterator[RecordRange]:
+    def ranges(self, splits: ChunkSplits) -> Iterator[RecordRange]:
         """Yield all ranges in the order of time.
 
         Parameters
         ----------
-        floors : mapping of int to numpy.ndarray of int64
-            For chunks in which an event was recorded before an earlier chunk had ended: for each split the tick of the
-            last arrival before the chunk. Earlier events are read at that tick.
+        splits : ChunkSplits
+            Splits of all chunks.
         """
 
     def merged_apart(
-        self,
-        merge: SplitsMerge,
-        splits: Mapping[int, Int32s],
-        floors: Mapping[int, Int64s],
-        packer: StepPacker,
+        self, merge: SplitsMerge, splits: ChunkSplits, packer: StepPacker
     ) -> MergedSplits | None:
         """Merge all ranges at the same time, where the records are with tasks, and many.
 
@@ -71,9 +67,7 @@ class RecordRanges(Protocol):
         ----------
         merge : SplitsMerge
             A divisible one.
-        splits : mapping of int to numpy.ndarray of int32
-            For each chunk the numbers of its splits among those of the log.
-        floors
+        splits
             As of `ranges`.
         packer : StepPacker
             Takes the steps.
@@ -138,7 +132,7 @@ class LogRecords:
                 (chunk, order, place, len(packed), *span_ms, RecordBlock.bytes_of_packed(packed))
             )
 
-    def ranges(self, floors: Mapping[int, Int64s]) -> Iterator[RecordRange]:
+    def ranges(self, splits: ChunkSplits) -> Iterator[RecordRange]:
         """Yield all ranges, as of `RecordRanges`; may be called again.
 
         Raises
@@ -149,29 +143,23 @@ class LogRecords:
         index = np.array(self._blocks, np.int64).reshape(-1, 7)
         index = index[np.argsort(index[:, 4], kind="stable")]
         chunks, orders, places, sizes, firsts, lasts, nbytes = index.T
-        if floors:
-            latest = {chunk: int(ticks.max()) for chunk, ticks in floors.items()}
-            lasts = np.maximum(lasts, [latest.get(chunk, MIN_TIMESTAMP) for chunk in chunks.tolist()])
-        since_ms = MIN_TIMESTAMP
+        lasts = np.maximum(lasts, splits.last_floors(chunks))
+        since_ms, begun = MIN_TIMESTAMP, 0
+        found = np.empty(0, np.int64)
         for until_ms in (*_bounds(firsts, nbytes, self._window_ms, self._limits.range_bytes), None):
-            found = np.flatnonzero(lasts >= since_ms)
-            if until_ms is not None:
-                found = found[firsts[found] < until_ms]
+            stop = len(firsts) if until_ms is None else int(np.searchsorted(firsts, until_ms))
+            # Those that began before, and go on, and those that begin in the range.
+            found = np.append(found[lasts[found] >= since_ms], np.arange(begun, stop))
             blocks = []
             for at in found[np.lexsort((orders[found], chunks[found]))].tolist():
                 chunk = int(chunks[at])
                 block = RecordBlock.unpacked(self._store.values(int(places[at]), 0, int(sizes[at])))
-                blocks.append((chunk, read_within(block, floors.get(chunk), since_ms, until_ms)))
+                read = read_within(block, splits.read_ms(chunk, block), since_ms, until_ms)
+                blocks.append(splits.in_log(chunk, read))
             yield RecordRange(until_ms, blocks)
-            since_ms = MIN_TIMESTAMP if until_ms is None else until_ms
+            since_ms, begun = MIN_TIMESTAMP if until_ms is None else until_ms, stop
 
-    def merged_apart(
-        self,
-        merge: SplitsMerge,
-        splits: Mapping[int, Int32s],
-        floors: Mapping[int, Int64s],
-        packer: StepPacker,
-    ) -> None:
+    def merged_apart(self, merge: SplitsMerge, splits: ChunkSplits, packer: StepPacker) -> None:
         """Leave the merge to the caller, since the records are in this process."""
 
     def close(self) -> None:
@@ -192,21 +180,16 @@ def _bounds(firsts: Int64s, nbytes: Int64s, window_ms: int, range_bytes: int) ->
         held += size
 
 
-def read_within(
-    block: RecordBlock, floors: Int64s | None, since_ms: int, until_ms: int | None
-) -> RecordBlock:
+def read_within(block: RecordBlock, read_ms: Int64s, since_ms: int, until_ms: int | None) -> RecordBlock:
     """Return the parts of a block whose events are read in a range.
 
     Parameters
     ----------
     block : RecordBlock
-    floors : numpy.ndarray of int64, or None
-        For each split of the chunk, a tick before which nothing is read.
+    read_ms : numpy.ndarray of int64, shape (n_parts,)
+        The tick from which each part is read.
     since_ms, until_ms : int
         Bounds of windows; the latter is None for the last range.
     """
-    read_ms = block.first_tick_ms
-    if floors is not None:
-        read_ms = np.maximum(read_ms, floors[block.split])
     within = read_ms >= since_ms
     return block.where(within if until_ms is None else within & (read_ms < until_ms))

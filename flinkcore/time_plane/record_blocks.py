@@ -46,6 +46,8 @@ class RecordLimits:
         Packed records that come to Spark's driver as they are; if there are more, executors cut them by ranges of time.
     packed_range_bytes : int
         Packed records of such a range.
+    inline_bytes : int
+        Bytes of what all of Spark's tasks over records need that travel within each of them.
     short_bytes : int
         Summary of a chunk that comes to Spark's driver with the job of a short log, or else an eighth of the chunk.
     window_emissions : int
@@ -55,12 +57,13 @@ class RecordLimits:
     """
 
     window_ticks: int = DEFAULT_WINDOW_TICKS
-    piece_bytes: int = 8 << 20
+    piece_bytes: int = 4 << 20
     block_bytes: int = 64 << 10
     record_bytes: int = RECORD_BYTES
-    range_bytes: int = 64 << 20
+    range_bytes: int = 16 << 20
     collected_bytes: int = 96 << 20
     packed_range_bytes: int = 8 << 20
+    inline_bytes: int = 64 << 10
     short_bytes: int = 32 << 10
     window_emissions: int = 1 << 18
     block_steps: int = BLOCK_STEPS
@@ -77,6 +80,7 @@ class RecordLimits:
             range_bytes=int(share * cls.range_bytes),
             collected_bytes=int(share * cls.collected_bytes),
             packed_range_bytes=int(share * cls.packed_range_bytes),
+            inline_bytes=int(share * cls.inline_bytes),
             short_bytes=int(share * cls.short_bytes),
             window_emissions=max(1, int(share * cls.window_emissions)),
             block_steps=max(1, min(cls.block_steps, int(share * (1 << 16)))),

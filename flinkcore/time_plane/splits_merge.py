@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.event_log import packed_integers, unpacked_integers
@@ -34,8 +34,8 @@ from flinkcore.time_plane.paused_spans import summary_interval_ms
 from flinkcore.time_plane.record_blocks import RecordBlock
 from flinkcore.time_plane.unordered_times import Cells, records_in_order
 
-Blocks = Iterable[tuple[int, RecordBlock]]
-"""Indices of chunks and blocks of theirs, in log order."""
+Blocks = Iterable[RecordBlock]
+"""Blocks in log order, with the numbers that splits have in the log."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,29 +122,20 @@ class SplitsMerge:
             window_emissions=self.window_emissions,
         )
 
-    def add(self, records: SplitRecords, blocks: Blocks, splits: Mapping[int, Int32s]) -> None:
-        """Add the records of a range.
-
-        Parameters
-        ----------
-        records : SplitRecords
-        blocks : iterable of (int, RecordBlock)
-        splits : mapping of int to numpy.ndarray of int32
-            For each chunk the numbers of its splits among those of the log.
-        """
+    def add(self, records: SplitRecords, blocks: Blocks) -> None:
+        """Add the records of a range."""
         if not self.by_arrival:
-            for chunk, block in blocks:
-                add_parts(records, block, splits[chunk])
+            for block in blocks:
+                add_parts(records, block)
             return
         cells = Cells()
-        for chunk, block in blocks:
-            of_records = np.repeat(splits[chunk][block.split], block.n_records)
-            cells.add(of_records, block.tick_ms, block.timestamp_ms)
+        for block in blocks:
+            cells.add(np.repeat(block.split, block.n_records), block.tick_ms, block.timestamp_ms)
         generator = self.generator
         in_order = records_in_order(
             cells, self.n_splits, self.summary_ms, generator.idleness_ms, generator.makes_steps
         )
-        add_parts(records, in_order, np.arange(self.n_splits, dtype=np.int32))
+        add_parts(records, in_order)
 
     def run(self, merge: SplitMerge, until_ms: int | None) -> None:
         """Run to the end of a range, or of the log if it is None."""
@@ -160,11 +151,11 @@ class SplitsMerge:
         """Return whether ranges can be merged apart from each other."""
         return self.alignment is None and self.generator.idleness_ms is None and self.generator.makes_steps
 
-    def maxima(self, blocks: Blocks, splits: Mapping[int, Int32s]) -> Int64s:
+    def maxima(self, blocks: Blocks) -> Int64s:
         """Return the maximum timestamp of each split in a range; -2**63 for a split without events in it."""
         found = np.full(max(1, self.n_splits), MIN_TIMESTAMP)
-        for chunk, block in blocks:
-            np.maximum.at(found, splits[chunk][block.split], block.max_timestamp_ms)
+        for block in blocks:
+            np.maximum.at(found, block.split, block.max_timestamp_ms)
         return found
 
     def state_at(self, maxima: Int64s) -> dict[str, Any]:
@@ -190,7 +181,6 @@ class SplitsMerge:
     def merged_range(
         self,
         blocks: Blocks,
-        splits: Mapping[int, Int32s],
         since_ms: int | None,
         until_ms: int | None,
         maxima: Int64s | None,
@@ -199,7 +189,7 @@ class SplitsMerge:
 
         Parameters
         ----------
-        blocks, splits
+        blocks : iterable of RecordBlock
             As of `add`.
         since_ms, until_ms : int or None
             Start and end of the range, or None for those of the log. An end is not after the last tick with an event:
@@ -214,7 +204,7 @@ class SplitsMerge:
             restore_split_merge(merge, state, since_ms)
             if state["watermark_ms"].max() > MIN_TIMESTAMP:
                 continue_holders(merge)
-        self.add(records, blocks, splits)
+        self.add(records, blocks)
         self.run(merge, until_ms)
         return RangeMerge(MergedSplits.of(merge), packer.finish(), *leads_of_ends(merge))
 
@@ -354,10 +344,10 @@ def _concatenated(parts: list[tuple[Int64s, ...]]) -> tuple[Int64s, ...]:
     return tuple(np.concatenate(columns) for columns in zip(none, *parts, strict=True))
 
 
-def add_parts(records: SplitRecords, block: RecordBlock, numbers: Int32s) -> None:
-    """Add a block to the records of a merge, with the numbers of the chunk's splits among those of the log."""
+def add_parts(records: SplitRecords, block: RecordBlock) -> None:
+    """Add a block to the records of a merge."""
     records.add_parts(
-        numbers[block.split],
+        block.split,
         block.first_tick_ms,
         block.last_tick_ms,
         block.max_timestamp_ms,

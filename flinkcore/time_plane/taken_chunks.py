@@ -83,7 +83,7 @@ class TakenChunk:
 
 
 def tick_floors(times: dict[str, Int64s], arrivals_before: Int64s, interval_ms: int) -> Int64s | None:
-    """Return the floors of a chunk, if it needs some, as of `RecordRanges.ranges`."""
+    """Return the floors of a chunk, if it needs some, as of `ChunkSplits`."""
     goes_back = (times["events"] > 0) & (times["first_arrival_ms"] < arrivals_before)
     if interval_ms == 0 or not goes_back.any():
         return None

@@ -267,6 +267,7 @@ def summarised_together(
             blocks.clear()
     found = [builder.finish() for builder in builders]
     yield from blocks
+    blocks.clear()  # which the builders, a cycle, refer to until garbage is collected
     yield from enumerate(found)
 
 

@@ -163,9 +163,9 @@ def test_summaries_of_chunks_may_come_some_at_a_time(
 
 
 @pytest.mark.parametrize("idleness_ms", [None, 3_600_000])
-@pytest.mark.parametrize("ranges", [2, 7])
+@pytest.mark.parametrize(("ranges", "inline_bytes"), [(2, 1 << 20), (7, 0)])
 def test_many_records_of_the_first_pass_are_merged_by_ranges_of_time(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, ranges: int, idleness_ms: int | None
+    spark: Any, monkeypatch: pytest.MonkeyPatch, ranges: int, inline_bytes: int, idleness_ms: int | None
 ) -> None:
     monkeypatch.setattr(spark_log, "SHORT_LOG_BYTES", 0)
     monkeypatch.setattr(spark_log, "SMALL_LOG_BYTES", 0)
@@ -176,7 +176,8 @@ def test_many_records_of_the_first_pass_are_merged_by_ranges_of_time(
     log = replace(plan.logs[0], strategy=strategy, log=replace(plan.logs[0].log, split="origin"))
     (expected,) = time_planes_of([log], [log.log.chunks(5)], 1)
     n_bytes = 8 * expected.events // ranges  # of packed records, about
-    few = replace(log, record_limits=RecordLimits(collected_bytes=0, packed_range_bytes=n_bytes))
+    limits = RecordLimits(collected_bytes=0, packed_range_bytes=n_bytes, inline_bytes=inline_bytes)
+    few = replace(log, record_limits=limits)
     files = FileInput(tuple(log.log.chunks(5)))
     ((found, _),) = run_time_passes(spark, [SparkLog(few, files)])
     assert [column.tolist() for column in steps_of(found.timeline)] == [

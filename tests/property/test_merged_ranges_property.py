@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,23 +11,27 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.timed_log import Log, chunk_times, steps
 from models.watermarks import Event
+from pyspark.sql import Row
 
-from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.packed_steps import StepPacker
 from flinkcore.spark.columnar.task_summaries import (
     CutRecordsTask,
     MaximaTask,
     MergeRangesTask,
-    maxima_before,
+    RangeMaxima,
+    all_ranges,
     range_bounds,
 )
+from flinkcore.spark.exchange.sent_bytes import SentBytes
 from flinkcore.spark.exchange.summary_rows import records_row
+from flinkcore.time_plane.chunk_splits import ChunkSplits
 from flinkcore.time_plane.combine_times import CombinedTimes
 from flinkcore.time_plane.generator_spec import GeneratorSpec
 from flinkcore.time_plane.log_records import LogRecords
-from flinkcore.time_plane.record_blocks import RecordLimits
-from flinkcore.time_plane.splits_merge import MergedSplits, RangeMerge, SplitsMerge, joined_ranges
+from flinkcore.time_plane.record_blocks import RecordBlock, RecordLimits
+from flinkcore.time_plane.splits_merge import MergedSplits, SplitsMerge, joined_ranges
 from flinkcore.time_plane.timeline import TimePlane
 
 
@@ -48,30 +51,25 @@ class TaskRanges(LogRecords):
         sizes = np.array([len(row["payload"][0].as_py()) for row in rows], np.int64)
         return range_bounds(firsts, lasts, sizes, self._window_ms, self._limits.packed_range_bytes)
 
-    def merged_apart(
-        self,
-        merge: SplitsMerge,
-        splits: Mapping[int, Int32s],
-        floors: Mapping[int, Int64s],
-        packer: StepPacker,
-    ) -> MergedSplits:
+    def merged_apart(self, merge: SplitsMerge, splits: ChunkSplits, packer: StepPacker) -> MergedSplits:
         rows = [
-            records_row(chunk, number, block, self._interval_ms)
-            for until in self.ranges({})
-            for number, (chunk, block) in enumerate(until.blocks)
+            records_row(
+                chunk, order, RecordBlock.unpacked(self._store.values(place, 0, size)), self._interval_ms
+            )
+            for chunk, order, place, size, *_ in self._blocks
         ]
         bounds = self.bounds(rows)
-        cut_task = CutRecordsTask(0, bounds, floors, range(len(bounds) + 1), self._interval_ms)
+        sent = SentBytes.of("splits", splits.to_ipc(), None)
+        cut_task = CutRecordsTask(0, bounds, sent, range(len(bounds) + 1), self._interval_ms)
         cut = sorted(
             (row for batch in cut_task(iter(rows)) for row in batch.to_pylist()),
             key=lambda row: (row["range"], row["chunk"], row["number"]),
         )
-        return joined(merge, splits, bounds, cut, packer)
+        return joined(merge, bounds, cut, packer)
 
 
 def joined(
     merge: SplitsMerge,
-    splits: Mapping[int, Int32s],
     bounds: Int64s,
     cut: list[dict[str, Any]],
     packer: StepPacker,
@@ -79,23 +77,13 @@ def joined(
     batches = [pa.RecordBatch.from_pylist([row]) for row in cut]
     found = {
         row["range"]: np.frombuffer(row["payload"], np.int64)
-        for batch in MaximaTask(merge, splits)(iter(batches))
+        for batch in MaximaTask(merge)(iter(batches))
         for row in batch.to_pylist()
     }
-    task = MergeRangesTask(merge, splits, bounds, maxima_before(merge, found, len(bounds) + 1))
-    merged = {
-        row["range"]: RangeMerge.from_ipc(row["payload"])
-        for batch in task(iter(batches))
-        for row in batch.to_pylist()
-    }
-    return joined_ranges(
-        merge,
-        [
-            (merged[number] if number in merged else task.merged(number, []), task.maxima_of(number))
-            for number in range(len(bounds) + 1)
-        ],
-        packer,
-    )
+    maxima = RangeMaxima.of(merge, found, len(bounds) + 1)
+    task = MergeRangesTask(merge, bounds, SentBytes.of("maxima", maxima.to_ipc(), None))
+    merged = (Row(**row) for batch in task(iter(batches)) for row in batch.to_pylist())
+    return joined_ranges(merge, all_ranges(task, maxima, merged), packer)
 
 
 EVENTS = st.lists(

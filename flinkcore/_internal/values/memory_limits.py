@@ -15,7 +15,7 @@ OPEN_CHUNKS: Final = 16
 HELD_BYTES: Final = 64 << 20
 """Bytes of events that wait in memory for earlier ones of other files; more wait in a temporary file."""
 
-RECORD_BYTES: Final = 128 << 20
+RECORD_BYTES: Final = 32 << 20
 """Bytes of packed watermark steps of splits that a process keeps in memory; more are in a temporary file."""
 
 

@@ -151,7 +151,7 @@ class WindowStage(Stage[EncodedEvents]):
             key_names=self._keys,
             aggregate_names=[name for name, _ in operator.aggregates],
             timeline=timeline.steps,
-            row_limit=RESULT_BATCH_ROWS,
+            row_limit=context.result_rows or RESULT_BATCH_ROWS,
             byte_limit=plan.batch_bytes,  # of keys, strings and lists: the rows bound columns of fixed width
             retracting=operator.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",

@@ -42,7 +42,8 @@ from flinkcore.spark.exchange.block_sender import BLOCK_ROWS, BlockRoute
 from flinkcore.spark.exchange.blocks import BLOCKS, BLOCKS_ORDER
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partitions
-from flinkcore.spark.exchange.sent_timeline import INLINE_BYTES, SentTime, SentTimeline
+from flinkcore.spark.exchange.sent_bytes import INLINE_BYTES
+from flinkcore.spark.exchange.sent_timeline import SentTime, SentTimeline
 from flinkcore.spark.logs.log_input import FileInput, LogInput, ReadingTimes
 from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, UnreadLog, chunks_with_times_here
 from flinkcore.spark.logs.task_packing import TaskPacking
@@ -284,7 +285,7 @@ class SparkReplay:
         context = spark_context(self._spark) if for_user else None
         late_counts = None if context is None else self._late_warnings().accumulator(context)
         pending = None if stopping is None else stopping.pending
-        broadcasts = [each for time in self._sent_times for each in time.timeline.broadcasts]
+        broadcasts = [each for time in self._sent_times for each in time.timeline.steps.broadcasts]
         mapped = [
             (
                 level,

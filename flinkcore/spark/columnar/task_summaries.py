@@ -14,10 +14,12 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark import StorageLevel
 
-from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_ipc import read_columns, write_columns
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.event_log import packed_integers, unpacked_integers
 from flinkcore._native.packed_steps import StepPacker
@@ -25,9 +27,12 @@ from flinkcore._native.time_summary import window_length
 from flinkcore.spark.exchange.collecting import collected_in_parts
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
+from flinkcore.spark.exchange.sent_bytes import SentBytes
 from flinkcore.spark.exchange.summary_rows import TIMES, packed_block
+from flinkcore.spark.sessions.session import spark_context
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 from flinkcore.spark.shipping.tasks import portable
+from flinkcore.time_plane.chunk_splits import ChunkSplits
 from flinkcore.time_plane.log_records import LogRecords, RecordRange
 from flinkcore.time_plane.record_blocks import RecordBlock, RecordLimits
 from flinkcore.time_plane.splits_merge import MergedSplits, RangeMerge, SplitsMerge, joined_ranges
@@ -121,10 +126,10 @@ class TaskRecords:
         """Take in records of events that wait in the checkpoint, which are read before all others."""
         self._waiting.append((chunk, block))
 
-    def ranges(self, floors: Mapping[int, Int64s]) -> Iterator[RecordRange]:
+    def ranges(self, splits: ChunkSplits) -> Iterator[RecordRange]:
         """Yield all ranges, as of `RecordRanges`."""
         if self._are_many:
-            yield from self._cut_ranges(floors)
+            yield from self._cut_ranges(splits)
             return
         start, stop = self._places
         with closing(LogRecords(self._interval_ms, self._limits)) as here:
@@ -132,45 +137,31 @@ class TaskRecords:
                 here.add(chunk, block)
             for row in self._payloads.rows(start, stop):
                 here.add_packed(row.chunk, row.number, packed_block(row.payload), (row.first_ms, row.last_ms))
-            yield from here.ranges(floors)
+            yield from here.ranges(splits)
 
     def merged_apart(
-        self,
-        merge: SplitsMerge,
-        splits: Mapping[int, Int32s],
-        floors: Mapping[int, Int64s],
-        packer: StepPacker,
+        self, merge: SplitsMerge, splits: ChunkSplits, packer: StepPacker
     ) -> MergedSplits | None:
         """Merge all ranges on executors, if there are many records, as of `RecordRanges`."""
         if not self._are_many or self._waiting:
             return None
-        bounds, cut = self._cut(floors)
+        bounds, cut = self._cut(splits)
         kept = cut.persist(StorageLevel.DISK_ONLY)
         spark = cut.sparkSession
         try:
-            of_ranges = MaximaTask(merge, splits)
             with task_errors_raised():
-                rows = kept.mapInArrow(portable(spark, of_ranges), _OF_RANGES.struct_type).collect()
+                rows = kept.mapInArrow(portable(spark, MaximaTask(merge)), _OF_RANGES.struct_type).collect()
             found = {row.range: packed_block(row.payload) for row in rows}
-            maxima = maxima_before(merge, found, len(bounds) + 1)
-            task = MergeRangesTask(merge, splits, bounds, maxima)
-            merged = kept.mapInArrow(portable(spark, task), _OF_RANGES.struct_type)
+            maxima = RangeMaxima.of(merge, found, len(bounds) + 1)
+            sent = self._sent("the maximum timestamps of the splits", maxima.to_ipc())
+            task = MergeRangesTask(merge, bounds, sent)
+            merged = kept.mapInArrow(
+                portable(spark, task, broadcasts=sent.broadcasts), _OF_RANGES.struct_type
+            )
             with closing(collected_in_parts(merged, "range")) as rows_of_ranges:
-                return joined_ranges(merge, self._all_ranges(task, rows_of_ranges), packer)
+                return joined_ranges(merge, all_ranges(task, maxima, rows_of_ranges), packer)
         finally:
             kept.unpersist()
-
-    @staticmethod
-    def _all_ranges(task: MergeRangesTask, rows: Iterator[Any]) -> Iterator[tuple[RangeMerge, Int64s | None]]:
-        """Yield each range with the maxima before it: also those without records, for which there is no row."""
-        number = 0
-        for row in chain(rows, [None]):
-            stop = len(task.bounds) + 1 if row is None else row.range
-            for empty in range(number, stop):
-                yield task.merged(empty, []), task.maxima_of(empty)
-            if row is not None:
-                yield RangeMerge.from_ipc(bytes(row.payload)), task.maxima_of(stop)
-                number = stop + 1
 
     @property
     def _are_many(self) -> bool:
@@ -180,7 +171,11 @@ class TaskRecords:
         n_bytes: int = sum(row.size for row in self._payloads.index[start:stop])
         return n_bytes > self._limits.collected_bytes
 
-    def _cut(self, floors: Mapping[int, Int64s]) -> tuple[Int64s, Any]:
+    def _sent(self, what: str, data: bytes) -> SentBytes:
+        context = spark_context(self._payloads.dataframe.sparkSession)
+        return SentBytes.of(what, data, context, self._limits.inline_bytes)
+
+    def _cut(self, splits: ChunkSplits) -> tuple[Int64s, Any]:
         """Return the bounds of ranges, and a DataFrame with the records of a range in each partition."""
         start, stop = self._places
         firsts, lasts, sizes = (
@@ -190,29 +185,31 @@ class TaskRecords:
         window_ms = window_length(self._interval_ms, self._limits.window_ticks)
         bounds = range_bounds(firsts, lasts, sizes, window_ms, self._limits.packed_range_bytes)
         dataframe = self._payloads.dataframe
+        spark = dataframe.sparkSession
         slots = tuple(partition_slots(len(bounds) + 1, chooses_partitions(dataframe)))
-        task = CutRecordsTask(self._way, bounds, dict(floors), slots, self._interval_ms)
-        cut = dataframe.mapInArrow(portable(dataframe.sparkSession, task), _CUT_RECORDS.struct_type)
+        sent = self._sent("the splits of the log", splits.to_ipc())
+        task = CutRecordsTask(self._way, bounds, sent, slots, self._interval_ms)
+        cut = dataframe.mapInArrow(
+            portable(spark, task, broadcasts=sent.broadcasts), _CUT_RECORDS.struct_type
+        )
         return bounds, to_partitions(cut, len(slots), "slot").sortWithinPartitions(*_CUT_ORDER)
 
-    def _cut_ranges(self, floors: Mapping[int, Int64s]) -> Iterator[RecordRange]:
-        bounds, cut = self._cut(floors)
+    def _cut_ranges(self, splits: ChunkSplits) -> Iterator[RecordRange]:
+        bounds, cut = self._cut(splits)
+        waiting = [splits.in_log(chunk, block) for chunk, block in self._waiting]
         untils = (*bounds.tolist(), None)
         done = 0
         with task_errors_raised():
             for number, rows in groupby(cut.toLocalIterator(), key=attrgetter("range")):
                 for until_ms in untils[done:number]:
-                    yield RecordRange(until_ms, self._waiting_once())
-                blocks = self._waiting_once()
-                blocks += [(row.chunk, RecordBlock.unpacked(packed_block(row.payload))) for row in rows]
-                yield RecordRange(untils[number], blocks)
-                done = number + 1
+                    yield RecordRange(until_ms, waiting)
+                    waiting = []
+                blocks = [RecordBlock.unpacked(packed_block(row.payload)) for row in rows]
+                yield RecordRange(untils[number], waiting + blocks)
+                waiting, done = [], number + 1
         for until_ms in untils[done:]:
-            yield RecordRange(until_ms, self._waiting_once())
-
-    def _waiting_once(self) -> list[tuple[int, RecordBlock]]:
-        waiting, self._waiting = self._waiting, []
-        return waiting
+            yield RecordRange(until_ms, waiting)
+            waiting = []
 
 
 def range_bounds(firsts: Int64s, lasts: Int64s, sizes: Int64s, window_ms: int, range_bytes: int) -> Int64s:
@@ -247,7 +244,7 @@ def range_bounds(firsts: Int64s, lasts: Int64s, sizes: Int64s, window_ms: int, r
 
 @dataclass(frozen=True)
 class CutRecordsTask:
-    """Sends the records of chunks to the ranges of time in which they are read; picklable.
+    """Sends the records of chunks to the ranges of time in which they are read, as parts of the log; picklable.
 
     Attributes
     ----------
@@ -255,8 +252,8 @@ class CutRecordsTask:
         Number of the way whose records are cut.
     bounds
         Where ranges end, but for the last.
-    floors
-        As of `RecordRanges.ranges`.
+    splits
+        The `ChunkSplits` of the log.
     slots
         For each range, its slot in the shuffle.
     interval_ms
@@ -265,12 +262,13 @@ class CutRecordsTask:
 
     way: int
     bounds: Int64s
-    floors: Mapping[int, Int64s]
+    splits: SentBytes
     slots: Sequence[int]
     interval_ms: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row for each block and range that it has records in."""
+        splits = ChunkSplits.from_ipc(self.splits.buffer)
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("way", "first_ms", "chunk", "number"))
             payloads = batch.column("payload")
@@ -278,21 +276,19 @@ class CutRecordsTask:
                 if way != self.way or first_ms == TIMES:
                     continue
                 block = RecordBlock.unpacked(packed_block(payloads[row].as_buffer()))
-                read_ms = block.first_tick_ms
-                if chunk in self.floors:
-                    read_ms = np.maximum(read_ms, self.floors[chunk][block.split])
-                ranges = np.searchsorted(self.bounds, read_ms, side="right")
+                ranges = np.searchsorted(self.bounds, splits.read_ms(chunk, block), side="right")
+                block = splits.in_log(chunk, block)
                 for of_range in np.unique(ranges).tolist():
                     part = block.where(ranges == of_range)
                     payload = pa.py_buffer(part.packed(self.interval_ms))
                     yield _CUT_RECORDS.row(self.slots[of_range], of_range, chunk, number, payload)
 
 
-def _ranges_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[tuple[int, RecordBlock]]]]:
+def _ranges_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[RecordBlock]]]:
     """Yield the ranges in a task's input, and the blocks of each."""
-    rows = row_values(batches, "range", "chunk", "payload")
+    rows = row_values(batches, "range", "payload")
     for number, of_range in groupby(rows, key=itemgetter(0)):
-        yield number, ((chunk, RecordBlock.unpacked(packed_block(payload))) for _, chunk, payload in of_range)
+        yield number, (RecordBlock.unpacked(packed_block(payload)) for _, payload in of_range)
 
 
 @dataclass(frozen=True)
@@ -303,38 +299,63 @@ class MaximaTask:
     ----------
     merge
         A divisible one.
-    splits
-        As of `RecordRanges.merged_apart`.
     """
 
     merge: SplitsMerge
-    splits: Mapping[int, Int32s]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per range."""
         for number, blocks in _ranges_of(batches):
-            yield _OF_RANGES.row(number, packed_integers(self.merge.maxima(blocks, self.splits)).tobytes())
+            yield _OF_RANGES.row(number, packed_integers(self.merge.maxima(blocks)).tobytes())
 
 
-def maxima_before(merge: SplitsMerge, found: Mapping[int, Int64s], n_ranges: int) -> list[Int64s]:
-    """Return the maximum timestamps of the splits before each range but the first, packed.
+@dataclass(frozen=True, eq=False)
+class RangeMaxima:
+    """The maximum timestamps of the splits before each range but the first.
 
     Parameters
     ----------
-    merge : SplitsMerge
-    found : mapping of int to numpy.ndarray of int64
-        Packed maxima within ranges; ranges without records have none.
-    n_ranges : int
+    n_splits : int
+    offsets : numpy.ndarray of int64, shape (n_ranges,)
+        Those before range i + 1 are packed in offsets[i] up to offsets[i + 1].
+    packed : numpy.ndarray of uint8
     """
-    maxima = np.full(max(1, merge.n_splits), MIN_TIMESTAMP)
-    of_range = np.empty_like(maxima)
-    packed = []
-    for number in range(n_ranges - 1):
-        if number in found:
-            unpacked_integers(found[number].view(np.uint8), of_range)
-            np.maximum(maxima, of_range, out=maxima)
-        packed.append(packed_integers(maxima).view(np.int64))
-    return packed
+
+    n_splits: int
+    offsets: Int64s
+    packed: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, merge: SplitsMerge, found: Mapping[int, Int64s], n_ranges: int) -> RangeMaxima:
+        """Return the maxima before ranges, given those within them, packed; ranges without records have none."""
+        maxima = np.full(max(1, merge.n_splits), MIN_TIMESTAMP)
+        of_range = np.empty_like(maxima)
+        packed = [np.empty(0, np.uint8)]
+        for number in range(n_ranges - 1):
+            if number in found:
+                unpacked_integers(found[number].view(np.uint8), of_range)
+                np.maximum(maxima, of_range, out=maxima)
+            packed.append(packed_integers(maxima).view(np.uint8))
+        return cls(len(maxima), np.cumsum([len(each) for each in packed]), np.concatenate(packed))
+
+    def before(self, number: int) -> Int64s | None:
+        """Return the maxima before a range; None before the first."""
+        if number == 0:
+            return None
+        maxima = np.empty(self.n_splits, np.int64)
+        unpacked_integers(self.packed[self.offsets[number - 1] : self.offsets[number]], maxima)
+        return maxima
+
+    def to_ipc(self) -> bytes:
+        """Return them as an Arrow IPC stream."""
+        columns = {"offsets": self.offsets, "packed": self.packed}
+        return write_columns("RangeMaxima", {"n_splits": self.n_splits}, columns)
+
+    @classmethod
+    def from_ipc(cls, data: Any) -> RangeMaxima:
+        """Return what `to_ipc` wrote, without a copy of this buffer."""
+        scalars, columns = read_columns("RangeMaxima", data)
+        return cls(scalars["n_splits"], columns["offsets"].to_numpy(), columns["packed"].to_numpy())
 
 
 @dataclass(frozen=True)
@@ -345,34 +366,39 @@ class MergeRangesTask:
     ----------
     merge
         A divisible one.
-    splits
-        As of `RecordRanges.merged_apart`.
     bounds
         Where ranges end, but for the last.
     maxima
-        As of `maxima_before`.
+        The `RangeMaxima`.
     """
 
     merge: SplitsMerge
-    splits: Mapping[int, Int32s]
     bounds: Int64s
-    maxima: list[Int64s]
+    maxima: SentBytes
 
-    def maxima_of(self, number: int) -> Int64s | None:
-        """Return the maximum timestamps of the splits before a range; of the first None."""
-        if number == 0:
-            return None
-        maxima = np.empty(max(1, self.merge.n_splits), np.int64)
-        unpacked_integers(self.maxima[number - 1].view(np.uint8), maxima)
-        return maxima
-
-    def merged(self, number: int, blocks: Iterable[tuple[int, RecordBlock]]) -> RangeMerge:
-        """Merge the blocks of a range."""
+    def merged(self, number: int, blocks: Iterable[RecordBlock], maxima: Int64s | None) -> RangeMerge:
+        """Merge the blocks of a range, given the maxima before it."""
         since_ms = int(self.bounds[number - 1]) if number else None
         until_ms = int(self.bounds[number]) if number < len(self.bounds) else None
-        return self.merge.merged_range(blocks, self.splits, since_ms, until_ms, self.maxima_of(number))
+        return self.merge.merged_range(blocks, since_ms, until_ms, maxima)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per range."""
+        maxima = RangeMaxima.from_ipc(self.maxima.buffer)
         for number, blocks in _ranges_of(batches):
-            yield _OF_RANGES.row(number, self.merged(number, blocks).to_ipc())
+            yield _OF_RANGES.row(number, self.merged(number, blocks, maxima.before(number)).to_ipc())
+
+
+def all_ranges(
+    task: MergeRangesTask, maxima: RangeMaxima, rows: Iterator[Any]
+) -> Iterator[tuple[RangeMerge, Int64s | None]]:
+    """Yield each range with the maxima before it, given the rows of the task: ranges without records have none."""
+    number = 0
+    for row in chain(rows, [None]):
+        stop = len(task.bounds) + 1 if row is None else row.range
+        for empty in range(number, stop):
+            before = maxima.before(empty)
+            yield task.merged(empty, [], before), before
+        if row is not None:
+            yield RangeMerge.from_ipc(bytes(row.payload)), maxima.before(stop)
+            number = stop + 1

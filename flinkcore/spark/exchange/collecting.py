@@ -22,7 +22,10 @@ SMALL_PAYLOAD_BYTES = 32 << 10
 """Payloads of up to this size are collected by the job that computes them,"""
 
 SMALL_ROWS = 256
-"""of so many rows of each partition."""
+"""of so many rows of each partition,"""
+
+SMALL_PARTITIONS = 16
+"""and of so many partitions: 128 MiB at most, however many there are."""
 
 _NUMBERS_OF_PARTITION: Final = 1 << 33
 """By which Spark numbers rows: the partition, and the row within it."""
@@ -37,8 +40,8 @@ Place: TypeAlias = tuple[Any, ...]
 class KeptPayloads:
     """Rows of a DataFrame, computed once and kept on disk by the executors until they are released.
 
-    One job computes all rows and collects the first payloads of each partition, if they are small. Another job deals
-    out the other rows in order, and collects a part at a time, as they are asked for.
+    One job computes all rows and collects the first payloads of the first partitions, if they are small. Another job
+    deals out the other rows in order, and collects a part at a time, as they are asked for.
 
     Parameters
     ----------
@@ -46,6 +49,8 @@ class KeptPayloads:
         With a binary column `payload`.
     *order : str
         Columns of integers or binaries by which the rows are ordered, together unique in each row.
+    small_partitions : int
+        Partitions whose first payloads are collected.
 
     Attributes
     ----------
@@ -54,10 +59,13 @@ class KeptPayloads:
         otherwise None.
     """
 
-    def __init__(self, dataframe: Any, *order: str) -> None:
+    def __init__(self, dataframe: Any, *order: str, small_partitions: int = SMALL_PARTITIONS) -> None:
         size = F.length("payload")
-        number = F.monotonically_increasing_id() % _NUMBERS_OF_PARTITION
-        is_early = (size <= SMALL_PAYLOAD_BYTES) & (number < SMALL_ROWS)
+        number = F.monotonically_increasing_id()
+        is_first = number % _NUMBERS_OF_PARTITION < SMALL_ROWS
+        is_early = (
+            (size <= SMALL_PAYLOAD_BYTES) & is_first & (number < small_partitions * _NUMBERS_OF_PARTITION)
+        )
         self._kept = dataframe.withColumn("is_early", is_early).persist(StorageLevel.DISK_ONLY)
         self._order = order
         try:

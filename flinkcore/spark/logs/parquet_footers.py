@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from flinkcore.log.formats.columnar_formats import ParquetFormat, check_statisti
 from flinkcore.spark.logs.plan_nodes import NotJustFiles
 
 _THREADS: Final = 8
+_FILES_AT_ONCE: Final = 512
+"""Files that wait for the threads; all of them would take 12 KB each."""
+
 _FROM_1582_DAYS: Final = -141_427
 _FROM_1900_MS: Final = -2_208_988_800_000
 _PER_MS: Final = {"ms": 1, "us": 1_000}
@@ -57,8 +61,8 @@ class ParquetFooters:
     def check(self, files: Sequence[LogFile]) -> None:
         """Raise NotJustFiles unless they say so in all of these files."""
         with ThreadPoolExecutor(_THREADS) as threads:
-            for _ in threads.map(self._check, files):
-                pass
+            for start in range(0, len(files), _FILES_AT_ONCE):
+                deque(threads.map(self._check, files[start : start + _FILES_AT_ONCE]), maxlen=0)
 
     def _check(self, file: LogFile) -> None:
         constant = {name for name, _ in file.partition}

@@ -92,6 +92,8 @@ class ShippedTask:
         """Run the task; see `unpickled`."""
         yield from unpickled(self.pickled)(batches)
         _leave_imports_out_of_collections()
+        # A worker runs other tasks next, which take much of their memory from elsewhere.
+        pa.default_memory_pool().release_unused()
 
 
 _modules_left_out = 0
