@@ -39,6 +39,7 @@ from flinkcore.common import ExecutionConfig
 from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ProgressChoice
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.log.sources.chunks import Chunk, ChunkTask
+from flinkcore.log.sources.packed_files import FirstReading, Packing
 from flinkcore.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.time_plane.time_pass import time_planes_of
 from flinkcore.time_plane.total_order import Events
@@ -84,7 +85,7 @@ class EmbeddedReplay:
         self._directory = directory
         self._threads = ReplayThreads()
         self._meter: ProgressMeter | None = None
-        self._chunks = _chunks(plan, parallelism)
+        self._chunks, self._first_readings = _chunks(plan, parallelism)
         self.report = ReplayReport()
         self.stopping = checkpoints.begin()
 
@@ -117,6 +118,8 @@ class EmbeddedReplay:
             waiting=self._checkpoints.waiting,
             stops=stops,
         )
+        for first_reading in self._first_readings:
+            first_reading.is_last = True
         time = JobTime(plan.streams, time_planes, cuts)
         times = time.replay_times()
         self.report = ReplayReport.of(plan, time.time_planes, times[-1].timeline)
@@ -221,12 +224,21 @@ def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False
     return 1 if calls_rows else cores_here()
 
 
-def _chunks(plan: JobPlan, parallelism: int) -> list[Sequence[Chunk]]:
-    """The chunks of each log; those that are read together have the same."""
+def _chunks(plan: JobPlan, parallelism: int) -> tuple[list[Sequence[Chunk]], list[FirstReading]]:
+    """Return the chunks of each log, and what keeps small files for the second pass.
+
+    Logs that are read together have the same chunks.
+    """
     chunks: dict[int, Sequence[Chunk]] = {}
+    first_readings = []
     for together in plan.ways:
-        chunks |= dict.fromkeys(together, plan.logs[together[0]].log.chunks(parallelism))
-    return [chunks[number] for number in range(len(plan.logs))]
+        logs = [plan.logs[number] for number in together]
+        columns = [name for log in logs for name in log.columns_of_both_passes()]
+        first_reading = logs[0].log.first_reading(columns, logs[0].kept_bytes // len(plan.ways))
+        of_logs = logs[0].log.chunks(parallelism, Packing(logs[0].packed_bytes, first_reading))
+        chunks |= dict.fromkeys(together, of_logs)
+        first_readings.append(first_reading)
+    return [chunks[number] for number in range(len(plan.logs))], first_readings
 
 
 def embedded_result(
