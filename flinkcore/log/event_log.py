@@ -386,7 +386,7 @@ class EventLog(LogSettings):
         target : int
             At least 1.
         packing : Packing, optional
-            How small files are joined to chunks; by default they are not.
+            Sizes up to which small files share a chunk; by default none do.
         """
         if target < 1:
             raise ConfigurationError(f"the number of chunks is at least 1, not {target}")

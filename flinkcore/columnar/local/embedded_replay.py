@@ -225,7 +225,7 @@ def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False
 
 
 def _chunks(plan: JobPlan, parallelism: int) -> tuple[list[Sequence[Chunk]], list[FirstReading]]:
-    """Return the chunks of each log, and what keeps small files for the second pass.
+    """Return the chunks of each log, and the memory that keeps the rows of small files for the second pass.
 
     Logs that are read together have the same chunks.
     """

@@ -313,6 +313,24 @@ class ReadPlan:
     to_read: ColumnsToRead
     warns: bool = False
 
+    def places_in(self, found: pa.Schema) -> list[int] | None:
+        """Return where the columns lie in batches of a schema that has all of them as numbers of the log's types."""
+        memory = self.to_read.memory
+        if memory.places is None or not memory.places[0].equals(found):
+            memory.places = found, self._places_in(found)
+        return memory.places[1]
+
+    def _places_in(self, found: pa.Schema) -> list[int] | None:
+        names = [field.name for field in self.fields]
+        places = [found.get_field_index(name) for name in names]
+        if names != self.names or -1 in places:
+            return None
+        for place, wanted in zip(places, self.fields, strict=True):
+            field = found.field(place)
+            if field.type != wanted.type or not (field.nullable and pa.types.is_primitive(field.type)):
+                return None
+        return places
+
 
 ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
 """Work on one chunk of a log; picklable, so that it runs anywhere."""
@@ -342,7 +360,8 @@ class FileChunk(Chunk):
         plan = self.plan(columns, batch_rows, encoded, warnings, batch_bytes)
         check_unchanged([self.file])
         try:
-            yield from self.rows_by(plan)
+            read = even_batches(self._found(plan), batch_rows, batch_bytes, self.label)
+            yield from self._in_log(read, plan)
         except SourceError:
             check_unchanged([self.file])  # which says more than what the reader stumbled over
             raise
@@ -371,16 +390,40 @@ class FileChunk(Chunk):
         return replace(plan, to_read=to_read, warns=warnings is not None)
 
     def rows_by(self, plan: "ReadPlan") -> Iterator[pa.RecordBatch]:
-        """Yield the rows as `read` does, of a file of which it is not checked whether it has changed."""
-        conditions = [Filter(condition) for condition in self.where]
+        """Yield the rows as `read` does, of a small file of which it is not checked whether it has changed.
+
+        Fields of the schema may have metadata.
+        """
+        if self.where or self.file.partition:
+            yield from self._in_log(self._found(plan), plan)
+            return
+        row = 0
+        for batch in self._found(plan):
+            places = plan.places_in(batch.schema)
+            if places is None:
+                yield from self._in_log(iter([batch]), plan, row)
+            else:
+                yield batch.select(places)
+            row += batch.num_rows
+
+    def _found(self, plan: "ReadPlan") -> Iterator[pa.RecordBatch]:
+        """Yield the rows as the format reads them."""
         rows = 0
-        for batch in self._batches(plan.fields, plan.to_read):
+        for batch in self.format.batches(self.file, self.pieces, plan.to_read):
             rows += batch.num_rows
-            given = named_columns(batch, plan.taken, plan.nested) if plan.nested else batch
-            yield apply_ops(conditions, given)[0].select(plan.names) if conditions else given
+            yield batch
         if self.file.offsets is not None and self.first_row is not None and plan.warns:
             overlap = self.file.offsets.overlap(self.file.name, self.first_row + rows)
             plan.to_read.warnings.extend([] if overlap is None else [overlap])
+
+    def _in_log(
+        self, found: Iterator[pa.RecordBatch], plan: "ReadPlan", first_row: int = 0
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows of the file with the columns of the log that are asked for, as far as conditions are true."""
+        conditions = [Filter(condition) for condition in self.where]
+        for batch in self._batches(found, plan, first_row):
+            given = named_columns(batch, plan.taken, plan.nested) if plan.nested else batch
+            yield apply_ops(conditions, given)[0].select(plan.names) if conditions else given
 
     def _plan(self, columns: Sequence[str] | None, encoded: Sequence[str]) -> "ReadPlan":
         """Return how to read columns, which is the same in all files of a log that have the same partition columns."""
@@ -434,15 +477,14 @@ class FileChunk(Chunk):
             read |= frozenset(self.log_schema.read.names) if of_one is None else of_one
         return read
 
-    def _batches(self, fields: Sequence[pa.Field], to_read: ColumnsToRead) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, batches: Iterator[pa.RecordBatch], plan: "ReadPlan", row: int
+    ) -> Iterator[pa.RecordBatch]:
+        fields, to_read = plan.fields, plan.to_read
         names = [field.name for field in fields]
         partition = dict(self.file.partition)
-        batches = self.format.batches(self.file, self.pieces, to_read)
         decoded = [name for name in to_read.names if name not in to_read.dictionary_columns]
-        row = 0
-        most_rows, most_bytes = to_read.batch_rows, to_read.batch_bytes
-        even = even_batches(batches, most_rows, most_bytes, self.label)
-        for batch in _fitting(even, decoded, self.label, most_bytes):
+        for batch in _fitting(batches, decoded, self.label, to_read.batch_bytes):
             misfits: dict[int, str] = {}
             arrays = []
             found = batch.schema

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -61,15 +61,15 @@ class FirstReading:
                 self._room -= n_bytes
             return not self._is_full
 
-    def give_room(self, n_bytes: int) -> None:
-        """Give room back."""
+    def release_room(self, n_bytes: int) -> None:
+        """Release room that was taken."""
         with self._lock:
             self._room += n_bytes
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How small files are joined to chunks.
+    """Limits within which small files share a chunk.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Packing:
 
 @dataclass
 class _Found:
-    """What a reading of files has found.
+    """Findings of a reading of files.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class PackedFiles(Chunk):
     Attributes
     ----------
     files : tuple of FileChunk
-        At least two; if paths name partitions by which the log is split, all of one.
+        At least one; if paths name partitions by which the log is split, all of one.
     first_reading : FirstReading or None
         Keeps the rows for further readings, or None if files are read each time.
     """
@@ -148,7 +148,7 @@ class PackedFiles(Chunk):
         self._found.batches = None
         while batches:
             batch = batches.pop(0)
-            memory.give_room(batch.nbytes)
+            memory.release_room(batch.nbytes)
             yield batch
 
     def _keep_rows(
@@ -166,7 +166,7 @@ class PackedFiles(Chunk):
             has_room = memory.keeps(())
         finally:
             if not has_room:
-                memory.give_room(sum(batch.nbytes for batch in kept))
+                memory.release_room(sum(batch.nbytes for batch in kept))
         if has_room:
             self._found.batches, self._found.warnings = kept, found
         if warnings is not None:
@@ -179,7 +179,8 @@ class PackedFiles(Chunk):
         plan = self.files[0].plan(names, batch_rows, (), warnings, batch_bytes)
         listed = [each.file for each in self.files]
         check_unchanged(listed)
-        yield from even_batches(self._rows_by(plan), batch_rows, batch_bytes, self.label)
+        for batch in even_batches(self._rows_by(plan), batch_rows, batch_bytes, self.label):
+            yield pa.RecordBatch.from_arrays(batch.columns, batch.schema.names)
         check_unchanged(listed)
 
     def _rows_by(self, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
@@ -253,38 +254,42 @@ def packed(chunks: Sequence[Chunk], target: int, packing: Packing) -> list[Chunk
         About how many chunks the log is to have at least, if its files are small.
     packing : Packing
     """
-    sizes = [chunk.size_bytes or 0 for chunk in chunks]
-    most = min(packing.most_bytes, sum(sizes) // target)
+    most = min(packing.most_bytes, sum(chunk.size_bytes or 0 for chunk in chunks) // target)
     packs: list[list[Chunk]] = []
     held = 0
-    for chunk, size in zip(chunks, sizes, strict=True):
+    for chunk in chunks:
+        size = chunk.size_bytes or 0
         if packs and held + size <= most and _can_follow(packs[-1][-1], chunk):
             packs[-1].append(chunk)
             held += size
         else:
             packs.append([chunk])
             held = size
-    return [_one(index, pack, packing.first_reading) for index, pack in enumerate(packs)]
+    return [_joined(index, pack, packing) for index, pack in enumerate(packs)]
 
 
 def _can_follow(before: Chunk, chunk: Chunk) -> bool:
-    return before.path_partition == chunk.path_partition and all(
-        isinstance(each, FileChunk) and each.pieces is None and each.size_bytes is not None
-        for each in (before, chunk)
-    )
+    return _is_whole(before) and _is_whole(chunk) and before.path_partition == chunk.path_partition
 
 
-def _one(index: int, pack: Sequence[Chunk], first_reading: FirstReading | None) -> Chunk:
-    if len(pack) == 1:
-        return replace(pack[0], index=index)
-    files = tuple(chunk for chunk in pack if isinstance(chunk, FileChunk))
+def _is_whole(chunk: Chunk) -> TypeGuard[FileChunk]:
+    return isinstance(chunk, FileChunk) and chunk.pieces is None and chunk.size_bytes is not None
+
+
+def _joined(index: int, pack: Sequence[Chunk], packing: Packing) -> Chunk:
+    files = tuple(chunk for chunk in pack if _is_whole(chunk))
+    size = sum(each.size_bytes or 0 for each in files)
+    if not files or size > packing.most_bytes:
+        (chunk,) = pack
+        return replace(chunk, index=index)
+    label, others = files[0].label, len(files) - 1
     rows = [each.rows for each in files if each.rows is not None]
     return PackedFiles(
         index,
-        label=f"{files[0].label} and {len(files) - 1:,} files after it",
+        label=f"{label} and {others:,} files after it" if others else label,
         rows=sum(rows) if len(rows) == len(files) else None,
-        size_bytes=sum(each.size_bytes or 0 for each in files),
+        size_bytes=size,
         first_row=None,
         files=files,
-        first_reading=first_reading,
+        first_reading=packing.first_reading,
     )
