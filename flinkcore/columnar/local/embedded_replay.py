@@ -27,6 +27,7 @@ from flinkcore.columnar.local.stage_inputs import (
 )
 from flinkcore.columnar.local.stage_run import StageRun, StageStep
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
+from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.results.progress import ProgressMeter, listener_of_run
 from flinkcore.columnar.results.report import ReplayReport
@@ -194,14 +195,12 @@ class EmbeddedReplay:
                         sources.append(linked(steps, link, run.context.inputs))
                 # Results of a step that an event made may, in another partition, come after what follows the event.
                 waits = times[number].timeline.has_steps_of_events and self._parallelism > 1
-                together = (
-                    merged(sources, stage.batch_bytes, number + 1 == len(stages))
-                    if len(sources) > 1 or waits
-                    else sources[0]
-                )
+                together = merged(sources, stage.batch_bytes) if len(sources) > 1 or waits else sources[0]
             if number + 1 < len(stages):
                 # Closed before the stages, whose threads it ends.
-                passing = passed_on(run, together, number + 2 == len(stages))
+                passing = passed_on(
+                    run, together, _goes_alone(links, stages, number), number + 2 == len(stages)
+                )
                 open_stages.enter_context(self._threads.closing(passing))
                 given[number] = SharedItems(passing, readers[number])
             yield together
@@ -214,6 +213,13 @@ class EmbeddedReplay:
         context = StageContext.of(self._plan, number, time, partitions, restored, memory_bytes)
         runs = [PartitionRun.opened(context, each, self.stopping.pending) for each in range(partitions)]
         return StageRun(context, [open_stages.enter_context(run) for run in runs], self._threads)
+
+
+def _goes_alone(links: Sequence[StageLink], stages: Sequence[StagePlan], number: int) -> bool:
+    """Return whether the results of an operator go to one other alone, which takes nothing else."""
+    takers = [link.number for link in links if link.between.stage == number]
+    sources = [link for link in links if link.number in takers]
+    return len(takers) == len(sources) == 1 and not stages[takers[0]].logs
 
 
 def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False) -> int:
