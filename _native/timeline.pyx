@@ -212,6 +212,10 @@ cdef struct Span:
 cdef int64_t _NEVER = INT64_MAX  # later than all calls
 
 
+cdef enum:
+    _PART = 64  # splits of a block, and blocks of a group, whose first call is known: few of many splits have one at a tick
+
+
 cdef inline int _emit(SplitOperators operators, int32_t split, int64_t clock, int32_t kind, int64_t timestamp) except -1 nogil:
     cdef Emission* emission = <Emission*> buffer_append(&operators.emissions, sizeof(Emission))
     emission.clock = clock
@@ -356,13 +360,26 @@ cdef int _operators_start(SplitOperators operators, int64_t last_tick) except -1
 
 cdef int _operators_run(SplitOperators operators, int64_t until) except -1 nogil:
     # Makes all calls up to a clock. The emissions are ordered by split, and within a split by clock.
+    cdef int32_t block, group, n_blocks = _parts(operators.n), n_groups = _parts(n_blocks)
+    operators.next_clock = _NEVER
+    for group in range(n_groups):
+        if operators.clocks_of_groups[group] <= until:
+            for block in range(group * _PART, min((group + 1) * _PART, n_blocks)):
+                if operators.clocks_of_blocks[block] <= until:
+                    _run_block(operators, block, until)
+            _find_next_of_group(operators, group)
+        operators.next_clock = min(operators.next_clock, operators.clocks_of_groups[group])
+    return 0
+
+
+cdef int _run_block(SplitOperators operators, int32_t block, int64_t until) except -1 nogil:
     cdef int64_t first = _NEVER
     cdef int32_t split
-    for split in range(operators.n):
+    for split in range(block * _PART, min((block + 1) * _PART, operators.n)):
         while operators.next_clocks[split] <= until:
             _call(operators, split, operators.next_clocks[split])
         first = min(first, operators.next_clocks[split])
-    operators.next_clock = first
+    operators.clocks_of_blocks[block] = first
     return 0
 
 
@@ -397,11 +414,30 @@ cdef int _operators_resume(SplitOperators operators, int32_t split, int64_t cloc
     return 0
 
 
+cdef inline int32_t _parts(int32_t n) noexcept nogil:
+    # Returns the number of blocks of splits, or of groups of blocks.
+    return (n + _PART - 1) // _PART
+
+
+cdef void _find_next_of_group(SplitOperators operators, int32_t group) noexcept nogil:
+    cdef int64_t first = _NEVER
+    cdef int32_t block
+    for block in range(group * _PART, min((group + 1) * _PART, _parts(operators.n))):
+        first = min(first, operators.clocks_of_blocks[block])
+    operators.clocks_of_groups[group] = first
+
+
 cdef void _operators_find_next(SplitOperators operators) noexcept nogil:
-    cdef int32_t split
-    operators.next_clock = _NEVER
+    cdef int32_t split, block, group, n_blocks = _parts(operators.n)
+    for block in range(n_blocks):
+        operators.clocks_of_blocks[block] = _NEVER
     for split in range(operators.n):
-        operators.next_clock = min(operators.next_clock, operators.next_clocks[split])
+        block = split // _PART
+        operators.clocks_of_blocks[block] = min(operators.clocks_of_blocks[block], operators.next_clocks[split])
+    operators.next_clock = _NEVER
+    for group in range(_parts(n_blocks)):
+        _find_next_of_group(operators, group)
+        operators.next_clock = min(operators.next_clock, operators.clocks_of_groups[group])
 
 
 cdef int64_t _operators_last_tick(SplitOperators operators, int64_t clock) noexcept nogil:
@@ -451,7 +487,14 @@ cdef class SplitOperators:
             self.opened = tick_of(first_arrival_ms, self.interval) - self.interval
         self.splits = <SplitOperator*> calloc(self.n, sizeof(SplitOperator))
         self.next_clocks = <int64_t*> malloc(self.n * sizeof(int64_t))
-        if self.splits == NULL or self.next_clocks == NULL:
+        self.clocks_of_blocks = <int64_t*> malloc(_parts(self.n) * sizeof(int64_t))
+        self.clocks_of_groups = <int64_t*> malloc(_parts(_parts(self.n)) * sizeof(int64_t))
+        if (
+            self.splits == NULL
+            or self.next_clocks == NULL
+            or self.clocks_of_blocks == NULL
+            or self.clocks_of_groups == NULL
+        ):
             raise MemoryError(f"{self.n} splits")
         for split in range(self.n):
             generator_set_up(&self.splits[split].generator, out_of_orderness_ms, idleness_ms)
@@ -461,6 +504,8 @@ cdef class SplitOperators:
     def __dealloc__(self):
         free(self.splits)
         free(self.next_clocks)
+        free(self.clocks_of_blocks)
+        free(self.clocks_of_groups)
         buffer_free(&self.emissions)
         buffer_free(&self.paused_rows)
 

@@ -56,6 +56,8 @@ cdef class SplitOperators:
     cdef SplitRecords records
     cdef SplitOperator* splits
     cdef int64_t* next_clocks  # (n,): when each split's next call is due; 2**63 - 1: no more
+    cdef int64_t* clocks_of_blocks  # the first of each block of splits
+    cdef int64_t* clocks_of_groups  # the first of each group of blocks
     cdef int64_t next_clock    # the first of these
     cdef Buffer emissions      # not yet taken
     cdef Buffer paused_rows    # spans

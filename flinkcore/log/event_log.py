@@ -27,10 +27,12 @@ from flinkcore.log.decoding.debezium import steps_of
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_chunk, decoded_schema, source_columns
 from flinkcore.log.decoding.decoded_fields import DecodedFields
 from flinkcore.log.decoding.known_shapes import SHAPES, SPLIT, RecordColumns, TopicAndPartition, known_shape
+from flinkcore.log.formats.bad_records import BAD_RECORD
 from flinkcore.log.formats.text_formats import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.log.sources.chunks import Chunk, TableChunk
 from flinkcore.log.sources.log_sources import LogFiles, TableSource
+from flinkcore.log.sources.packed_files import FirstReading, Packing, packed
 from flinkcore.log.tables.lake_files import log_of_paths, table_files
 from flinkcore.log.topics.topic_log import TopicLog
 
@@ -375,7 +377,7 @@ class EventLog(LogSettings):
             return ". If the first line of the file is no header, put one before it, with the names of the columns"
         return ""
 
-    def chunks(self, target: int) -> list[Chunk]:
+    def chunks(self, target: int, packing: Packing | None = None) -> list[Chunk]:
         """Cut the log into about ``target`` chunks in log order: at least one per file, big Parquet and Arrow
         files cut. Where columns order the rows, they give them positions: see :class:`LogRanks`.
 
@@ -383,21 +385,40 @@ class EventLog(LogSettings):
         ----------
         target : int
             At least 1.
+        packing : Packing, optional
+            Sizes up to which small files share a chunk; by default none do.
         """
         if target < 1:
             raise ConfigurationError(f"the number of chunks is at least 1, not {target}")
-        chunks = self.unranked_chunks(target)
+        chunks = self.unranked_chunks(target, packing)
         return ranked_chunks(self.row_order, chunks) if self.ordered_by else chunks
 
-    def unranked_chunks(self, target: int) -> list[Chunk]:
+    def unranked_chunks(self, target: int, packing: Packing | None = None) -> list[Chunk]:
         """Cut the log as `chunks` does, without the positions that columns give."""
         if self.cut is not None:
             target = max(target, self.size_bytes // _CUT_CHUNK_BYTES)
         is_lenient = self.finds_bad_records
         chunks = self.source.chunks(target)
+        if packing is not None and self._joins_files:
+            chunks = packed(chunks, target, packing)
         if self.cut is not None and self.cut.has_positions and isinstance(self.source, TableSource):
             chunks = [self._with_rows_around(chunk, self.source.table) for chunk in chunks]
         return [decoded_chunk(self.decoding, chunk, is_lenient) for chunk in chunks]
+
+    def first_reading(self, columns: Iterable[str], most_bytes: int) -> FirstReading:
+        """Return memory for the rows of small files, of which all readings together take these columns of the log."""
+        names = self.source_columns(name for name in columns if name != POSITION)
+        return FirstReading([*names, *([BAD_RECORD] if self.finds_bad_records else [])], most_bytes)
+
+    @property
+    def _joins_files(self) -> bool:
+        """Return whether rows of several files may come in one batch.
+
+        Each file may be a split; a cut takes a row without an arrival by those around it in its file; and rows that are
+        made of others have no place but their file.
+        """
+        is_split = self.split is FILE
+        return not is_split and self.cut is None and all(step.keeps_rows for step in self.decoding)
 
     def _with_rows_around(self, chunk: Chunk, table: pa.Table) -> Chunk:
         """Return a chunk of a table that knows the rows around it, if those at its start may go with them at a cut."""

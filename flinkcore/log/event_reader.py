@@ -97,6 +97,15 @@ class _Place(NamedTuple):
     def row_name(self, row: int) -> str:
         return self.chunk.row_name(self._number(row))
 
+    def rows_of(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+        """Return the numbers of rows in the chunk."""
+        numbers: npt.NDArray[np.int64] = (rows if self.taken is None else self.taken[rows]).astype(np.int64)
+        return numbers + self.first_row
+
+    def file(self, row: int) -> Chunk:
+        """Return a chunk of the file of a row."""
+        return self.chunk.part_of(self._number(row))[0]
+
     def of(self, row: int) -> dict[str, Any]:
         """Return the attributes of an error about a row."""
         return self.chunk.place(self._number(row))
@@ -108,21 +117,14 @@ class _Place(NamedTuple):
         self, rows: npt.NDArray[np.integer[Any]], line: pa.Array | None = None, text: pa.Array | None = None
     ) -> pa.StructArray:
         """Return `RECORD_TYPE` of some rows; null if they are neither of a file nor have a text."""
-        n_rows, first = len(rows), self.chunk.first_record
-        rows = rows if self.taken is None else self.taken[rows]
-        if self.chunk.path is None:
-            if text is None:
-                return pa.nulls(n_rows, RECORD_TYPE)
-            first = None
-        numbers = (
-            pa.nulls(n_rows, pa.int64())
-            if first is None
-            else pa.array(first + self.first_row + rows, pa.int64())
-        )
+        n_rows = len(rows)
+        files, in_files = self.chunk.files_of(self.rows_of(rows))
+        if text is None and files.null_count == n_rows:
+            return pa.nulls(n_rows, RECORD_TYPE)
         return pa.StructArray.from_arrays(
             [
-                pa.repeat(pa.scalar(self.chunk.path, pa.string()), n_rows),
-                numbers,
+                files,
+                in_files,
                 pa.nulls(n_rows, pa.int64()) if line is None else line,
                 pa.nulls(n_rows, pa.string()) if text is None else text,
             ],
@@ -148,8 +150,8 @@ class Fault(NamedTuple):
         The column's times, if they are the fault.
     why_outside : callable, optional
         Says why such a time is one.
-    why_null : callable, optional
-        Returns why the column is null in all rows of the file, or None if that is not known.
+    is_null : bool
+        Whether nulls are the fault: the file may lack the column.
     """
 
     reason: str
@@ -159,13 +161,13 @@ class Fault(NamedTuple):
     why_unreadable: Callable[[pa.Scalar], str] = str
     outside_ms: npt.NDArray[np.int64] | None = None
     why_outside: Callable[[int], str] | None = None
-    why_null: Callable[[], str | None] | None = None
+    is_null: bool = False
 
-    def describe(self, row: int) -> str:
-        """Say what is wrong with a row."""
+    def describe(self, row: int, file: Chunk) -> str:
+        """Say what is wrong with a row of a file."""
         if self.unreadable is not None:
             return self.why_unreadable(self.unreadable[row])
-        why_null = None if self.why_null is None else self.why_null()
+        why_null = file.why_null(self.column) if self.is_null else None
         if why_null is not None:
             return f"{self.reason}: {why_null}"
         fault = f"{self.reason} (column {self.column!r})"
@@ -221,6 +223,10 @@ class TimedBatch:
     rejected : RejectedRows
     by_cut : CutRows or None
         All rows of the batch where the log has a cut; those outside it count nowhere else.
+    place : _Place or None
+        Where the rows that were read lie in the chunk; None for events that have waited in a checkpoint.
+    kept : numpy.ndarray, shape (n,), uint32, or None
+        Which of these rows the events are; None for all.
     """
 
     batch: pa.RecordBatch
@@ -234,6 +240,13 @@ class TimedBatch:
     filtered: int
     rejected: RejectedRows
     by_cut: CutRows | None = None
+    place: _Place | None = None
+    kept: npt.NDArray[np.uint32] | None = None
+
+    def rows_of(self, events: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+        """Return the numbers in the chunk of the rows of events, given by their numbers in the batch."""
+        rows = events if self.kept is None else self.kept[events]
+        return rows.astype(np.int64) if self.place is None else self.place.rows_of(rows)
 
 
 class EventReader:
@@ -515,7 +528,6 @@ class EventReader:
         bad_records: pa.StructArray | None,
         by_cut: CutRows | None,
     ) -> TimedBatch:
-        chunk = place.chunk
         sound = None if bad_records is None else np.flatnonzero(_mask(bad_records.is_null()))
         batch, kept = apply_ops(self._before, read if sound is None else read.take(pa.array(sound)))
         if sound is not None:
@@ -536,7 +548,7 @@ class EventReader:
         why_no_time = partial(no_time, column=name, unit=self._timestamp_unit, setting="timestamp_unit")
         faults = [
             Fault("unreadable timestamp", name, unreadable, times, why_no_time),
-            Fault("null timestamp", name, _nulls(times), why_null=partial(chunk.why_null, name)),
+            Fault("null timestamp", name, _nulls(times), is_null=True),
             Fault(
                 "timestamp out of range",
                 name,
@@ -552,13 +564,12 @@ class EventReader:
             too_far = _outside(arrival_ms, -MAX_ARRIVAL_MS, MAX_ARRIVAL_MS)
             faults += [
                 Fault("unreadable arrival", name, unreadable, arrivals, why_no_time),
-                Fault("null arrival", name, _nulls(arrivals), why_null=partial(chunk.why_null, name)),
+                Fault("null arrival", name, _nulls(arrivals), is_null=True),
                 Fault("arrival out of range", name, too_far, outside_ms=arrival_ms, why_outside=_why_too_far),
             ]
         if isinstance(self._split, str):
             nulls = codes < 0 if len(codes) and codes.min() < 0 else None
-            why_null = partial(chunk.why_null, self._split)
-            faults.append(Fault("null split", self._split, nulls, why_null=why_null))
+            faults.append(Fault("null split", self._split, nulls, is_null=True))
         batch = batch.select(self._columns)
         filtered = (read.num_rows if sound is None else len(sound)) - batch.num_rows
         rejected = RejectedRows({}, None)
@@ -568,6 +579,7 @@ class EventReader:
             good, rows = self._reject(faults, batch.num_rows, read, kept, place)
             rejected = rejected.and_also(rows)
             batch = batch.filter(pa.array(good))
+            kept = np.flatnonzero(good).astype(np.uint32) if kept is None else kept[good]
             timestamp_ms, codes, positions = timestamp_ms[good], codes[good], positions[good]
             arrival_ms = None if arrival_ms is None else arrival_ms[good]
         return TimedBatch(
@@ -582,6 +594,8 @@ class EventReader:
             filtered=filtered,
             rejected=rejected,
             by_cut=by_cut,
+            place=place,
+            kept=kept,
         )
 
     def _reject(
@@ -602,8 +616,9 @@ class EventReader:
             fault, row = faults[fault_of[bad[0]] - 1], int(bad[0])
             number = row if kept is None else int(kept[row])
             raise DataError(
-                f"{place.row_name(number)}: {fault.describe(row)}; repair the log, filter such rows out before "
-                'timestamps are assigned, or let on_bad_row="drop" count them, or an OutputTag collect them',
+                f"{place.row_name(number)}: {fault.describe(row, place.file(number))}; repair the log, filter such "
+                'rows out before timestamps are assigned, or let on_bad_row="drop" count them, or an OutputTag collect '
+                "them",
                 column=fault.column,
                 **place.of(number),
             )

@@ -21,7 +21,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from equipment.memory_disk import MEMORY
 from equipment.merged_events import merging_lots_of
-from equipment.small_batches import read_in_batches_of, read_within
+from equipment.small_batches import limit, read_in_batches_of, read_within
 from equipment.unordered_rows import UnorderedRows
 from fuzz.drawn_jobs import EMITTED_AT, Job
 from fuzz.local_spark import LocalFrame, local_spark_environment, without_jvm
@@ -78,6 +78,8 @@ class Way:
         Bytes for the open state in a process, beyond which it spills; None: far more than there is.
     open_chunks, held_bytes
         Chunks that one process reads at once, and bytes of events that wait in its memory, at most.
+    packed_bytes, kept_bytes
+        Bytes of small files that one process reads together, and of their rows that it keeps, at most.
     """
 
     place: str = "embedded"
@@ -94,6 +96,8 @@ class Way:
     memory: int | None = None
     open_chunks: int = 16
     held_bytes: int = 1 << 20
+    packed_bytes: int = 1 << 20
+    kept_bytes: int = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -318,6 +322,7 @@ def outcome_of(scenario: Scenario, way: Way, job: Job | None = None, session: An
                 env.configure(Configuration().set_string(MEMORY_SETTING, f"{way.memory} b"))
             read_in_batches_of(way.read_rows, env, 40 * way.read_rows)
             read_within(way.open_chunks, way.held_bytes, env)
+            limit(env, packed_bytes=way.packed_bytes, kept_bytes=way.kept_bytes)
             try:
                 part = run(scenario, job or scenario.job, env, sources, checkpoints)
             except FlinkcoreError as error:
@@ -619,8 +624,15 @@ def write_json_lines(table: pa.Table, path: Path) -> bool:
 def perhaps_otherwise(ways: st.SearchStrategy[Way]) -> st.SearchStrategy[Way]:
     """Ways of which some have rows in no order, times that are no integers, or small limits of memory."""
     return st.builds(
-        lambda way, memory, seed, times, chunks, size: replace(
-            way, memory=memory, shuffled=seed, times=times, open_chunks=chunks, held_bytes=size
+        lambda way, memory, seed, times, chunks, size, packed, kept: replace(
+            way,
+            memory=memory,
+            shuffled=seed,
+            times=times,
+            open_chunks=chunks,
+            held_bytes=size,
+            packed_bytes=packed,
+            kept_bytes=kept,
         ),
         ways,
         st.sampled_from([None, None, 0, 3_000, 60_000, 200_000]),
@@ -628,6 +640,8 @@ def perhaps_otherwise(ways: st.SearchStrategy[Way]) -> st.SearchStrategy[Way]:
         st.sampled_from(["integers"] * 4 + ["text", "instants"]),
         st.sampled_from([16, 1, 2]),
         st.sampled_from([1 << 20, 0, 300, 2_000]),
+        st.sampled_from([1 << 20, 0, 3_000]),
+        st.sampled_from([1 << 20, 0, 1_000]),
     )
 
 

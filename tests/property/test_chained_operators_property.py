@@ -71,7 +71,7 @@ def test_a_function_sees_the_results_of_another_as_operators_in_a_row_would(
     table = table_of(rows, batch_rows)
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
-    read_in_batches_of(batch_rows, env)
+    read_in_batches_of(batch_rows, env, 40 * batch_rows)
     stream = (
         env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", split="split")
         .assign_timestamps_and_watermarks(strategy_of(bound))
@@ -135,7 +135,7 @@ def test_a_function_sees_the_results_of_windows_as_operators_in_a_row_would(
     trigger = assigner.get_default_trigger() if counts_to is None else CountTrigger.of(counts_to)
     env = StreamExecutionEnvironment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(interval)
-    read_in_batches_of(batch_rows, env)
+    read_in_batches_of(batch_rows, env, 40 * batch_rows)
     windows = (
         env.from_event_log(table, timestamp="ts", integer_times=True, arrival="at", split="split")
         .assign_timestamps_and_watermarks(strategy_of(bound))

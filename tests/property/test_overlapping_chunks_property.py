@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from equipment.example_counts import examples
 from equipment.memory_disk import MEMORY
-from equipment.small_batches import read_in_batches_of, read_within
+from equipment.small_batches import limit, read_in_batches_of, read_within
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +54,8 @@ def layouts(draw: st.DrawFn) -> tuple[list[tuple[int, int]], list[list[int]]]:
     st.sampled_from([1, 2, 16]),
     st.sampled_from([0, 200, 1_000, 1 << 20]),
     st.sampled_from([1, 3, 100]),
+    st.sampled_from([0, 3_000, 1 << 20]),
+    st.sampled_from([0, 500, 1 << 20]),
     st.sampled_from([1, 3]),
 )
 def test_any_layout_gives_the_same_events_in_the_same_order(
@@ -61,6 +63,8 @@ def test_any_layout_gives_the_same_events_in_the_same_order(
     open_chunks: int,
     held_bytes: int,
     batch_rows: int,
+    packed_bytes: int,
+    kept_bytes: int,
     parallelism: int,
 ) -> None:
     rows, files = layout
@@ -73,6 +77,7 @@ def test_any_layout_gives_the_same_events_in_the_same_order(
         env = StreamExecutionEnvironment().set_parallelism(parallelism)
         read_in_batches_of(batch_rows, env)
         read_within(open_chunks, held_bytes, env)
+        limit(env, packed_bytes=packed_bytes, kept_bytes=kept_bytes)
         log = env.from_event_log(folder, timestamp="at", arrival="at", split="split")
         events = log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
         found = (

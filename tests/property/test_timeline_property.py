@@ -193,7 +193,7 @@ def test_long_logs_give_the_timeline_of_the_model(
     seed: int, generator: GeneratorSpec, interval_ms: int, cut: int, batch: int, limits: RecordLimits
 ) -> None:
     random = np.random.default_rng(seed)
-    n, n_splits = 2_000, int(random.integers(1, 12))
+    n, n_splits = 2_000, int(random.integers(1, 12)) * int(random.choice([1, 1, 1, 9]))
     # Each split is busy in some stretches of the log only.
     stretch = np.arange(n) // int(random.integers(50, 400))
     split = (stretch * 7 + random.integers(0, 3, n)) % n_splits

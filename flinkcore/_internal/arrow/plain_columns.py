@@ -365,6 +365,8 @@ def _text_size(column: pa.Array, enough: int, is_within: bool = False) -> int:
 
     It may be more than there are, up to `enough`.
     """
+    if pa.types.is_primitive(column.type):
+        return 0
     if isinstance(column.type, pa.BaseExtensionType):
         return _text_size(column.storage, enough, is_within)
     if _is_large(column.type):

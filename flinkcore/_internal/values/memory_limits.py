@@ -15,6 +15,12 @@ OPEN_CHUNKS: Final = 16
 HELD_BYTES: Final = 64 << 20
 """Bytes of events that wait in memory for earlier ones of other files; more wait in a temporary file."""
 
+PACKED_BYTES: Final = 1 << 20
+"""Bytes of small files that one process reads together, at most."""
+
+KEPT_BYTES: Final = 64 << 20
+"""Bytes of the rows of such files that the first pass keeps in memory for the second one, at most."""
+
 RECORD_BYTES: Final = 32 << 20
 """Bytes of packed watermark steps of splits that a process keeps in memory; more are in a temporary file."""
 
@@ -27,4 +33,6 @@ class MemoryLimits:
     batch_bytes: int = BATCH_BYTES
     open_chunks: int = OPEN_CHUNKS
     held_bytes: int = HELD_BYTES
+    packed_bytes: int = PACKED_BYTES
+    kept_bytes: int = KEPT_BYTES
     record_bytes: int = RECORD_BYTES

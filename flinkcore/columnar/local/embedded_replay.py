@@ -27,6 +27,7 @@ from flinkcore.columnar.local.stage_inputs import (
 )
 from flinkcore.columnar.local.stage_run import StageRun, StageStep
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
+from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.results.progress import ProgressMeter, listener_of_run
 from flinkcore.columnar.results.report import ReplayReport
@@ -39,6 +40,7 @@ from flinkcore.common import ExecutionConfig
 from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings, ProgressChoice
 from flinkcore.datastream.graph.transformations import StreamGraph
 from flinkcore.log.sources.chunks import Chunk, ChunkTask
+from flinkcore.log.sources.packed_files import FirstReading, Packing
 from flinkcore.time_plane.job_time import JobTime, ReplayTime
 from flinkcore.time_plane.time_pass import time_planes_of
 from flinkcore.time_plane.total_order import Events
@@ -84,7 +86,7 @@ class EmbeddedReplay:
         self._directory = directory
         self._threads = ReplayThreads()
         self._meter: ProgressMeter | None = None
-        self._chunks = _chunks(plan, parallelism)
+        self._chunks, self._first_readings = _chunks(plan, parallelism)
         self.report = ReplayReport()
         self.stopping = checkpoints.begin()
 
@@ -117,6 +119,8 @@ class EmbeddedReplay:
             waiting=self._checkpoints.waiting,
             stops=stops,
         )
+        for first_reading in self._first_readings:
+            first_reading.is_last = True
         time = JobTime(plan.streams, time_planes, cuts)
         times = time.replay_times()
         self.report = ReplayReport.of(plan, time.time_planes, times[-1].timeline)
@@ -191,14 +195,12 @@ class EmbeddedReplay:
                         sources.append(linked(steps, link, run.context.inputs))
                 # Results of a step that an event made may, in another partition, come after what follows the event.
                 waits = times[number].timeline.has_steps_of_events and self._parallelism > 1
-                together = (
-                    merged(sources, stage.batch_bytes, number + 1 == len(stages))
-                    if len(sources) > 1 or waits
-                    else sources[0]
-                )
+                together = merged(sources, stage.batch_bytes) if len(sources) > 1 or waits else sources[0]
             if number + 1 < len(stages):
                 # Closed before the stages, whose threads it ends.
-                passing = passed_on(run, together, number + 2 == len(stages))
+                passing = passed_on(
+                    run, together, _goes_alone(links, stages, number), number + 2 == len(stages)
+                )
                 open_stages.enter_context(self._threads.closing(passing))
                 given[number] = SharedItems(passing, readers[number])
             yield together
@@ -213,6 +215,13 @@ class EmbeddedReplay:
         return StageRun(context, [open_stages.enter_context(run) for run in runs], self._threads)
 
 
+def _goes_alone(links: Sequence[StageLink], stages: Sequence[StagePlan], number: int) -> bool:
+    """Return whether the results of an operator go to one other alone, which takes nothing else."""
+    takers = [link.number for link in links if link.between.stage == number]
+    sources = [link for link in links if link.number in takers]
+    return len(takers) == len(sources) == 1 and not stages[takers[0]].logs
+
+
 def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False) -> int:
     """Return how many threads are set; by default one per core, and one where a function is called for rows."""
     parallelism = configuration.get_parallelism()
@@ -221,12 +230,21 @@ def default_parallelism(configuration: ExecutionConfig, calls_rows: bool = False
     return 1 if calls_rows else cores_here()
 
 
-def _chunks(plan: JobPlan, parallelism: int) -> list[Sequence[Chunk]]:
-    """The chunks of each log; those that are read together have the same."""
+def _chunks(plan: JobPlan, parallelism: int) -> tuple[list[Sequence[Chunk]], list[FirstReading]]:
+    """Return the chunks of each log, and the memory that keeps the rows of small files for the second pass.
+
+    Logs that are read together have the same chunks.
+    """
     chunks: dict[int, Sequence[Chunk]] = {}
+    first_readings = []
     for together in plan.ways:
-        chunks |= dict.fromkeys(together, plan.logs[together[0]].log.chunks(parallelism))
-    return [chunks[number] for number in range(len(plan.logs))]
+        logs = [plan.logs[number] for number in together]
+        columns = [name for log in logs for name in log.columns_of_both_passes()]
+        first_reading = logs[0].log.first_reading(columns, logs[0].kept_bytes // len(plan.ways))
+        of_logs = logs[0].log.chunks(parallelism, Packing(logs[0].packed_bytes, first_reading))
+        chunks |= dict.fromkeys(together, of_logs)
+        first_readings.append(first_reading)
+    return [chunks[number] for number in range(len(plan.logs))], first_readings
 
 
 def embedded_result(

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints, StoppingJob
+from flinkcore.columnar.local.partition_threads import STEPS_AHEAD
 from flinkcore.columnar.local.stage_run import StageStep
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.plans.job_plan import JobPlan
@@ -101,12 +102,17 @@ class LogMerge:
             _Reading(together, [self._reader(log) for log in together], of_logs, in_log_order)
             for together, of_logs in [*before, *((each, chunks[each[0]]) for each in plan.ways)]
         ]
-        self._merges = {
-            number: TotalOrderMerge(
-                time.timelines[number], most_bytes=stage.batch_bytes, held_bytes=plan.logs[0].held_bytes
-            )
+        # So that threads may read several steps ahead of wide rows, too.
+        self._step_bytes = {
+            number: max(1, stage.batch_bytes // STEPS_AHEAD)
             for number, stage in enumerate(plan.stages)
             if stage.logs
+        }
+        self._merges = {
+            number: TotalOrderMerge(
+                time.timelines[number], most_bytes=most_bytes, held_bytes=plan.logs[0].held_bytes
+            )
+            for number, most_bytes in self._step_bytes.items()
         }
         all_rows = sum(log.rows_read for log in planes)
         self._least_rows = min(plan.logs[0].batch_rows // _STEPS_IN_BATCH, all_rows // _STEPS_OF_REPLAY)
@@ -184,19 +190,23 @@ class LogMerge:
                 outputs, rows_read = (), 0
 
     def _releases(self, number: int, until_ms: int, before_ms: int | None) -> Iterator[_Release]:
-        """Yield what an operator can take, a bounded number of rows at once; the last one goes up to the time."""
+        """Yield what an operator can take, so many rows and bytes at once; the last one goes up to the time."""
         ready: list[tuple[TimelineEvents, RowNumbers | None]] = []
-        n_rows = 0
+        n_rows = n_bytes = 0
         for events, rows in self._merges[number].release(before_ms):
             of_part = events.n_events if rows is None else len(rows)
-            if ready and n_rows + of_part > MERGED_ROWS:
+            bytes_of_part = int(events.batch.nbytes) * of_part // events.n_events
+            if ready and (
+                n_rows + of_part > MERGED_ROWS or n_bytes + bytes_of_part > self._step_bytes[number]
+            ):
                 # Others may arrive together with the last one.
                 last_events, last_rows = ready[-1]
                 last = -1 if last_rows is None else int(last_rows[-1])
                 yield _Release(ready, self._bound(number, int(last_events.arrivals[last])))
-                ready, n_rows = [], 0
+                ready, n_rows, n_bytes = [], 0, 0
             ready.append((events, rows))
             n_rows += of_part
+            n_bytes += bytes_of_part
         yield _Release(ready, self._bound(number, until_ms))
 
     def _bound(self, number: int, until_ms: int) -> int:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from flinkcore.columnar.local.stage_run import StageRun, StageStep, results_in_order
+from flinkcore.columnar.local.stage_run import StageRun, StageStep
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
 from flinkcore.columnar.stages.stage_link import StageLink
@@ -63,11 +63,12 @@ class SharedItems(Generic[Item]):
 
 
 def passed_on(
-    run: StageRun, steps: Iterator[StageStep[Events]], is_before_last: bool
+    run: StageRun, steps: Iterator[StageStep[Events]], goes_alone: bool, is_before_last: bool
 ) -> Generator[StageStep[PlacedEvents], None, None]:
-    """Yield what an operator gives, step by step: its results, in total order, as what is ready.
+    """Yield the results of an operator, step by step, in total order, as what is ready.
 
-    Once the state of a partition has spilled, all results wait in a file for its last ones.
+    Results that take more memory than a batch wait in a temporary file. Those of the end of the log wait for the last
+    ones, as do all once the state of a partition has spilled.
 
     Parameters
     ----------
@@ -75,69 +76,81 @@ def passed_on(
         The operator.
     steps
         Its steps.
+    goes_alone
+        Whether the results go to one operator, which takes nothing else. Only such a step may become several.
     is_before_last
         Whether only the last operator of the job takes the results.
     """
     until_ms: int | None = None
     defers = False
-    batch_bytes = run.context.plan.batch_bytes
-    with closing(PlacedMerge(batch_bytes)) as merge:
+    with closing(PlacedMerge(run.context.plan.batch_bytes)) as merge:
         for step, outputs, defers_now in run.run(steps):
-            results: list[PlacedEvents] = []
-            if defers:
-                others = _waiting(outputs, merge)
-            else:
-                results, others = results_in_order(outputs, batch_bytes)
-            side_outputs = [*step.outputs, *others]
-            defers = defers or defers_now()
-            if defers:
-                for each in results:
-                    merge.add(each)
-                yield StageStep([], until_ms, side_outputs, step.events_read)
-            else:
+            side_outputs = list(step.outputs)
+            for output in chain.from_iterable(outputs):
+                if isinstance(output, PlacedOutput):
+                    merge.add(output.events)
+                else:
+                    side_outputs.append(output)
+            defers = defers or step.until_ms is None or defers_now()
+            ready: list[PlacedEvents] = []
+            if not defers:
                 until_ms = step.until_ms
-                yield StageStep([(each, None) for each in results], until_ms, side_outputs, step.events_read)
-        if defers:
-            yield from _in_steps(merge, run.context.last_arrival_ms, is_before_last)
+                results = merge.release(None)
+                if goes_alone:
+                    ready = yield from _in_steps(results, is_before_last)
+                else:
+                    ready = [events for events, _ in results]
+            yield StageStep(_all_rows(ready), until_ms, side_outputs, step.events_read)
+        last_arrival_ms = run.context.last_arrival_ms
+        if last_arrival_ms is not None:
+            ready = yield from _in_steps(merge.release(last_arrival_ms), is_before_last)
+            if ready:
+                yield StageStep(_all_rows(ready), last_arrival_ms)
+        yield from _at_end(merge)
 
 
-def _waiting(outputs: Iterable[Iterable[StageOutput]], merge: PlacedMerge) -> list[StageOutput]:
-    """Let the results of all partitions wait, and return their other outputs."""
-    others: list[StageOutput] = []
-    for output in chain.from_iterable(outputs):
-        if isinstance(output, PlacedOutput):
-            merge.add(output.events)
-        else:
-            others.append(output)
-    return others
+def _all_rows(ready: Iterable[PlacedEvents]) -> list[tuple[PlacedEvents, None]]:
+    return [(events, None) for events in ready]
 
 
 def _in_steps(
-    merge: PlacedMerge, last_arrival_ms: int | None, is_before_last: bool
-) -> Iterator[StageStep[PlacedEvents]]:
-    """Yield all results that wait, in steps as of a log: those of one arrival are in one step."""
-    together: list[tuple[PlacedEvents, None]] = []
-    if last_arrival_ms is not None:
-        for events, _ in merge.release(last_arrival_ms):
-            until_ms = int(events.arrivals[-1])
-            cut = int(np.searchsorted(events.arrivals, until_ms))
-            if cut:
-                yield StageStep([*together, (events.slice(0, cut), None)], until_ms)
-                together = []
-            together.append((events.slice(cut, events.n_events), None))
-    yield from _at_end(merge, together, is_before_last)
+    results: Iterator[tuple[PlacedEvents, None]], is_before_last: bool
+) -> Generator[StageStep[PlacedEvents], None, list[PlacedEvents]]:
+    """Yield results, if they are several batches, in steps as of a log, and return the last ones.
+
+    If a further operator takes in order what the next one makes of them, those of one arrival are in one step: several
+    watermarks may come at one time, and some partitions have no row between them.
+    """
+    ready: list[PlacedEvents] = []
+    for events, _ in results:
+        if ready:
+            first_ms = int(events.arrivals[0])
+            given, ready = _divided(ready, None if is_before_last else first_ms)
+            if given:
+                yield StageStep(_all_rows(given), first_ms)
+        ready.append(events)
+    return ready
 
 
-def _at_end(
-    merge: PlacedMerge, together: Iterable[tuple[PlacedEvents, None]], is_before_last: bool
-) -> Iterator[StageStep[PlacedEvents]]:
-    """Yield what comes last, in one step if a further operator takes in order what the next one makes of it."""
-    rest = chain(together, merge.release(None))
-    if is_before_last:
-        for events in rest:
-            yield StageStep([events], None)
-    else:
-        yield StageStep(list(rest), None)
+def _divided(
+    ready: Iterable[PlacedEvents], before_ms: int | None
+) -> tuple[list[PlacedEvents], list[PlacedEvents]]:
+    """Return the rows that arrive before a time, or all if it is None, and the others."""
+    before, others = [], []
+    for events in ready:
+        n_rows = events.n_events
+        cut = n_rows if before_ms is None else int(np.searchsorted(events.arrivals, before_ms))
+        if cut:
+            before.append(events.slice(0, cut))
+        if cut < n_rows:
+            others.append(events.slice(cut, n_rows))
+    return before, others
+
+
+def _at_end(merge: PlacedMerge) -> Iterator[StageStep[PlacedEvents]]:
+    """Yield what comes last; an operator passes its results on once it has processed all of it."""
+    for events in merge.release(None):
+        yield StageStep([events], None)
 
 
 def linked(
@@ -170,7 +183,7 @@ def without_outputs(steps: Iterable[StageStep[PlacedEvents]]) -> Iterator[StageS
 
 
 def merged(
-    sources: Sequence[Iterator[StageStep[PlacedEvents]]], batch_bytes: int, is_last: bool
+    sources: Sequence[Iterator[StageStep[PlacedEvents]]], batch_bytes: int
 ) -> Iterator[StageStep[PlacedEvents]]:
     """Yield the steps of all sources of an operator, the rows of which have places, as those of one.
 
@@ -190,4 +203,4 @@ def merged(
             until_ms = min(times) if len(times) == len(steps) else None
             ready = [] if until_ms is None else list(merge.release(until_ms))
             yield StageStep(ready, until_ms, outputs, sum(step.events_read for step in steps))
-        yield from _at_end(merge, (), is_last)
+        yield from _at_end(merge)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from flinkcore._internal.arrow.arrays import RowNumbers
@@ -15,7 +13,6 @@ from flinkcore.columnar.local.partition_threads import PartitionThreads
 from flinkcore.columnar.replay.exchange import rows_by_partition
 from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.stages.kinds import prepared_batches
-from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput
 from flinkcore.time_plane.total_order import Events
@@ -157,25 +154,3 @@ def _nbytes(taken: StageStep[Events] | StageOutput) -> int:
     if isinstance(taken, PlacedOutput):
         return taken.events.nbytes
     return sum(int(batch.nbytes) for batch in taken.batches)
-
-
-def results_in_order(
-    outputs: Iterable[Iterable[StageOutput]], batch_bytes: int
-) -> tuple[list[PlacedEvents], list[StageOutput]]:
-    """Return the results of all partitions in total order, and their other outputs.
-
-    Parameters
-    ----------
-    outputs
-        A sequence for each partition.
-    batch_bytes
-        Results that take more memory are not joined, but sorted by way of a temporary file.
-    """
-    others: list[StageOutput] = []
-    with closing(PlacedMerge(batch_bytes)) as merge:
-        for output in chain.from_iterable(outputs):
-            if isinstance(output, PlacedOutput):
-                merge.add(output.events)
-            else:
-                others.append(output)
-        return [events for events, _ in merge.release(None)], others

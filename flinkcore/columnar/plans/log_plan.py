@@ -22,7 +22,7 @@ from flinkcore._internal.arrow.column_ops import (
 )
 from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of
 from flinkcore._internal.arrow.expressions import Expression, is_expression, same_expression
-from flinkcore._internal.values.memory_limits import HELD_BYTES, OPEN_CHUNKS
+from flinkcore._internal.values.memory_limits import HELD_BYTES, KEPT_BYTES, OPEN_CHUNKS, PACKED_BYTES
 from flinkcore._native.time_summary import MAX_INTERVAL_MS
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, require_column
 from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
@@ -81,6 +81,9 @@ class LogPlan(TimedLog):
     open_chunks, held_bytes : int
         Number of chunks that one process reads at once, and bytes of events that wait in its memory for earlier ones,
         at most; results do not depend on them.
+    packed_bytes, kept_bytes : int
+        Bytes of small files that one process reads together, and of their rows that it keeps from one pass to the
+        other, at most; results do not depend on them.
     """
 
     after: tuple[ColumnOp, ...]
@@ -92,6 +95,8 @@ class LogPlan(TimedLog):
     lacks_strategy: bool = False
     open_chunks: int = OPEN_CHUNKS
     held_bytes: int = HELD_BYTES
+    packed_bytes: int = PACKED_BYTES
+    kept_bytes: int = KEPT_BYTES
 
     @property
     def rejected_tag(self) -> OutputTag | None:
@@ -112,6 +117,11 @@ class LogPlan(TimedLog):
     def data_reader(self) -> EventReader:
         """Return the reader of the data plane."""
         return self.reader(self.data_columns(), is_placed=self.orders_ties)
+
+    def columns_of_both_passes(self) -> list[str]:
+        """Return the columns of the log that the first and the second pass read."""
+        readers = self.reader(None, is_placed=False), self.data_reader()
+        return [name for reader in readers for name in reader.columns_read]
 
     def content_columns(self) -> list[str]:
         """Return the columns of the log that the job reads."""
@@ -236,6 +246,8 @@ def plan_of_log(
         lacks_strategy=lacks_strategy,
         open_chunks=limits.open_chunks,
         held_bytes=limits.held_bytes,
+        packed_bytes=limits.packed_bytes,
+        kept_bytes=limits.kept_bytes,
     )
     _check_columns(plan, operator)
     return plan.narrowed()

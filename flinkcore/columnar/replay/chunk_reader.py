@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from flinkcore._internal.arrow.arrays import Int32s, Int64s
+from flinkcore._internal.arrow.arrays import Int32s, Int64s, RowNumbers
 from flinkcore._internal.show.times import dated
 from flinkcore.columnar.checkpoint.job_checkpoint import WaitingRowsPart
 from flinkcore.columnar.plans.log_plan import REASON, RECORD, LogPlan
@@ -114,8 +114,7 @@ class ChunkReader:
         events = LogEvents(timed.batch, timed.timestamp_ms, *clock.order(timed))
         self.counts.add(ReadCounts(timed.rows_read, timed.filtered, Counter(timed.rejected.counts)))
         read = ReadEvents(events, clock.arrived_ms, events.splits, timed.rows_read, clock.least_ms)
-        if self._some_wait:
-            self._leave_waiting(read)
+        taken = [kept] if self._some_wait and (kept := self._leave_waiting(read)) is not None else []
         if timed.rejected.rows is not None:
             self._add_rejected(read, timed.rejected.rows)
         for operation in self.plan.after:
@@ -125,21 +124,33 @@ class ChunkReader:
             else:
                 self.counts.filtered += read.events.n_events - batch.num_rows
                 read.events = read.events.with_rows(batch, kept)
-        self._reject_null_keys(chunk, read)
+                taken.append(kept)
+
+        def rows_of(events: RowNumbers) -> Int64s:
+            for rows in reversed(taken):
+                events = rows[events]
+            return timed.rows_of(events)
+
+        self._reject_null_keys(chunk, read, rows_of)
         if self._first_split:
             read.events = replace(read.events, splits=read.events.splits + np.int32(self._first_split))
         return read
 
-    def _leave_waiting(self, read: ReadEvents) -> None:
-        """Take the events out that wait for another log, and write them with the arrivals that they had."""
+    def _leave_waiting(self, read: ReadEvents) -> RowNumbers | None:
+        """Take the events out that wait for another log, and write them with the arrivals that they had.
+
+        Returns the others, or None for all.
+        """
         waits = read.events.arrivals == NOT_READ
         if not waits.any():
-            return
+            return None
         left = replace(read.events, arrivals=read.arrivals).take(np.flatnonzero(waits).astype(np.uint32))
-        read.events = read.events.take(np.flatnonzero(~waits).astype(np.uint32))
+        kept = np.flatnonzero(~waits).astype(np.uint32)
+        read.events = read.events.take(kept)
         self.counts.waiting += left.n_events
         if self._waiting is not None:
             self._waiting.add(left)
+        return kept
 
     def _add_rejected(self, read: ReadEvents, rows: pa.RecordBatch) -> None:
         read.side_outputs.append(StageOutput(self.plan.rejected_tag, [self._refused(rows)]))
@@ -157,7 +168,9 @@ class ChunkReader:
         ]
         return pa.RecordBatch.from_arrays([*columns, reason, record], schema=self._rejected_schema)
 
-    def _reject_null_keys(self, chunk: Chunk, read: ReadEvents) -> None:
+    def _reject_null_keys(
+        self, chunk: Chunk, read: ReadEvents, rows_of: Callable[[RowNumbers], Int64s]
+    ) -> None:
         # Flink's keyBy refuses a null key; a part of a composite key may be null.
         if len(self.plan.keys) != 1:
             return
@@ -177,15 +190,17 @@ class ChunkReader:
                 if position is None
                 else f"at position {position:,}"
             )
-            why = chunk.why_null(name)
+            (row_of_chunk,) = rows_of(null_rows[:1]).tolist()
+            file, _ = chunk.part_of(row_of_chunk)
+            why = file.why_null(name)
             last = name.rpartition(".")[2]
             given = "'none'" if pa.types.is_string(column.type) else "..."
             raise DataError(
-                f"{chunk.label}: key column {name!r} is null {place}"
+                f"{file.label}: key column {name!r} is null {place}"
                 f"{'' if split is None else f' of split {split!r}'}{'' if why is None else f': {why}'}; filter such "
                 f"rows out before key_by, give nulls a value by with_columns({last if last.isidentifier() else 'key'}="
                 f'pc.coalesce(pc.field({name!r}), {given})), or set on_bad_row="drop" or to an OutputTag',
-                file=chunk.path,
+                file=file.path,
                 split=split,
                 position=position,
                 column=name,
@@ -195,8 +210,9 @@ class ChunkReader:
         if isinstance(policy, OutputTag):
             refused = read.events.batch.take(pa.array(null_rows))
             reasons = pa.repeat(pa.scalar(reason), len(null_rows))
-            file = pa.scalar(None if chunk.path is None else {"file": chunk.path}, RECORD_TYPE)
-            columns = [*refused.columns, reasons, pa.repeat(file, len(null_rows))]
+            files, _ = chunk.files_of(rows_of(null_rows))
+            records = [None if file is None else {"file": file} for file in files.to_pylist()]
+            columns = [*refused.columns, reasons, pa.array(records, RECORD_TYPE)]
             names = [*refused.schema.names, REASON, RECORD]
             self._add_rejected(read, pa.RecordBatch.from_arrays(columns, names))
         read.events = read.events.take(np.flatnonzero(valid).astype(np.uint32))

@@ -23,13 +23,15 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkcore._internal.arrow.arrays import Int32s, RowNumbers
+from flinkcore._internal.python.memory_errors import memory_shown
+from flinkcore._internal.python.process_memory import memory_limit, memory_of_machine
 from flinkcore.checkpoint import OperatorPart, PendingCheckpoint
 from flinkcore.columnar.replay.spilled_part import SpilledPart
 from flinkcore.columnar.stages.kinds import new_stage, prepared_batches
 from flinkcore.columnar.stages.partial_results import KEY, MergedPartials
 from flinkcore.columnar.stages.stage import LEVELS, PreparedBatches, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput, behind_steps
-from flinkcore.errors import SchemaError
+from flinkcore.errors import FlinkcoreError, OutOfMemoryError, SchemaError
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.time_plane.total_order import Events
 
@@ -37,7 +39,8 @@ PARTS: Final = 8
 """Key groups are split into so many parts: fewer would be split more often, and their rows written more often."""
 
 
-OUT_OF_MEMORY: Final = "there is no memory for the state"
+LARGE_STATE: Final = 4
+"""State of at least this part of the memory of a process is the reason for an allocation that fails."""
 
 
 class PartitionRun:
@@ -119,11 +122,13 @@ class PartitionRun:
             rows = self._dealt(events, rows)
         with self._memory_errors():
             yield from self._behind_steps(self._stage.process(prepared, rows))
+        with self._memory_errors(are_of_state=True):
             yield from self._spill_if_large()
 
     def advance(self, until_ms: int) -> Iterator[StageOutput]:
         """Let happen what is due before a time, ms since the epoch, for an operator that waits for the results."""
-        return self._behind_steps(self._stage.advance(until_ms))
+        with self._memory_errors():
+            yield from self._behind_steps(self._stage.advance(until_ms))
 
     def end(self) -> Iterator[StageOutput]:
         """End with the log, or stop and write the parts of the checkpoint; yield the last outputs."""
@@ -150,10 +155,11 @@ class PartitionRun:
 
     def _end_stage(self) -> Iterator[StageOutput]:
         stage = self._stage
-        yield from self._behind_steps(stage.finish() if self._pending is None else stage.stop())
-        if self._pending is not None:
-            snapshot = stage.snapshot()
-            self.parts.append(self._pending.writer().write(self._plan.uid, self.partition, snapshot))
+        with self._memory_errors():
+            yield from self._behind_steps(stage.finish() if self._pending is None else stage.stop())
+            if self._pending is not None:
+                snapshot = stage.snapshot()
+                self.parts.append(self._pending.writer().write(self._plan.uid, self.partition, snapshot))
 
     def _behind_steps(self, outputs: Iterator[StageOutput]) -> Iterator[StageOutput]:
         return behind_steps(outputs, self._plan.after, self._plan.batch_bytes)
@@ -164,20 +170,29 @@ class PartitionRun:
         self._stage.close()
 
     @contextmanager
-    def _memory_errors(self) -> Iterator[None]:
-        """Raise errors of allocations with what is open, and what to do."""
+    def _memory_errors(self, are_of_state: bool = False) -> Iterator[None]:
+        """Name the operator in errors of allocations, and what to do if its state takes much of the memory.
+
+        Else the run of the job says what to do.
+        """
         try:
             yield
+        except FlinkcoreError:
+            raise
         except MemoryError as error:
-            if str(error).startswith(OUT_OF_MEMORY):
-                raise  # of a part, within the one before
             first, last = self._key_groups
-            raise MemoryError(
-                f"{OUT_OF_MEMORY} of operator {self._context.number + 1} ({self._plan.uid}), partition "
-                f"{self.partition + 1} of {self._context.partitions}, key groups {first} to {last}: "
-                f"{self._stage.shown_state()} take about {self._stage.memory_bytes():,} bytes, and "
-                f"{self._context.memory_bytes or 0:,} are the memory of the state of a partition ({error}). "
-                f"{self._remedy()}"
+            n_bytes, partitions = self._stage.memory_bytes(), self._context.partitions
+            operator = (
+                f"operator {self._context.number + 1} ({self._plan.uid}), partition {self.partition + 1} of "
+                f"{partitions}, key groups {first} to {last}: {self._stage.shown_state()} take about {n_bytes:,} bytes"
+            )
+            asked = f" ({error})" if str(error) else ""
+            of_process = memory_limit() or memory_of_machine()
+            if not are_of_state and n_bytes * partitions < of_process // LARGE_STATE:
+                raise MemoryError(f"{error}{', ' if asked else ''}in {operator}") from error
+            raise OutOfMemoryError(
+                f"there is no memory for the state{asked} of {operator}, and {self._context.memory_bytes or 0:,} are "
+                f"the memory of the state of a partition. {memory_shown()}. {self._remedy()}"
             ) from error
 
     def _remedy(self) -> str:

@@ -81,6 +81,8 @@ class _WhyNull:
     column: str
 
     def __call__(self, chunk: Chunk) -> Iterator[bytes]:
-        why = chunk.why_null(self.column)
-        if why is not None:
-            yield f"{why}, as in {chunk.label}".encode()
+        for file in chunk.parts:
+            why = file.why_null(self.column)
+            if why is not None:
+                yield f"{why}, as in {file.label}".encode()
+                return

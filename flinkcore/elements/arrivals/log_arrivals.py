@@ -40,6 +40,8 @@ from flinkcore.elements.arrivals.topic_values import LEFT_OUT, TopicValues
 from flinkcore.elements.tasks.subtask_state import broadcast_state
 from flinkcore.elements.tasks.task_output import ElementCall, TaskOutput
 from flinkcore.errors import ConfigurationError
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.sources.packed_files import Packing
 from flinkcore.log.topics.topic_log import TopicLog
 from flinkcore.operators.keys.element_rows import element_rows
 from flinkcore.operators.records.stream_elements import StreamRecord, WatermarkStatus
@@ -116,7 +118,7 @@ class LogReading:
         plan = plan if cut is None else plan.resumed_from(cut)
         timed = replace(plan, strategy=WatermarkStrategy.no_watermarks())
         cuts = [] if cut is None else [cut]
-        (time_plane,) = time_planes_of([timed], [timed.log.chunks(1)], 1, cuts=cuts, stops=stops)
+        (time_plane,) = time_planes_of([timed], [_chunks(timed)], 1, cuts=cuts, stops=stops)
         values = None
         if isinstance(source := next(step.in_order()), TopicSource):
             is_declared = source.type_info != source.deserializer.get_produced_type()
@@ -171,7 +173,7 @@ class LogReading:
     def events(self, output: TaskOutput) -> Iterator[Event]:
         """Yield the events in total order; rejected rows go to their side output as they are found."""
         reader = ChunkReader(self.plan, self.time_plane)
-        reading = ChunksByArrival([reader], self.plan.log.chunks(1))
+        reading = ChunksByArrival([reader], _chunks(self.plan))
         merge = TotalOrderMerge(self.time_plane.timeline, held_bytes=self.plan.held_bytes)
         with closing(reading), closing(merge):
             rows_read = rows_held = 0
@@ -225,6 +227,11 @@ class LogReading:
         for at, row in zip(left.tolist(), element_rows(batch), strict=True):
             values[at] = row
         return values
+
+
+def _chunks(plan: LogPlan) -> list[Chunk]:
+    """The chunks of the log, which both passes read."""
+    return plan.log.chunks(1, Packing(plan.packed_bytes))
 
 
 def _require_timestamps(plan: LogPlan, strategy: WatermarkStrategy) -> None:

@@ -213,9 +213,18 @@ class DecodedChunk(Chunk):
             return self.chunk.row_name(row)
         return f"row {row} (from 0) of the changes in {self.label}"
 
+    def part_of(self, row: int) -> tuple[Chunk, int]:
+        if not self.step.keeps_rows:
+            return self, row
+        part, row_of_part = self.chunk.part_of(row)
+        return DecodedChunk.of(part, self.step, self.is_lenient), row_of_part
+
     @property
-    def first_record(self) -> int | None:
-        return self.chunk.first_record if self.step.keeps_rows else None
+    def parts(self) -> Sequence[Chunk]:
+        return [DecodedChunk.of(part, self.step, self.is_lenient) for part in self.chunk.parts]
+
+    def files_of(self, rows: Int64s) -> tuple[pa.Array, pa.Array]:
+        return self.chunk.files_of(rows) if self.step.keeps_rows else super().files_of(rows)
 
     @property
     def path_partition(self) -> int | str | None:

@@ -68,28 +68,30 @@ class LogFile:
         """Return its path, or its URI if it is not local, whichever file system, wrapped or not, the user gave."""
         return self.name if "://" in self.name else uri_in(self.filesystem, self.path)
 
-    def check_unchanged(self) -> None:
-        """Assert that size and time of modification are still these.
 
-        Raises
-        ------
-        SourceError
-            If not; says whether the file has grown.
-        """
-        (now,) = files_now([self])
-        if (now.size_bytes, now.modified_ns) == (self.size_bytes, self.modified_ns):
-            return
-        before, after = self.size_bytes, now.size_bytes
+def check_unchanged(files: Sequence[LogFile]) -> None:
+    """Assert that sizes and times of modification of files of one filesystem are still these.
+
+    Raises
+    ------
+    SourceError
+        If not; says whether the file has grown.
+    """
+    for file, info in zip(files, _infos_now(files), strict=True):
+        before, after = file.size_bytes, info.size
+        if (before, file.modified_ns) == (after, info.mtime_ns):
+            continue
         if before is not None and after is not None and before < after:
             raise SourceError(
-                f"{self.name} has grown from {before:,} to {after:,} bytes during the replay: something still writes "
+                f"{file.name} has grown from {before:,} to {after:,} bytes during the replay: something still writes "
                 "to it. Replay files that are complete, or a copy of what there is of this one",
-                file=self.name,
+                file=file.name,
             )
+        now = replace(file, size_bytes=after, modified_ns=info.mtime_ns)
         raise SourceError(
-            f"{self.name} was overwritten during the replay ({_version(self)} before, {_version(now)} now). Run "
+            f"{file.name} was overwritten during the replay ({_version(file)} before, {_version(now)} now). Run "
             "the replay again when nothing writes to the log",
-            file=self.name,
+            file=file.name,
         )
 
 
@@ -109,6 +111,15 @@ def files_now(files: Sequence[LogFile]) -> list[LogFile]:
     SourceError
         If one is no longer there, or the filesystem cannot be reached.
     """
+    return [
+        file
+        if (info.size, info.mtime_ns) == (file.size_bytes, file.modified_ns)
+        else replace(file, size_bytes=info.size, modified_ns=info.mtime_ns)
+        for file, info in zip(files, _infos_now(files), strict=True)
+    ]
+
+
+def _infos_now(files: Sequence[LogFile]) -> list[Any]:
     try:
         infos = _infos(files[0].filesystem, [file.path for file in files])
     except (pa.ArrowException, OSError) as error:
@@ -121,10 +132,7 @@ def files_now(files: Sequence[LogFile]) -> list[LogFile]:
                 f"{file.name} is not there any more: it was a file of the log when that was defined",
                 file=file.name,
             )
-    return [
-        replace(file, size_bytes=info.size, modified_ns=info.mtime_ns)
-        for file, info in zip(files, infos, strict=True)
-    ]
+    return infos
 
 
 def _infos(filesystem: Any, paths: list[str]) -> list[Any]:

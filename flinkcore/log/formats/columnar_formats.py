@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -96,7 +97,7 @@ class ParquetFormat:
             if kind != pa.int64() and not (pa.types.is_timestamp(kind) and kind.unit in ("ms", "us", "ns")):
                 return None
             groups = list(pieces if pieces is not None else range(metadata.num_row_groups))
-            _check_rows(metadata, groups)
+            _check_rows(metadata, {group: metadata.row_group(group).num_rows for group in groups})
             check_statistics(file, groups, [column])
             told = [metadata.row_group(group).column(at).statistics for group in groups]
             if not told or not all(
@@ -115,31 +116,28 @@ class ParquetFormat:
             closing.enter_context(source_faults(file.name, self._advice))
             in_table = columns.stored is not None
             opened = closing.enter_context(self._open(file, () if in_table else columns.dictionary_columns))
-            found = _with_instants(opened)
-            located = columns.located(found, file.name)
-            encoded = sorted({located[name] for name in columns.dictionary_columns if name in located})
-            if in_table and encoded:
-                opened = closing.enter_context(self._open(file, encoded))
-            groups = list(pieces if pieces is not None else range(opened.metadata.num_row_groups))
+            metadata = opened.metadata
+            layout = _Layout.of(file, opened, columns)
+            if in_table and layout.encoded:
+                opened = closing.enter_context(self._open(file, layout.encoded))
+            numbers = list(pieces if pieces is not None else range(metadata.num_row_groups))
             if columns.where:
-                groups = _where_true(file, groups, columns, located, found, self._int96_unit)
-            # A file without any of the columns still has a number of rows: its narrowest column is read for that.
-            in_file = list(dict.fromkeys(located.values())) or narrowest(plain_schema(found))
-            names = _names_to_read(columns, located, found, in_file)
-            _check_rows(opened.metadata, groups)
+                numbers = _where_true(file, numbers, columns, layout.located, layout.found, self._int96_unit)
+            groups = {number: metadata.row_group(number) for number in numbers}
+            rows_of = {number: group.num_rows for number, group in groups.items()}
+            _check_rows(metadata, rows_of)
             # Prefetching holds all the groups of a call in memory; plain local reads hold one.
-            runs = [[group] for group in groups] if local else _runs(opened.metadata, groups)
-            flat = _flat_leaves(opened.metadata, names)
-            sizes = _SizesOfGroups(file, opened.metadata, groups, names, columns)
+            runs = [[number] for number in numbers] if local else _runs(groups)
+            sizes = _SizesOfGroups(file, metadata, groups, layout.names, columns)
             if sizes.has_large_chunks:
                 # Else Arrow holds the bytes of a whole column of a row group.
                 opened = closing.enter_context(
-                    self._open(file, encoded or columns.dictionary_columns, streams=True)
+                    self._open(file, layout.encoded or columns.dictionary_columns, streams=True)
                 )
             # In a table, timestamps in 96 bits are read as Spark reads them.
-            int96 = [] if in_table else _int96_leaves(opened.metadata, found.names, in_file, names)
+            int96 = [] if in_table or (layout.int96 and _is_of_spark(metadata)) else layout.int96
             in_units = [
-                closing.enter_context(self._open(file, int96_unit=unit, metadata=opened.metadata))
+                closing.enter_context(self._open(file, int96_unit=unit, metadata=metadata))
                 for unit in (("us", "ns") if int96 else ())
             ]
             growth = 1.0
@@ -147,29 +145,31 @@ class ParquetFormat:
             for run in runs:
                 if int96:
                     self._check_int96(file, in_units, run, int96)
-                rows = sum(opened.metadata.row_group(group).num_rows for group in run)
-                kept = None if file.deleted is None else _kept_rows(opened.metadata, run, file.deleted)
+                rows = sum(rows_of[number] for number in run)
+                kept = None if file.deleted is None else _kept_rows(metadata, run, file.deleted)
                 row_bytes = max(map(sizes.row_bytes, run))
                 most_rows = max(1, int(columns.batch_bytes / (row_bytes * growth)))
+                is_last = run is runs[-1]
                 read_rows = read_bytes = 0
                 for batch in opened.iter_batches(
                     batch_size=min(columns.batch_rows, most_rows),
                     row_groups=run,
-                    columns=names,
+                    columns=layout.names,
                     use_threads=False,
                 ):
                     check_values(batch)
-                    read_rows, read_bytes = read_rows + batch.num_rows, read_bytes + batch.nbytes
+                    if not is_last:
+                        read_rows, read_bytes = read_rows + batch.num_rows, read_bytes + batch.nbytes
                     rows -= batch.num_rows
                     if kept is not None:
                         batch, kept = batch.filter(kept[: batch.num_rows]), kept[batch.num_rows :]
-                    yield _as_in_table(batch, located) if in_table else batch
+                    yield _as_in_table(batch, layout.located) if in_table else batch
                 if rows:
                     raise pa.ArrowInvalid(
                         f"its row groups do not have as many rows as its footer says ({rows} missing)"
                     )
                 growth = max(1.0, read_bytes / max(1, read_rows) / row_bytes)
-                _check_columns(opened.metadata, run, flat)
+                _check_columns(metadata, {number: groups[number] for number in run}, layout.flat)
 
     def _check_int96(
         self, file: LogFile, in_units: Sequence[Any], run: Sequence[int], leaves: Sequence[str]
@@ -234,6 +234,64 @@ class ParquetFormat:
         )
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Meaning of the schema of a file for the columns to read; most files of a log have the same schema.
+
+    Attributes
+    ----------
+    stored, leaves
+        Schemas of Arrow and of Parquet.
+    found : pyarrow.Schema
+        The schema, with timestamps of 96 bits in UTC.
+    located : mapping of str to str
+        Names of the columns in the file, as of `ColumnsToRead.located`.
+    encoded : list of str
+        Names in the file of columns that are read as dictionaries.
+    names : list of str
+        Columns and fields that are read.
+    flat : list of int
+        Numbers of those leaves among them that have one value in each row.
+    int96 : list of str
+        Those leaves among them that have timestamps in 96 bits.
+    """
+
+    stored: pa.Schema
+    leaves: Any
+    found: pa.Schema
+    located: Mapping[str, str]
+    encoded: list[str]
+    names: list[str]
+    flat: list[int]
+    int96: list[str]
+
+    @classmethod
+    def of(cls, file: LogFile, opened: Any, columns: ColumnsToRead) -> "_Layout":
+        """Return the layout of an open file."""
+        stored, leaves = opened.schema_arrow, opened.metadata.schema
+        last = columns.memory.layout
+        if isinstance(last, cls) and last.leaves.equals(leaves) and last.stored.equals(stored):
+            columns.warn_of_others(last.found, file.name)
+            return last
+        found = _with_instants(opened)
+        located = columns.located(found, file.name)
+        # A file without any of the columns still has a number of rows: its narrowest column is read for that.
+        in_file = list(dict.fromkeys(located.values())) or narrowest(plain_schema(found))
+        names = _names_to_read(columns, located, found, in_file)
+        layout = cls(
+            stored,
+            leaves,
+            found,
+            located,
+            encoded=sorted({located[name] for name in columns.dictionary_columns if name in located}),
+            names=names,
+            flat=_flat_leaves(opened.metadata, names),
+            int96=_int96_leaves(opened.metadata, found.names, in_file, names),
+        )
+        columns.memory.layout = layout
+        return layout
+
+
 def _names_to_read(
     columns: ColumnsToRead, located: Mapping[str, str], found: pa.Schema, in_file: Sequence[str]
 ) -> list[str]:
@@ -256,10 +314,7 @@ def _is_in(path: str, names: Iterable[str]) -> bool:
 def _int96_leaves(
     metadata: Any, columns: Collection[str], in_file: Collection[str], names: Collection[str]
 ) -> list[str]:
-    """Leaves that are read and have timestamps in 96 bits, unless Spark has written them: in microseconds."""
-    of_spark = any(key.startswith(b"org.apache.spark.") for key in metadata.metadata or ())
-    if of_spark and metadata.created_by.startswith("parquet-mr"):
-        return []
+    """Leaves that are read and have timestamps in 96 bits."""
     leaves = map(metadata.schema.column, range(metadata.num_columns))
     paths = [leaf.path for leaf in leaves if leaf.physical_type == "INT96"]
     return [
@@ -267,6 +322,12 @@ def _int96_leaves(
         for path in paths
         if _is_in(path, names) and max((name for name in columns if _is_in(path, [name])), key=len) in in_file
     ]
+
+
+def _is_of_spark(metadata: Any) -> bool:
+    """Return whether Spark has written a file, whose timestamps in 96 bits are microseconds."""
+    of_spark = any(key.startswith(b"org.apache.spark.") for key in metadata.metadata or ())
+    return of_spark and metadata.created_by.startswith("parquet-mr")
 
 
 def _leaves(column: pa.Array) -> Iterator[pa.Array]:
@@ -374,10 +435,10 @@ def _is_ordered(arrow_type: pa.DataType) -> bool:
     )
 
 
-def _check_rows(metadata: Any, groups: Sequence[int]) -> None:
-    """Check that a footer does not contradict itself on the rows of row groups."""
-    rows = sum(metadata.row_group(group).num_rows for group in groups)
-    if len(groups) == metadata.num_row_groups and rows != metadata.num_rows:
+def _check_rows(metadata: Any, rows_of: Mapping[int, int]) -> None:
+    """Check that a footer does not contradict itself on the rows of row groups, given by their numbers."""
+    rows = sum(rows_of.values())
+    if len(rows_of) == metadata.num_row_groups and rows != metadata.num_rows:
         raise pa.ArrowInvalid(f"its row groups have {rows} rows, but the footer says {metadata.num_rows}")
 
 
@@ -397,7 +458,7 @@ class _SizesOfGroups:
     ----------
     file : LogFile
     metadata : pyarrow.parquet.FileMetaData
-    groups : sequence of int
+    groups : mapping of int to pyarrow.parquet.RowGroupMetaData
         Row groups that are read.
     names : collection of str
         Columns and fields that are read.
@@ -413,18 +474,16 @@ class _SizesOfGroups:
         self,
         file: LogFile,
         metadata: Any,
-        groups: Sequence[int],
+        groups: Mapping[int, Any],
         names: Collection[str],
         columns: ColumnsToRead,
     ) -> None:
         most = columns.batch_bytes
-        rows_and_bytes = {
-            each: (group.num_rows, group.total_byte_size) for each, group in _groups(metadata, groups)
-        }
         large = [
-            group
-            for group, (rows, size) in rows_and_bytes.items()
-            if rows and min(columns.batch_rows, rows) * size / rows > most
+            number
+            for number, group in groups.items()
+            if (rows := group.num_rows)
+            and min(columns.batch_rows, rows) * group.total_byte_size / rows > most
         ]
         self._row_bytes: dict[int, float] = {}
         self.has_large_chunks = False
@@ -434,7 +493,8 @@ class _SizesOfGroups:
         check_statistics(file, large, list(names))
         paths = [metadata.schema.column(leaf).path for leaf in range(metadata.num_columns)]
         leaves = [leaf for leaf, path in enumerate(paths) if _is_in(path, names)]
-        for number, group in _groups(metadata, large):
+        for number in large:
+            group = groups[number]
             chunks = [group.column(leaf) for leaf in leaves]
             self._row_bytes[number] = sum(chunk.total_uncompressed_size for chunk in chunks) / group.num_rows
             self.has_large_chunks |= any(chunk.total_compressed_size > most for chunk in chunks)
@@ -444,23 +504,19 @@ class _SizesOfGroups:
         return max(1.0, self._row_bytes.get(group, 1.0))
 
 
-def _groups(metadata: Any, numbers: Iterable[int]) -> Iterator[tuple[int, Any]]:
-    return ((number, metadata.row_group(number)) for number in numbers)
-
-
-def _check_columns(metadata: Any, groups: Sequence[int], flat: Sequence[int]) -> None:
+def _check_columns(metadata: Any, groups: Mapping[int, Any], flat: Sequence[int]) -> None:
     """Check that leaves have as many values as there are rows, in row groups that have been read.
 
     The footer's facts on a column's values are not read before: if they are forged, Arrow's reader raises an error, but
     its accessor ends the process.
     """
-    for number in groups:
-        group = metadata.row_group(number)
-        for leaf in flat if group.num_rows else ():
+    for number, group in groups.items():
+        rows = group.num_rows
+        for leaf in flat if rows else ():
             values = group.column(leaf).num_values
-            if values != group.num_rows:
+            if values != rows:
                 raise pa.ArrowInvalid(
-                    f"row group {number} has {group.num_rows} rows, but {values} values of column "
+                    f"row group {number} has {rows} rows, but {values} values of column "
                     f"{metadata.schema.column(leaf).path!r}"
                 )
 
@@ -478,15 +534,15 @@ def _kept_rows(metadata: Any, groups: Sequence[int], deleted: Int64s) -> pa.Bool
     return pa.array(np.concatenate([np.empty(0, bool), *kept]))
 
 
-def _runs(metadata: Any, groups: Iterable[int]) -> list[list[int]]:
+def _runs(groups: Mapping[int, Any]) -> list[list[int]]:
     runs: list[list[int]] = []
     held = 0
-    for group in groups:
-        size = metadata.row_group(group).total_byte_size
+    for number, group in groups.items():
+        size = group.total_byte_size
         if not runs or held + size > _PREFETCH_BYTES:
             runs.append([])
             held = 0
-        runs[-1].append(group)
+        runs[-1].append(number)
         held += size
     return runs
 

@@ -31,10 +31,16 @@ class LocatedMemory:
         Result of `ColumnsToRead.located` for a schema.
     others : tuple of (pyarrow.Schema, list of str), optional
         Columns and fields of a schema that the log does not have.
+    places : tuple of (pyarrow.Schema, list of int or None), optional
+        Where the columns lie in batches of a schema, or None if it lacks some, or has other types.
+    layout : object
+        Meaning of the last file's schema for its format.
     """
 
     located: tuple[pa.Schema, dict[str, str]] | None = None
     others: tuple[pa.Schema, list[str]] | None = None
+    places: tuple[pa.Schema, list[int] | None] | None = None
+    layout: object = None
 
 
 @dataclass(frozen=True)

@@ -279,9 +279,15 @@ class RankedChunk(Chunk):
     def constant(self, column: str) -> tuple[bool, Any]:
         return self.chunk.constant(column)
 
+    def part_of(self, row: int) -> tuple[Chunk, int]:
+        return self.chunk.part_of(row)
+
     @property
-    def first_record(self) -> int | None:
-        return self.chunk.first_record
+    def parts(self) -> Sequence[Chunk]:
+        return self.chunk.parts
+
+    def files_of(self, rows: Int64s) -> tuple[pa.Array, pa.Array]:
+        return self.chunk.files_of(rows)
 
     @property
     def path(self) -> str | None:

@@ -46,6 +46,8 @@ class FoundColumns:
     _first_lacking: dict[str, str] = field(default_factory=dict)
     """The first file that lacks a column."""
     _first_file: str = ""
+    _last: pa.Schema | None = None
+    """The last schema that was added: most files of a log have the same."""
 
     def add(self, schema: pa.Schema, name: str) -> None:
         """Add the columns of a file.
@@ -55,17 +57,22 @@ class FoundColumns:
         SchemaError
             If a column occurs twice. Types that contradict each other are an error where the column is read.
         """
+        self.files += 1
+        if self._last is not None and schema.equals(self._last):
+            for column_name in schema.names:
+                self._having[column_name] += 1
+            return
         refuse_repeated_columns(schema.names, name)
+        self._last = schema
         self._first_file = self._first_file or name
         for column in schema:
             self._add(column.name, column.type, name)
         for column_name in self.types.keys() - set(schema.names):
             self._first_lacking.setdefault(column_name, name)
-        self.files += 1
 
     def _add(self, name: str, found: pa.DataType, file: str) -> None:
         known = self.types.get(name)
-        if known is None and self.files:
+        if known is None and self.files > 1:
             self._first_lacking.setdefault(name, self._first_file)
         self._having[name] = self._having.get(name, 0) + 1
         if name in self.given.types:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.batch_bytes import cut
 from flinkcore._internal.arrow.column_ops import Filter, apply_ops, expression_columns
 from flinkcore._internal.arrow.expressions import Expression
@@ -36,7 +37,7 @@ from flinkcore._internal.show.tables import shown_value
 from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.common.split_origin import FILE, PARTITION, SplitOrigin
 from flinkcore.errors import DataError, SourceError
-from flinkcore.log.files.log_files import LogFile
+from flinkcore.log.files.log_files import LogFile, check_unchanged
 from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.formats.columnar_formats import ParquetFormat
 from flinkcore.log.formats.file_format import ColumnsToRead, FileFormat
@@ -77,7 +78,7 @@ class LogSchema:
     converted: frozenset[str] = frozenset()
     stored: StoredColumns | None = None
     of_conditions: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    plans: dict[Any, "_ReadPlan"] = field(init=False, default_factory=dict, compare=False, repr=False)
+    plans: dict[Any, "ReadPlan"] = field(init=False, default_factory=dict, compare=False, repr=False)
     """Plans by which chunks of the log read columns; each process makes its own."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -253,10 +254,22 @@ class Chunk(ABC):
             return f"row {row} (from 0) of {self.label}"
         return f"row {self.first_row + row} (from 0) of {self.file_name}"
 
+    def part_of(self, row: int) -> tuple["Chunk", int]:
+        """Return a chunk of the file of a row, given by its number in the chunk, and the row's number there."""
+        return self, row
+
     @property
-    def first_record(self) -> int | None:
-        """Number in the file of its first row, or None if cutting the file otherwise would make it unknown."""
-        return None
+    def parts(self) -> "Sequence[Chunk]":
+        """Chunks of its files, one after the other."""
+        return (self,)
+
+    def files_of(self, rows: Int64s) -> tuple[pa.Array, pa.Array]:
+        """Return the path of the file of each row, given by its number in the chunk, and the row's number there.
+
+        Both are null where they are not known, or where cutting the file otherwise would make them unknown.
+        """
+        files = pa.repeat(pa.scalar(self.path, pa.string()), len(rows))
+        return files, pa.nulls(len(rows), pa.int64())
 
     def place(self, row: int) -> dict[str, Any]:
         """Return the attributes of an error about a row, given by its number in the chunk."""
@@ -274,7 +287,7 @@ class Chunk(ABC):
 
 
 @dataclass(frozen=True)
-class _ReadPlan:
+class ReadPlan:
     """Plan by which the chunks of a log read some columns.
 
     Attributes
@@ -289,6 +302,8 @@ class _ReadPlan:
         Columns that are made of what the format reads.
     to_read : ColumnsToRead
         Columns that the format reads; batch size and warnings are those of each reading.
+    warns : bool
+        Whether somebody takes the warnings.
     """
 
     names: list[str]
@@ -296,6 +311,25 @@ class _ReadPlan:
     nested: Mapping[str, NestedField]
     fields: list[pa.Field]
     to_read: ColumnsToRead
+    warns: bool = False
+
+    def places_in(self, found: pa.Schema) -> list[int] | None:
+        """Return where the columns lie in batches of a schema that has all of them as numbers of the log's types."""
+        memory = self.to_read.memory
+        if memory.places is None or not memory.places[0].equals(found):
+            memory.places = found, self._places_in(found)
+        return memory.places[1]
+
+    def _places_in(self, found: pa.Schema) -> list[int] | None:
+        names = [field.name for field in self.fields]
+        places = [found.get_field_index(name) for name in names]
+        if names != self.names or -1 in places:
+            return None
+        for place, wanted in zip(places, self.fields, strict=True):
+            field = found.field(place)
+            if field.type != wanted.type or not (field.nullable and pa.types.is_primitive(field.type)):
+                return None
+        return places
 
 
 ChunkTask: TypeAlias = Callable[[Chunk], Iterable[bytes]]
@@ -323,6 +357,25 @@ class FileChunk(Chunk):
         warnings: list[str] | None,
         batch_bytes: int,
     ) -> Iterator[pa.RecordBatch]:
+        plan = self.plan(columns, batch_rows, encoded, warnings, batch_bytes)
+        check_unchanged([self.file])
+        try:
+            read = even_batches(self._found(plan), batch_rows, batch_bytes, self.label)
+            yield from self._in_log(read, plan)
+        except SourceError:
+            check_unchanged([self.file])  # which says more than what the reader stumbled over
+            raise
+        check_unchanged([self.file])
+
+    def plan(
+        self,
+        columns: Sequence[str] | None,
+        batch_rows: int,
+        encoded: Sequence[str],
+        warnings: list[str] | None,
+        batch_bytes: int,
+    ) -> "ReadPlan":
+        """Return how to read columns of this file and of all files of the log; parameters as of `read`."""
         plan = self._plan(columns, encoded)
         reports_others = (
             warnings is not None and self.log_schema.stored is None and not self.log_schema.given.is_whole
@@ -334,23 +387,45 @@ class FileChunk(Chunk):
             warnings=[] if warnings is None else warnings,
             known=self.log_schema.schema if reports_others else None,
         )
-        self.file.check_unchanged()
-        conditions = [Filter(condition) for condition in self.where]
-        rows = 0
-        try:
-            for batch in self._batches(plan.fields, to_read, batch_rows):
-                rows += batch.num_rows
-                given = named_columns(batch, plan.taken, plan.nested) if plan.nested else batch
-                yield apply_ops(conditions, given)[0].select(plan.names) if conditions else given
-        except SourceError:
-            self.file.check_unchanged()  # which says more than what the reader stumbled over
-            raise
-        self.file.check_unchanged()
-        if self.file.offsets is not None and self.first_row is not None and warnings is not None:
-            overlap = self.file.offsets.overlap(self.file.name, self.first_row + rows)
-            warnings += [] if overlap is None else [overlap]
+        return replace(plan, to_read=to_read, warns=warnings is not None)
 
-    def _plan(self, columns: Sequence[str] | None, encoded: Sequence[str]) -> "_ReadPlan":
+    def rows_by(self, plan: "ReadPlan") -> Iterator[pa.RecordBatch]:
+        """Yield the rows as `read` does, of a small file of which it is not checked whether it has changed.
+
+        Fields of the schema may have metadata.
+        """
+        if self.where or self.file.partition:
+            yield from self._in_log(self._found(plan), plan)
+            return
+        row = 0
+        for batch in self._found(plan):
+            places = plan.places_in(batch.schema)
+            if places is None:
+                yield from self._in_log(iter([batch]), plan, row)
+            else:
+                yield batch.select(places)
+            row += batch.num_rows
+
+    def _found(self, plan: "ReadPlan") -> Iterator[pa.RecordBatch]:
+        """Yield the rows as the format reads them."""
+        rows = 0
+        for batch in self.format.batches(self.file, self.pieces, plan.to_read):
+            rows += batch.num_rows
+            yield batch
+        if self.file.offsets is not None and self.first_row is not None and plan.warns:
+            overlap = self.file.offsets.overlap(self.file.name, self.first_row + rows)
+            plan.to_read.warnings.extend([] if overlap is None else [overlap])
+
+    def _in_log(
+        self, found: Iterator[pa.RecordBatch], plan: "ReadPlan", first_row: int = 0
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows of the file with the columns of the log that are asked for, as far as conditions are true."""
+        conditions = [Filter(condition) for condition in self.where]
+        for batch in self._batches(found, plan, first_row):
+            given = named_columns(batch, plan.taken, plan.nested) if plan.nested else batch
+            yield apply_ops(conditions, given)[0].select(plan.names) if conditions else given
+
+    def _plan(self, columns: Sequence[str] | None, encoded: Sequence[str]) -> "ReadPlan":
         """Return how to read columns, which is the same in all files of a log that have the same partition columns."""
         partition = tuple(name for name, _ in self.file.partition)
         if self.where:
@@ -363,7 +438,7 @@ class FileChunk(Chunk):
 
     def _new_plan(
         self, columns: Sequence[str] | None, encoded: Sequence[str], partition: Collection[str]
-    ) -> "_ReadPlan":
+    ) -> "ReadPlan":
         log_schema = self.log_schema
         expected = log_schema.read
         names = list(log_schema.schema.names if columns is None else columns)
@@ -393,7 +468,7 @@ class FileChunk(Chunk):
         read_names = [*whole, *columns_in_part]
         if BAD_RECORD in read_names:
             types = types.append(pa.field(BAD_RECORD, BAD_RECORD_TYPE))
-        return _ReadPlan(names, taken, nested, [types.field(name) for name in read_names], to_read)
+        return ReadPlan(names, taken, nested, [types.field(name) for name in read_names], to_read)
 
     def _read_by_conditions(self) -> frozenset[str]:
         read: frozenset[str] = frozenset()
@@ -403,16 +478,13 @@ class FileChunk(Chunk):
         return read
 
     def _batches(
-        self, fields: Sequence[pa.Field], to_read: ColumnsToRead, batch_rows: int
+        self, batches: Iterator[pa.RecordBatch], plan: "ReadPlan", row: int
     ) -> Iterator[pa.RecordBatch]:
+        fields, to_read = plan.fields, plan.to_read
         names = [field.name for field in fields]
         partition = dict(self.file.partition)
-        batches = self.format.batches(self.file, self.pieces, to_read)
         decoded = [name for name in to_read.names if name not in to_read.dictionary_columns]
-        row = 0
-        most_rows, most_bytes = to_read.batch_rows, to_read.batch_bytes
-        even = _even(batches, most_rows, most_bytes, self.label)
-        for batch in _fitting(even, decoded, self.label, most_bytes):
+        for batch in _fitting(batches, decoded, self.label, to_read.batch_bytes):
             misfits: dict[int, str] = {}
             arrays = []
             found = batch.schema
@@ -526,9 +598,11 @@ class FileChunk(Chunk):
             return name
         return f"{name} ({self.file.offsets.of_row(self.first_row + row)})"
 
-    @property
-    def first_record(self) -> int | None:
-        return self.first_row if self.format.counts_rows else None
+    def files_of(self, rows: Int64s) -> tuple[pa.Array, pa.Array]:
+        files, numbers = super().files_of(rows)
+        if self.format.counts_rows and self.first_row is not None:
+            numbers = pa.array(self.first_row + rows, pa.int64())
+        return files, numbers
 
     @property
     def path(self) -> str:
@@ -570,7 +644,7 @@ class TableChunk(Chunk):
         if nested:
             batches = (named_columns(batch, names, nested) for batch in batches)
         decoded = [name for name in names if name not in encoded]
-        even = _even(batches, batch_rows, batch_bytes, self.label)
+        even = even_batches(batches, batch_rows, batch_bytes, self.label)
         for batch in _fitting(even, decoded, self.label, batch_bytes):
             arrays = [
                 column
@@ -697,7 +771,7 @@ def _fitting(
         yield from fitting_pieces(batch, [name for name in decoded if name in there], label, most_bytes)
 
 
-def _even(
+def even_batches(
     batches: Iterator[pa.RecordBatch], batch_rows: int, batch_bytes: int, label: str
 ) -> Iterator[pa.RecordBatch]:
     """Cut batches that are too long, join those that are much too short, drop those without rows.

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from flinkcore.log.sources.chunks import Chunk, FileChunk, LogSchema, TableChunk
 # Most files whose columns are looked at, by whether a file lists its columns.
 _MOST_LOOKED_AT = {False: 16, True: 1000}
 _LOOKING_THREADS = 16
+_FILES_OF_THREAD = 16
 # Tables of many tiny chunks (appended row by row) are copied together once: a batch has a fixed cost.
 _LEAST_MEAN_ROWS = 8192
 
@@ -183,8 +184,12 @@ class LogFiles:
         first, *others = _spread(self.files, _MOST_LOOKED_AT[self.format.has_schema])
         yield first, self.format.schema(first)
         most = _MOST_LOOKED_AT[True] - 1 if self.format.has_schema else 0
+        # A thread takes several files: waiting for it costs as much as a look at a local file.
+        looked_at = others[:most]
+        groups = [looked_at[at : at + _FILES_OF_THREAD] for at in range(0, len(looked_at), _FILES_OF_THREAD)]
         with ThreadPoolExecutor(_LOOKING_THREADS, "flinkcore-schemas") as threads:
-            yield from zip(others[:most], threads.map(self._at_a_glance, others[:most]), strict=True)
+            found = threads.map(lambda group: [*map(self._at_a_glance, group)], groups)
+            yield from zip(looked_at, chain.from_iterable(found), strict=True)
         yield from ((file, self._at_a_glance(file)) for file in others[most:])
 
     def _at_a_glance(self, file: LogFile) -> pa.Schema | None:
@@ -247,8 +252,8 @@ class LogFiles:
         """Cut the log into about ``target`` chunks, at least one per file, in log order.
 
         Only files whose share of the bytes is one and a half chunks or more are opened and cut, by row groups
-        (Parquet), record batches (Arrow IPC files) or stripes (ORC). A replay reads the chunks twice, and fails if a
-        file has changed since they were cut.
+        (Parquet), record batches (Arrow IPC files) or stripes (ORC). A replay reads the chunks twice, unless they are
+        small, and fails if a file that it reads has changed since they were cut.
 
         Raises
         ------

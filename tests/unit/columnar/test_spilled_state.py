@@ -1,5 +1,6 @@
 """Open state that does not fit into the managed memory: the same rows, part after part of the key groups."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +21,7 @@ from flinkcore._internal.values.memory_limits import RECORD_BYTES
 from flinkcore._native.aggregates import Accumulators
 from flinkcore.checkpoint import Checkpoint
 from flinkcore.columnar.replay import partition_run
+from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.replay.spilled_part import SpilledPart
 from flinkcore.columnar.replay.spilled_rows import SpilledRows
 from flinkcore.columnar.stages.partial_results import MergedPartials, PartialAccumulators
@@ -43,7 +45,7 @@ from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     GlobalWindows,
 )
-from flinkcore.errors import SourceError
+from flinkcore.errors import OutOfMemoryError, SourceError
 from flinkcore.time_plane.total_order import TimelineEvents
 
 MEMORY = "taskmanager.memory.managed.size"
@@ -353,20 +355,43 @@ def test_spilled_files_are_given_back_and_a_full_disk_is_an_error(tmp_path: Path
         ).execute().to_arrow()
 
 
-def test_an_allocation_that_fails_names_the_operator_and_what_is_open(
+def out_of_memory(*_: Any) -> Any:
+    raise MemoryError("9 bytes for keys")
+
+
+def test_an_allocation_for_state_that_fails_names_the_operator_and_the_setting_that_helps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(*_: Any) -> Any:
-        raise MemoryError("9 bytes for keys")
-
-    monkeypatch.setattr(WindowStage, "suspend", fail)
+    monkeypatch.setattr(WindowStage, "suspend", out_of_memory)
     windows = keyed(environment(0)).window(TumblingEventTimeWindows.of(ms(90)))
-    with pytest.raises(
-        MemoryError,
-        match=r"no memory for the state of operator 1 .*, partition 1 of 1, key groups 0 to 7: [\d,]+ windows of keys.*"
-        r"bytes, and 0 are .* \(9 bytes for keys\)\. Let taskmanager\.memory\.managed\.size be less",
-    ):
+    with pytest.raises(OutOfMemoryError) as failed:
         windows.aggregate(n=count()).execute().to_arrow()
+    assert re.fullmatch(
+        r"there is no memory for the state \(9 bytes for keys\) of operator 1 \(.*\), partition 1 of 1, key groups 0 "
+        r"to 7: [\d,]+ windows of keys.* bytes, and 0 are .*\. Arrow holds .*\. Let "
+        r"taskmanager\.memory\.managed\.size be less, [^.]*\(on Spark, spark\.executor\.pyspark\.memory\)",
+        str(failed.value),
+    )
+
+
+@pytest.mark.parametrize("method", ["process", "finish"])
+@pytest.mark.parametrize("is_large", [False, True])
+def test_an_allocation_that_fails_blames_the_state_only_if_that_is_large(
+    monkeypatch: pytest.MonkeyPatch, method: str, is_large: bool
+) -> None:
+    monkeypatch.setattr(WindowStage, method, out_of_memory)
+    if is_large:
+        monkeypatch.setattr(WindowStage, "memory_bytes", lambda self: 1 << 60)
+        monkeypatch.setattr(PartitionRun, "_spill_if_large", lambda self: iter(()))
+    windows = keyed(environment(None)).window(TumblingEventTimeWindows.of(ms(90)))
+    with pytest.raises(OutOfMemoryError) as failed:
+        windows.aggregate(n=count()).execute().to_arrow()
+    text = str(failed.value)
+    assert "9 bytes for keys" in text
+    assert "operator 1" in text
+    assert ("no memory for the state" in text) == is_large
+    assert ("managed.size be less" in text) == is_large
+    assert ("a lower set_parallelism()" in text) != is_large
 
 
 def test_rows_that_wait_are_read_as_they_came() -> None:

@@ -335,7 +335,9 @@ def test_a_row_without_an_arrival_goes_to_the_same_run_however_the_log_is_cut_in
     if kind == "shipped table":
         whole = EventLog.chunks
         monkeypatch.setattr(
-            EventLog, "chunks", lambda self, target: pickle.loads(pickle.dumps(whole(self, target)))
+            EventLog,
+            "chunks",
+            lambda self, target, packing=None: pickle.loads(pickle.dumps(whole(self, target))),
         )
     known = [number for number in range(rows) if number not in unread]
     expected = set()
