@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
+from flinkcore.sql.nodes.ranks import deduplicate, rank, window_deduplicate, window_rank
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.nodes.scans import table_scan, watermark_assigner
 from flinkcore.sql.nodes.windows import (
@@ -13,6 +14,7 @@ from flinkcore.sql.nodes.windows import (
     group_window_aggregate,
     local_window_aggregate,
     window_aggregate,
+    window_table_function,
 )
 
 Builder: TypeAlias = Callable[..., Rows]
@@ -30,6 +32,11 @@ NODES: Final[Mapping[str, Builder]] = {
     "local-window-aggregate": local_window_aggregate,
     "global-window-aggregate": global_window_aggregate,
     "group-window-aggregate": group_window_aggregate,
+    "window-table-function": window_table_function,
+    "deduplicate": deduplicate,
+    "rank": rank,
+    "window-deduplicate": window_deduplicate,
+    "window-rank": window_rank,
     "sink": sink,
 }
 """Functions that build the steps of nodes; a new operator is an entry here."""
@@ -39,18 +46,18 @@ STATELESS: Final = frozenset(
 )
 """Nodes that need no watermarks."""
 
+OF_TABLE_WINDOWS: Final = frozenset(
+    ("calc", "exchange", "window-aggregate", "window-deduplicate", "window-rank", "window-join")
+)
+"""Nodes that take the rows of a window table function."""
+
 REFUSED: Final[Mapping[str, str]] = {
-    "window-table-function": "Aggregate over the table function by window_start and window_end",
-    "window-rank": "Take the first rows of each window from a query of all rows",
-    "window-deduplicate": "Take the first rows of each window from a query of all rows",
     "window-join": "Write join() of two streams of the DataStream API",
     "interval-join": "Write interval_join() of the DataStream API",
     "join": "Write a function of two streams of the DataStream API",
     "temporal-join": "Write a function of two streams of the DataStream API",
     "lookup-join": "Give the looked up table as a log, and join it",
     "over-aggregate": "Write a function of the DataStream API",
-    "rank": "Take the first rows of each window, or write a function of the DataStream API",
-    "deduplicate": "Write a function of the DataStream API",
     "group-aggregate": "Group by a window, too",
     "match": "Write a function of the DataStream API",
     "changelog-normalize": "Read a log of changes as from_event_log(decode='debezium')",

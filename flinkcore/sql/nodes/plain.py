@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import ForwardTransformation
 from flinkcore.sql.expressions.evaluation import Evaluation
 from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows, unique_names
@@ -37,9 +38,25 @@ def union(program: Program, node: PlanNode, *inputs: Rows) -> Rows:
     """Return the rows of all inputs; the watermark is the least of theirs."""
     if not all(rows.has_emitted_at for rows in inputs):
         inputs = tuple(replace(rows, has_emitted_at=False) for rows in inputs)
-    first, *others = (program.project(rows, node, rows.refs()) for rows in inputs)
-    stream = first.stream.union(*(rows.stream for rows in others))
-    return Rows(stream, first.columns, first.types, first.has_emitted_at)
+    changes = frozenset().union(*(rows.changes for rows in inputs))
+    first, *others = (
+        program.project(with_kinds(rows) if changes else rows, node, rows.refs()) for rows in inputs
+    )
+    return replace(
+        first,
+        stream=first.stream.union(*(rows.stream for rows in others)),
+        of_windows=all(rows.of_windows for rows in inputs),
+        changes=changes,
+        times=frozenset.intersection(*(rows.times for rows in inputs)),
+    )
+
+
+def with_kinds(rows: Rows) -> Rows:
+    """Return rows with the column ``row_kind``, where all are inserted."""
+    if rows.changes:
+        return rows
+    stream = rows.stream.select(*rows.columns, *rows.carried, **{ROW_KIND: pc.scalar("+I")})
+    return replace(rows, stream=stream, changes=frozenset(("+I",)))
 
 
 def values(program: Program, node: PlanNode) -> Rows:
@@ -82,19 +99,19 @@ def expand(program: Program, node: PlanNode, rows: Rows) -> Rows:
     projections = [[program.rex(node, each) for each in projection] for projection in node.json["projects"]]
     first, *others = (program.project(rows, node, projection) for projection in projections)
     stream = first.stream.union(*(each.stream for each in others)) if others else first.stream
-    return Rows(stream, first.columns, first.types, first.has_emitted_at)
+    return replace(first, stream=stream)
 
 
 def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return the rows that go into a sink, with the names of its columns."""
-    modes = node.json.get("inputChangelogMode") or ["INSERT"]
-    if list(modes) != ["INSERT"]:
-        raise node.refuse(
-            f"a sink of changes ({', '.join(modes)}) is not supported",
-            "Insert results that do not change, such as those of windows",
-        )
+    """Return the rows that go into a sink, with the names of its columns; those of changes have ``row_kind`` last."""
+    if node.json.get("inputChangelogMode") not in (None, ["INSERT"]):
+        rows = with_kinds(rows)
     names, emitted_at = _sink_columns(node), program.emitted_at
     named = {name: pc.field(column) for name, column in zip(names, rows.columns, strict=True)}
+    if rows.changes:
+        if ROW_KIND in names:
+            raise node.refuse(f"its rows are changes, and it has a column {ROW_KIND!r}", "Rename the column")
+        named[ROW_KIND] = pc.field(ROW_KIND)
     if emitted_at is not None and emitted_at in names:
         raise node.refuse(f"it has a column {emitted_at!r}", "Give another name for emitted_at")
     if emitted_at is not None and rows.has_emitted_at:
@@ -103,7 +120,7 @@ def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if emitted_at is not None and not rows.has_emitted_at:
         forward = ForwardTransformation(stream._transformation)
         stream = stream._then(forward).with_emitted_at(emitted_at)
-    return Rows(stream, names, rows.types)
+    return Rows(stream, names, rows.types, changes=rows.changes)
 
 
 def _sink_columns(node: PlanNode) -> tuple[str, ...]:

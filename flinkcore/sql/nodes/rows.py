@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.compute as pc
+
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.functions import refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
@@ -15,10 +18,15 @@ from flinkcore.sql.plan.rex import InputRef, Rex, rex_of
 from flinkcore.sql.types.logical_types import LogicalType
 
 if TYPE_CHECKING:
+    from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from flinkcore.sql.nodes.windows import TableWindows
 
 EMITTED_AT = "emitted at"
 """Column of the rows of operators for the time at which they were emitted, where the program asks for it."""
+
+BESIDE_NULL: Final = "key#null"
+"""Column of a constant, which makes a key of one column a composite one: a part of such a key may be null."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +44,12 @@ class Rows:
         Whether the stream also has the column `EMITTED_AT`.
     of_windows : bool
         Whether they are results of windows, whose timestamp is the last millisecond of their window.
+    changes : frozenset of str
+        Kinds of changes beside ``+I`` that there may be; with any, the stream has the column ``row_kind``.
+    times : frozenset of int
+        Numbers of the columns that hold the timestamp of their row.
+    windows : TableWindows or None
+        Windows of a table function to which the rows belong; the columns of their bounds are not in the stream.
     """
 
     stream: LogStream
@@ -43,11 +57,44 @@ class Rows:
     types: tuple[LogicalType, ...]
     has_emitted_at: bool = False
     of_windows: bool = False
+    changes: frozenset[str] = frozenset()
+    times: frozenset[int] = frozenset()
+    windows: TableWindows | None = None
 
     @property
     def carried(self) -> tuple[str, ...]:
         """Columns beside those of the node that steps keep."""
-        return (EMITTED_AT,) if self.has_emitted_at else ()
+        return (*((ROW_KIND,) if self.changes else ()), *((EMITTED_AT,) if self.has_emitted_at else ()))
+
+    @property
+    def own_columns(self) -> list[str]:
+        """Columns of the node that are in the stream."""
+        bounds = () if self.windows is None else self.windows.bounds
+        return [name for number, name in enumerate(self.columns) if number not in bounds]
+
+    def require_inserts(self, node: PlanNode, instead: str) -> None:
+        """Raise UnsupportedOperationError if a node that takes only new rows gets changes."""
+        if self.changes:
+            kinds = ", ".join(sorted(self.changes))
+            raise node.refuse(f"its input has rows that are changed or withdrawn ({kinds})", instead)
+
+    def require_time(self, node: PlanNode, number: int) -> None:
+        """Raise UnsupportedOperationError if a column that a node takes as time is not the timestamp of the rows."""
+        if number not in self.times:
+            raise node.refuse(
+                f"its time is the column {self.columns[number].partition('#')[0]!r}, and rows of the step before have "
+                "another timestamp",
+                "Take the later one of two rowtimes, or write the step before into a table of its own",
+            )
+
+    def keyed(self, numbers: Sequence[int], **computed: Any) -> KeyedLogStream:
+        """Return the stream by key, with the columns of the node and computed ones; nulls are a key like others."""
+        keys = list(dict.fromkeys(self.columns[number] for number in numbers))
+        kinds = (ROW_KIND,) if self.changes else ()
+        if len(keys) < 2:
+            computed[BESIDE_NULL] = pc.scalar(0)
+            keys.append(BESIDE_NULL)
+        return self.stream.select(*self.own_columns, *kinds, **computed).key_by(*keys)
 
     def refs(self) -> list[Rex]:
         """Return expressions that are the columns themselves."""
@@ -109,22 +156,67 @@ class Program:
         condition : Rex, optional
             Only rows for which it is true are kept, before the columns are computed.
         """
-        stream, zone = rows.stream, self.zone
+        stream, zone, windows = rows.stream, self.zone, rows.windows
+        passed = {number: rex.index for number, rex in enumerate(projection) if isinstance(rex, InputRef)}
+        if windows is not None:
+            windows = windows.projected(node, passed, [*projection, *([] if condition is None else [condition])])
         if condition is not None:
             stream = stream.filter(SqlExpression(condition, rows.columns, zone))
         names = unique_names(node)
         expressions = {
-            name: SqlExpression(rex, rows.columns, zone) for name, rex in zip(names, projection, strict=True)
+            name: SqlExpression(rex, rows.columns, zone)
+            for number, (name, rex) in enumerate(zip(names, projection, strict=True))
+            if windows is None or number not in windows.bounds
         }
-        kinds = tuple(kind for _, kind in node.fields)
-        stream = stream.select(*rows.carried, **expressions)
-        return Rows(stream, names, kinds, rows.has_emitted_at, rows.of_windows)
+        return replace(
+            rows,
+            stream=stream.select(*rows.carried, **expressions),
+            columns=names,
+            types=tuple(kind for _, kind in node.fields),
+            times=frozenset(number for number, index in passed.items() if index in rows.times),
+            windows=windows,
+        )
 
-    def of_operator(self, stream: LogStream, columns: Sequence[str], types: Sequence[LogicalType]) -> Rows:
-        """Return the rows of an operator, which follow right after it."""
+    def of_operator(
+        self,
+        node: PlanNode,
+        stream: LogStream,
+        expressions: Sequence[Any],
+        *,
+        times: Collection[int] = (),
+        of_windows: bool = False,
+        changes: Collection[str] = (),
+    ) -> Rows:
+        """Return the rows of an operator, with the columns of its node.
+
+        Parameters
+        ----------
+        node : PlanNode
+        stream : LogStream
+            The operator's results.
+        expressions : sequence of expressions
+            The columns of the node, from those of the results.
+        times, of_windows, changes
+            As of `Rows`. If there are changes, the results have the column ``row_kind``; ``-U`` are left out if the
+            node has none.
+        """
+        names = unique_names(node)
         if self.emitted_at is not None:
             stream = stream.with_emitted_at(EMITTED_AT)
-        return Rows(stream, tuple(columns), tuple(types), self.emitted_at is not None)
+        kinds = frozenset(changes)
+        if "-U" in kinds and not node.json.get("generateUpdateBefore", True):
+            stream, kinds = stream.filter(pc.field(ROW_KIND) != "-U"), kinds - {"-U"}
+        rows = Rows(
+            stream,
+            names,
+            tuple(kind for _, kind in node.fields),
+            self.emitted_at is not None,
+            of_windows,
+            kinds,
+            frozenset(times),
+        )
+        selected = stream.select(*rows.carried, **dict(zip(names, expressions, strict=True)))
+        return replace(rows, stream=selected)
 
 
 def unique_names(node: PlanNode) -> tuple[str, ...]:

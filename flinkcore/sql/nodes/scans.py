@@ -308,7 +308,8 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
     supplier = RowtimeWatermarksSupplier(delay, interval)
     strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(rows.columns[rowtime])
     stream = rows.stream.assign_timestamps_and_watermarks(strategy)
-    return Rows(stream, rows.columns, tuple(kind for _, kind in node.fields))
+    kinds = tuple(kind for _, kind in node.fields)
+    return Rows(stream, rows.columns, kinds, times=frozenset((rowtime,)))
 
 
 def _with_pushed_watermark(program: Program, node: PlanNode, rows: Rows, pushed: Mapping[str, Any]) -> Rows:
@@ -327,4 +328,5 @@ def _with_pushed_watermark(program: Program, node: PlanNode, rows: Rows, pushed:
     idle_ms = int(pushed.get("idleTimeoutMillis") or 0)
     if idle_ms > 0:
         strategy = strategy.with_idleness(idle_ms)
-    return Rows(rows.stream.assign_timestamps_and_watermarks(strategy), rows.columns, rows.types)
+    stream = rows.stream.assign_timestamps_and_watermarks(strategy)
+    return replace(rows, stream=stream, times=frozenset((rowtime,)))

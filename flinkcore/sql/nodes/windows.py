@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from math import gcd
 from typing import Any, Final
@@ -25,8 +25,9 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
-from flinkcore.sql.nodes.rows import Program, Rows, unique_names
+from flinkcore.sql.nodes.rows import BESIDE_NULL, Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.rex import InputRef, Rex, input_refs
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 from flinkcore.sql.types.times import MS_OF_DAY
 
@@ -287,9 +288,6 @@ def _millis(written: Any) -> int:
     return duration_ms(written) if isinstance(written, str) else int(written)
 
 
-_BESIDE_NULL: Final = "key#null"
-"""Column of a constant, which makes a key of one column a composite one."""
-
 _BOUNDS: Final = {
     "WindowStart": ("window_start", 0),
     "WindowEnd": ("window_end", 0),
@@ -339,27 +337,24 @@ def _aggregated(
     attached : (int, int), optional
         Numbers of the columns with the start and the end of a row's window, where they are keys, too.
     """
-    if node.json.get("needRetraction"):
-        raise node.refuse("aggregates of rows that change are not supported in windows")
+    rows.require_inserts(node, "Aggregate rows that do not change, such as those of a table")
+    if attached is None:
+        rows.require_time(node, window.rowtime)
     native = NativeAggregates(node, rows.columns, rows.types, window.panes(rows.columns))
     for call in calls:
         native.add(AggregateCall.of(call))
     if not native.aggregates:
         native.add(AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False)))
         native.results.clear()
-    keys = [rows.columns[number] for number in (*grouping, *(attached or ()))]
-    keys = list(dict.fromkeys(keys))
+    keys = list(dict.fromkeys(rows.columns[number] for number in (*grouping, *(attached or ()))))
     computed: dict[str, Any] = dict(native.arguments)
-    if (
-        len(keys) == 1
-    ):  # a part of a composite key may be null, and then equals other nulls, as GROUP BY has it
-        computed[_BESIDE_NULL] = pc.scalar(0)
+    if len(keys) == 1:
+        computed[BESIDE_NULL] = pc.scalar(0)
     before: LogStream = rows.stream.select(*keys, **computed)
     if len(keys) == 1:
-        keys.append(_BESIDE_NULL)
+        keys.append(BESIDE_NULL)
     keyed: Any = before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
     results = keyed.aggregate(**native.aggregates)
-    names = unique_names(node)
     if attached is None:
         properties = _properties(program, node, window.is_instant)
     else:
@@ -367,11 +362,93 @@ def _aggregated(
         properties = _properties(program, node, False, by_name.__getitem__)
     expressions: list[Any] = [pc.field(rows.columns[number]) for number in grouping]
     expressions += [*native.results, *properties]
-    emitted = program.of_operator(results, names, ())
-    stream = results.select(*emitted.carried, **dict(zip(names, expressions, strict=True)))
-    return Rows(
-        stream, names, tuple(kind for _, kind in node.fields), emitted.has_emitted_at, of_windows=True
-    )
+    times = [number for number, each in enumerate(expressions) if isinstance(each, WindowBound) and each.minus_ms]
+    return program.of_operator(node, results, expressions, times=times, of_windows=True)
+
+
+@dataclass(frozen=True, eq=False)
+class TableWindows:
+    """The windows of a table function, until an operator takes its rows.
+
+    Attributes
+    ----------
+    window : SqlWindow
+    bounds : mapping of int to str
+        What columns have: ``window_start``, ``window_end`` or ``window_time``.
+    """
+
+    window: SqlWindow
+    bounds: Mapping[int, str]
+
+    def projected(self, node: PlanNode, passed: Mapping[int, int], computed: Sequence[Rex]) -> TableWindows:
+        """Return the windows of a projection.
+
+        Parameters
+        ----------
+        node : PlanNode
+        passed : mapping of int to int
+            Columns that are columns of the input.
+        computed : sequence of Rex
+            All expressions; one that reads a bound is refused.
+        """
+        for rex in computed:
+            if not isinstance(rex, InputRef) and any(number in self.bounds for number in input_refs(rex)):
+                raise node.refuse(
+                    "an expression of window_start, window_end or window_time before an operator of windows is not "
+                    "supported",
+                    "Compute it behind the operator",
+                )
+        bounds = {number: self.bounds[index] for number, index in passed.items() if index in self.bounds}
+        return TableWindows(self.window, bounds)
+
+
+def window_table_function(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the rows with the windows to which an operator of windows then assigns them."""
+    rows.require_inserts(node, "Take rows that do not change, such as those of a table")
+    window = window_of(program, node, node.json["windowing"])
+    rows.require_time(node, window.rowtime)
+    if isinstance(window.assigner, EventTimeSessionWindows):
+        raise node.refuse("rows of sessions are not supported", "Aggregate by session, or take windows of a size")
+    n, names = len(rows.columns), unique_names(node)
+    added = tuple(names[n:])
+    bounds = dict(zip(range(n, n + 3), ("window_start", "window_end", "window_time"), strict=True))
+    kinds = tuple(kind for _, kind in node.fields)
+    return replace(rows, columns=rows.columns + added, types=kinds, windows=TableWindows(window, bounds))
+
+
+def attached_window(program: Program, node: PlanNode, rows: Rows, windowing: Mapping[str, Any]) -> SqlWindow:
+    """Return the windows of the rows of an operator of windows.
+
+    Results of windows have the last millisecond of theirs as time, and so are in a window of a millisecond.
+    """
+    _require_rowtime(node, windowing.get("isRowtime", True))
+    rows.require_inserts(node, "Take rows that do not change, such as those of a table")
+    if windowing["strategy"] == "TimeAttribute":
+        window = window_of(program, node, windowing)
+        rows.require_time(node, window.rowtime)
+        return window
+    if rows.windows is not None:
+        return rows.windows.window
+    if not rows.of_windows:
+        raise node.refuse("its rows do not come from windows", "Take rows of a window table function or aggregate")
+    return SqlWindow(TumblingEventTimeWindows.of(Time.milliseconds(1)), False)
+
+
+def columns_of_windows(program: Program, node: PlanNode, rows: Rows) -> list[Any]:
+    """Return the columns of rows behind an operator of windows, with the bounds of those of a table function."""
+    if rows.windows is None:
+        return [pc.field(name) for name in rows.columns]
+    is_instant, zone = rows.windows.window.is_instant, _zone(program, node)
+    found: list[Any] = []
+    for number, (name, kind) in enumerate(zip(rows.columns, rows.types, strict=True)):
+        bound = rows.windows.bounds.get(number)
+        if bound is None:
+            found.append(pc.field(name))
+        elif bound == "window_time":
+            found.append(WindowBound("window_end", kind, 1, zone, is_instant))
+        else:
+            found.append(WindowBound(bound, kind, 0, zone, is_instant))
+    return found
 
 
 def _of_attached_windows(

@@ -1,0 +1,96 @@
+"""Deduplication and Top-N, of keys and of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.windows import attached_window, columns_of_windows
+from flinkcore.sql.plan.compiled_plan import PlanNode
+
+RANK: Final = "rank#"
+_OF_CHANGES: Final = "Take the first rows of a query whose rows do not change, such as a window aggregate"
+
+
+def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return one row of each key."""
+    rows.require_inserts(node, _OF_CHANGES)
+    if not node.json["isRowtime"]:
+        raise node.refuse("an order by processing time is not supported", "Order by the rowtime")
+    changes = not node.json["outputInsertOnly"]
+    keyed = rows.keyed(node.json["uniqueKeys"])
+    results = keyed.deduplicate("last" if node.json["keepLastRow"] else "first", changes=changes)
+    columns = [pc.field(name) for name in rows.columns]
+    kinds = ("-U", "+U") if changes else ()
+    return program.of_operator(node, results, columns, times=rows.times, changes=kinds)
+
+
+def rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the changes of the highest rows of each key."""
+    rows.require_inserts(node, _OF_CHANGES)
+    arguments = _top_arguments(node, rows, node.json["orderBy"])
+    results = rows.keyed(node.json["partition"]["fields"]).top(**arguments, changes=True)
+    columns = [pc.field(name) for name in (*rows.columns, *_rank_columns(node))]
+    return program.of_operator(
+        node, results, columns, times=rows.times, changes=("-U", "+U", "-D")
+    )
+
+
+def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return one row of each window of a key, when the window ends."""
+    window = attached_window(program, node, rows, node.json["windowing"])
+    keep = "last" if node.json["keepLastRow"] else "first"
+    order = node.json["orderKey"]
+    if not rows.of_windows:
+        rows.require_time(node, order)
+    results = rows.keyed(_keys(node, rows, "partitionKeys")).window(window.assigner).deduplicate(keep)
+    return program.of_operator(node, results, columns_of_windows(program, node, rows), of_windows=True)
+
+
+def window_rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the highest rows of each window of a key, when the window ends."""
+    window = attached_window(program, node, rows, node.json["windowing"])
+    arguments = _top_arguments(node, rows, node.json["sortSpec"])
+    keyed = rows.keyed(_keys(node, rows, "partitionSpec")).window(window.assigner)
+    columns = [*columns_of_windows(program, node, rows), *map(pc.field, _rank_columns(node))]
+    return program.of_operator(node, keyed.top(**arguments), columns, of_windows=True)
+
+
+def _keys(node: PlanNode, rows: Rows, field: str) -> list[int]:
+    """Return the columns of the key: with the bounds of windows that rows have as columns."""
+    written = node.json[field]
+    keys = list(written["fields"] if isinstance(written, Mapping) else written)
+    if rows.windows is not None:
+        return [number for number in keys if number not in rows.windows.bounds]
+    windowing = node.json["windowing"]
+    return [*keys, *(windowing[name] for name in ("windowStart", "windowEnd") if name in windowing)]
+
+
+def _rank_columns(node: PlanNode) -> tuple[str, ...]:
+    return (RANK,) if node.json["outputRowNumber"] else ()
+
+
+def _top_arguments(node: PlanNode, rows: Rows, order: Mapping[str, Any]) -> dict[str, Any]:
+    if node.json["rankType"] != "ROW_NUMBER":
+        raise node.refuse(f"{node.json['rankType']} is not supported", "Write ROW_NUMBER()")
+    ranks = node.json["rankRange"]
+    if ranks["type"] != "Constant":
+        raise node.refuse("ranks up to a column are not supported", "Write a number")
+    by: dict[int, Mapping[str, Any]] = {}
+    for each in order["fields"]:
+        by.setdefault(each["index"], each)
+    bounds = () if rows.windows is None else rows.windows.bounds
+    fields = [each for number, each in by.items() if number not in bounds]  # all rows of a window have its bounds
+    if not fields:
+        raise node.refuse("an order by the bounds of windows alone is not supported", "Order by another column")
+    return {
+        "n": ranks["end"] - ranks["start"] + 1,
+        "by": [rows.columns[each["index"]] for each in fields],
+        "descending": [not each["isAscending"] for each in fields],
+        "nulls_last": [each["nullIsLast"] for each in fields],
+        "rank_column": RANK if node.json["outputRowNumber"] else None,
+        "skip": ranks["start"] - 1,
+    }
