@@ -296,10 +296,21 @@ def has_rows_of_several_windows(scenario: dict[str, Any]) -> bool:
     )
 
 
+def _counts_no_late_rows(scenario: dict[str, Any]) -> bool:
+    """Return whether late rows are a rate in Flink, as those of window joins, and not a count."""
+    return any("LateRecordsDroppedRate" in counter for _, counter, _ in scenario["late_dropped"])
+
+
+OPEN_ORDER = frozenset(("window_topn-1-4", "window_topn-1-32"))
+"""Scenarios whose rows depend on the order of keys within a step, which is open in Flink."""
+
+
 def check(scenario: dict[str, Any]) -> None:
     """Assert that a scenario has Flink's rows, steps, late rows and failure; raise Skipped if it does not run."""
     if "plan" not in scenario:
         raise Skipped(f"Flink refuses it: {scenario['error']['message']}")
+    if scenario["name"] in OPEN_ORDER:
+        raise Skipped("equal rows of several keys are ranked, and their order is open in Flink")
     columns, error = rounded_kinds(scenario), scenario.get("error")
     moves = any(isinstance(step, dict) for step in scenario["arrival"])
     steps = len(scenario["arrival"])
@@ -314,7 +325,7 @@ def check(scenario: dict[str, Any]) -> None:
     wanted = {"rows": scenario["rows"], "at": scenario["at"]}
     got, want = (steps_of(each, columns, steps, not moves) for each in (found, wanted))
     assert got == want, f"got {got}, want {want}"
-    if error is None:
+    if error is None and not _counts_no_late_rows(scenario):
         late = sum(each.late for each in report.by_operator)
         if is_two_phase(scenario):
             assert (late > 0) == (late_of(scenario) > 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
+from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
 from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
 from flinkcore.sql.nodes.ranks import deduplicate, rank, window_deduplicate, window_rank
 from flinkcore.sql.nodes.rows import Rows
@@ -37,6 +38,10 @@ NODES: Final[Mapping[str, Builder]] = {
     "rank": rank,
     "window-deduplicate": window_deduplicate,
     "window-rank": window_rank,
+    "interval-join": interval_join,
+    "window-join": window_join,
+    "temporal-join": temporal_join,
+    "join": join,
     "sink": sink,
 }
 """Functions that build the steps of nodes; a new operator is an entry here."""
@@ -52,10 +57,6 @@ OF_TABLE_WINDOWS: Final = frozenset(
 """Nodes that take the rows of a window table function."""
 
 REFUSED: Final[Mapping[str, str]] = {
-    "window-join": "Write join() of two streams of the DataStream API",
-    "interval-join": "Write interval_join() of the DataStream API",
-    "join": "Write a function of two streams of the DataStream API",
-    "temporal-join": "Write a function of two streams of the DataStream API",
     "lookup-join": "Give the looked up table as a log, and join it",
     "over-aggregate": "Write a function of the DataStream API",
     "group-aggregate": "Group by a window, too",

@@ -13,6 +13,7 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import ForwardTransformation
 from flinkcore.sql.expressions.evaluation import Evaluation
 from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows, unique_names
+from flinkcore.sql.nodes.scans import RequiredRowtime
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import Rex
 from flinkcore.sql.types.logical_types import LogicalType
@@ -116,7 +117,11 @@ def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:
         raise node.refuse(f"it has a column {emitted_at!r}", "Give another name for emitted_at")
     if emitted_at is not None and rows.has_emitted_at:
         named[emitted_at] = pc.field(EMITTED_AT)
-    stream = rows.stream.select(**named)
+    stream = rows.stream
+    for column, (_, kind) in zip(rows.columns, node.fields, strict=True):
+        if kind.time_attribute == "ROWTIME" and kind.nullable:  # it becomes the timestamp of the record
+            stream = stream.filter(RequiredRowtime(column))
+    stream = stream.select(**named)
     if emitted_at is not None and not rows.has_emitted_at:
         forward = ForwardTransformation(stream._transformation)
         stream = stream._then(forward).with_emitted_at(emitted_at)

@@ -14,8 +14,8 @@ from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.functions import refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.rex import InputRef, Rex, rex_of
-from flinkcore.sql.types.logical_types import LogicalType
+from flinkcore.sql.plan.rex import Call, InputRef, Rex, rex_of
+from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType
 
 if TYPE_CHECKING:
     from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
@@ -163,17 +163,19 @@ class Program:
         if condition is not None:
             stream = stream.filter(SqlExpression(condition, rows.columns, zone))
         names = unique_names(node)
-        expressions = {
+        expressions: dict[str, Any] = {
             name: SqlExpression(rex, rows.columns, zone)
             for number, (name, rex) in enumerate(zip(names, projection, strict=True))
             if windows is None or number not in windows.bounds
         }
+        if not expressions:
+            expressions[BESIDE_NULL] = pc.scalar(0)
         return replace(
             rows,
             stream=stream.select(*rows.carried, **expressions),
             columns=names,
             types=tuple(kind for _, kind in node.fields),
-            times=frozenset(number for number, index in passed.items() if index in rows.times),
+            times=frozenset(number for number, rex in enumerate(projection) if _is_time(rex, rows.times)),
             windows=windows,
         )
 
@@ -217,6 +219,14 @@ class Program:
         )
         selected = stream.select(*rows.carried, **dict(zip(names, expressions, strict=True)))
         return replace(rows, stream=selected)
+
+
+def _is_time(rex: Rex, times: Collection[int]) -> bool:
+    """Return whether an expression is one of these columns, perhaps without the mark that it is a rowtime."""
+    if isinstance(rex, Call) and rex.name == "CAST" and rex.type.root in TIMESTAMPS and rex.type.precision >= 3:
+        (inner,) = rex.operands
+        return isinstance(inner, InputRef) and inner.type.root is rex.type.root and inner.index in times
+    return isinstance(rex, InputRef) and rex.index in times
 
 
 def unique_names(node: PlanNode) -> tuple[str, ...]:

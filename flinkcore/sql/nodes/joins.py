@@ -1,0 +1,204 @@
+"""Joins of two inputs: of intervals, of windows, of versions, and regular ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
+from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.windows import WindowBound, attached_window, zone_of
+from flinkcore.sql.plan.compiled_plan import PlanNode
+
+_LEFT: Final = "left#"
+_RIGHT: Final = "right#"
+_SUFFIX: Final = "#2"
+_OF_CHANGES: Final = "Join rows that do not change, such as those of a table or a window aggregate"
+
+
+@dataclass(frozen=True, eq=False)
+class _WherePresent(ColumnExpression):
+    """A column of one side's rows; null where there is none. Picklable."""
+
+    inner: ColumnExpression
+    side: str
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return self.inner.required_columns | {self.side}
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        array = self.inner.evaluate(batch)
+        return pc.if_else(batch.column(self.side).is_valid(), array, pa.scalar(None, array.type))
+
+    def __str__(self) -> str:
+        return f"{self.inner} where there is a row of {self.side}"
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both inputs of a join.
+
+    Attributes
+    ----------
+    program : Program
+    node : PlanNode
+    spec : mapping
+        The plan's ``joinSpec``.
+    left, right : Rows
+    """
+
+    program: Program
+    node: PlanNode
+    spec: Mapping[str, Any]
+    left: Rows
+    right: Rows
+
+    @property
+    def how(self) -> str:
+        return str(self.spec["joinType"]).lower()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns of a pair, as the results of the join name them."""
+        taken = set(self.left.columns)
+        right = (f"{name}{_SUFFIX}" if name in taken else name for name in self.right.columns)
+        return (*self.left.columns, *right)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that all joins have."""
+        filtered = self.spec["filterNulls"]
+        if len(set(filtered)) > 1:
+            raise self.node.refuse(
+                "a condition with both = and IS NOT DISTINCT FROM is not supported", "Write one of them"
+            )
+        written = self.spec.get("nonEquiCondition")
+        where = None
+        if written is not None:
+            where = SqlExpression(self.program.rex(self.node, written), self.names, self.program.zone)
+        return {
+            "how": self.how,
+            "where": where,
+            "suffix": _SUFFIX,
+            "nulls_equal": bool(filtered) and not filtered[0],
+        }
+
+    def keyed(self, further: Sequence[Sequence[int]] = ((), ())) -> tuple[KeyedLogStream, KeyedLogStream]:
+        """Return both streams by key; `further` has numbers of columns of each that are part of the key, too."""
+        keys = [*self.spec["leftKeys"], *further[0]], [*self.spec["rightKeys"], *further[1]]
+        left, right = (
+            _keyed(rows, numbers, side)
+            for rows, numbers, side in zip((self.left, self.right), keys, (_LEFT, _RIGHT), strict=True)
+        )
+        return left, right
+
+    def columns(self) -> list[Any]:
+        """Return the columns of the node from those of the results."""
+        n = len(self.left.columns)
+        names = self.names[:n] if self.how in ("semi", "anti") else self.names
+        found: list[Any] = []
+        for number, name in enumerate(names):
+            rows, own, side = (self.left, number, _LEFT) if number < n else (self.right, number - n, _RIGHT)
+            bound = None if rows.windows is None else rows.windows.bounds.get(own)
+            if bound is None:
+                found.append(pc.field(name))
+                continue
+            assert rows.windows is not None
+            column, minus = ("window_end", 1) if bound == "window_time" else (bound, 0)
+            zone = zone_of(self.program, self.node)
+            of_all = WindowBound(column, rows.types[own], minus, zone, rows.windows.window.is_instant)
+            found.append(_WherePresent(of_all, side))
+        return found
+
+
+def _keyed(rows: Rows, numbers: Sequence[int], side: str) -> KeyedLogStream:
+    """Return rows by key: a constant is part of it, so that others may be null, and tells which rows are there."""
+    computed: dict[str, Any] = {side: pc.scalar(0)}
+    keys: list[str] = []
+    for number in numbers:
+        name = rows.columns[number]
+        if name in keys:  # one column equals several of the other side
+            computed[f"{name}{side}{number}.{len(keys)}".replace(".", "_")] = pc.field(name)
+            name = list(computed)[-1]
+        keys.append(name)
+    return rows.stream.select(*rows.own_columns, **computed).key_by(*keys, side)
+
+
+def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
+    """Return pairs of rows whose times are close."""
+    spec = node.json["intervalJoinSpec"]
+    bounds = spec["windowBounds"]
+    if not bounds["isEventTime"]:
+        raise node.refuse("an interval of processing time is not supported", "Compare the rowtimes")
+    for rows, field in ((left, "leftTimeIndex"), (right, "rightTimeIndex")):
+        rows.require_inserts(node, _OF_CHANGES)
+        rows.require_time(node, bounds[field])
+    lower, upper = -bounds["leftUpperBound"], -bounds["leftLowerBound"]
+    if lower > upper:
+        raise node.refuse("no times are in its interval", "Exchange the bounds")
+    sides = _Sides(program, node, spec["joinSpec"], left, right)
+    streams = sides.keyed()
+    results = streams[0].join_interval(streams[1], lower, upper, **sides.settings())
+    # The timestamp of a pair is the later one of both.
+    times = set()
+    if upper <= 0 and sides.how in ("inner", "left"):
+        times.add(bounds["leftTimeIndex"])
+    if lower >= 0 and sides.how in ("inner", "right"):
+        times.add(len(left.columns) + bounds["rightTimeIndex"])
+    return program.of_operator(node, results, sides.columns(), times=times)
+
+
+def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
+    """Return pairs of rows of the same window, when it ends."""
+    written = node.json["leftWindowing"], node.json["rightWindowing"]
+    windows = [
+        attached_window(program, node, rows, windowing)
+        for rows, windowing in zip((left, right), written, strict=True)
+    ]
+    if (left.windows is None) is not (right.windows is None):
+        raise node.refuse(
+            "a join of rows of a window table function with results of windows is not supported",
+            "Aggregate both sides, or none",
+        )
+    sides = _Sides(program, node, node.json["joinSpec"], left, right)
+    further = [
+        [] if left.windows is not None else [windowing["windowStart"], windowing["windowEnd"]]
+        for windowing in written
+    ]
+    streams = sides.keyed(further)
+    results = streams[0].join_window(streams[1], windows[0].assigner, **sides.settings())
+    return program.of_operator(node, results, sides.columns(), of_windows=True)
+
+
+def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
+    """Return rows with the version that is valid at their time."""
+    if node.json.get("isTemporalFunctionJoin"):
+        raise node.refuse("a temporal table function is not supported", "Write FOR SYSTEM_TIME AS OF")
+    if node.json["rightTimeAttributeIndex"] < 0:
+        raise node.refuse("a join by processing time is not supported", "Write FOR SYSTEM_TIME AS OF a rowtime")
+    left.require_inserts(node, _OF_CHANGES)
+    left.require_time(node, node.json["leftTimeAttributeIndex"])
+    if right.changes - {"+U"}:  # a new version is the same as a first one
+        right.require_inserts(node, "Take versions of which none is withdrawn")
+    right.require_time(node, node.json["rightTimeAttributeIndex"])
+    sides = _Sides(program, node, node.json["joinSpec"], left, right)
+    streams = sides.keyed()
+    results = streams[0].join_temporal(streams[1], **sides.settings())
+    return program.of_operator(node, results, sides.columns(), times=left.times)
+
+
+def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
+    """Return pairs of rows whenever they come, and changes of those without a match."""
+    left.require_inserts(node, _OF_CHANGES)
+    right.require_inserts(node, _OF_CHANGES)
+    sides = _Sides(program, node, node.json["joinSpec"], left, right)
+    streams = sides.keyed()
+    changes = sides.how not in ("inner", "semi")
+    results = streams[0].join_regular(streams[1], changes=changes, **sides.settings())
+    return program.of_operator(node, results, sides.columns(), changes=("-D",) if changes else ())
