@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.frame_plans import (
     NamedAggregates,
@@ -24,7 +25,8 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.errors import ConfigurationError
 
-_RETRACTABLE = ("count", "sum", "mean", "min", "max", "count_distinct")
+RETRACTABLE: Final = ("count", "sum", "mean", "min", "max", "count_distinct")
+"""Aggregates that can subtract rows."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +40,23 @@ class GroupAggregation(OperatorPlan):
         Whether each row gives the changes of its key's result, and not the end of the log the last one.
     withdraws : bool
         Whether the rows are changes themselves, with a row kind.
+    results : tuple of ColumnExpression
+        What of the aggregates is a key's result: there is a change if one of them changes. By default all aggregates.
     """
 
     aggregates: NamedAggregates
     changes: bool
     withdraws: bool = False
+    results: tuple[ColumnExpression, ...] = ()
 
     uid_prefix: ClassVar[str] = "aggregate"
 
     @classmethod
     def of(cls, step: GroupAggregateTransformation) -> GroupAggregation:
-        return cls(step.aggregates, step.changes)
+        return cls(step.aggregates, step.changes, results=step.results)
 
     def bound_to(self, inputs: Sequence[pa.Schema]) -> GroupAggregation:
-        return GroupAggregation(self.aggregates, self.changes, ROW_KIND in inputs[0].names)
+        return replace(self, withdraws=ROW_KIND in inputs[0].names)
 
     @property
     def function_name(self) -> str:
@@ -70,10 +75,10 @@ class GroupAggregation(OperatorPlan):
         require_columns(self.aggregates, events)
         result_types(self.aggregates, events)  # refuses what it cannot run
         for name, aggregate in self.aggregates:
-            if ROW_KIND in events.names and aggregate.function not in _RETRACTABLE:
+            if ROW_KIND in events.names and aggregate.function not in RETRACTABLE:
                 raise ConfigurationError(
                     f"{name} = {aggregate}: the rows have a column {ROW_KIND!r}, so they withdraw others, and only "
-                    f"{', '.join(_RETRACTABLE)} can subtract. Keep the final rows of the step before (changes=False)"
+                    f"{', '.join(RETRACTABLE)} can subtract. Keep the final rows of the step before (changes=False)"
                 )
 
     @property

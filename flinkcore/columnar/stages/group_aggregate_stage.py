@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -44,6 +45,8 @@ class GroupKernel:
         Whether changes are emitted, and not the last results when the log ends.
     withdraws : bool
         Whether rows have a row kind.
+    compared : callable
+        Takes the aggregates, and returns the columns of which one changes where there is a change.
 
     Attributes
     ----------
@@ -61,10 +64,11 @@ class GroupKernel:
         *,
         changes: bool,
         withdraws: bool,
+        compared: Callable[[list[pa.Array]], list[pa.Array]],
     ) -> None:
         self._frames, self._keys, self._timeline = frames, keys, timeline
         self._steps_done, self._result_limit = steps_done, result_limit
-        self._changes, self._withdraws = changes, withdraws
+        self._changes, self._withdraws, self._compared = changes, withdraws, compared
         self._processed = 0
         self._at_end: Int64s | None = None
         self._results = NO_RESULTS
@@ -122,7 +126,9 @@ class GroupKernel:
             counts = values.pop().to_numpy()
             had, has = counts[before] > 0, counts[after] > 0
         is_update = had & has
-        is_update[is_update] = ~_are_same(values, before[is_update], after[is_update])
+        is_update[is_update] = ~_are_same(
+            self._compared(values), before[is_update], after[is_update]
+        )
         inserted, deleted = np.flatnonzero(has & ~had), np.flatnonzero(had & ~has)
         updated = np.flatnonzero(is_update)
         events = np.concatenate((inserted, deleted, updated, updated))
@@ -216,6 +222,14 @@ def _are_same(values: Sequence[pa.Array], before: Int64s, after: Int64s) -> npt.
     return same
 
 
+def _results(operator: GroupAggregation, values: list[pa.Array]) -> list[pa.Array]:
+    """Return the results that are made of aggregates."""
+    if not operator.results:
+        return values
+    batch = pa.RecordBatch.from_arrays(values, [name for name, _ in operator.aggregates])
+    return [result.evaluate(batch) for result in operator.results]
+
+
 class GroupAggregateStage(RelationalStage):
     """Aggregates all rows of each key."""
 
@@ -237,6 +251,7 @@ class GroupAggregateStage(RelationalStage):
             result_limit,
             changes=operator.changes,
             withdraws=operator.withdraws,
+            compared=partial(_results, operator),
         )
 
     def _kept_rows(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from flinkcore._internal.arrow.expressions import Expression
+from flinkcore._internal.arrow.expressions import ColumnExpression, Expression
 from flinkcore._internal.arrow.schemas import Schema, require_row_schema
 from flinkcore._internal.io.locations import shown_location
 from flinkcore.common.boundedness import Boundedness
@@ -503,12 +503,13 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
 
 @dataclass(eq=False, repr=False)
 class GroupAggregateTransformation(OperatorTransformation, OneInputTransformation):
-    """Aggregates all rows of each key."""
+    """Aggregates all rows of each key; attributes as of the operator's plan."""
 
     call: ClassVar[str] = "aggregate"
 
     aggregates: tuple[tuple[str, Aggregate], ...]
     changes: bool
+    results: tuple[ColumnExpression, ...] = ()
 
     @property
     def operator_name(self) -> str:

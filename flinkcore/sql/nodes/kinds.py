@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
+from flinkcore.sql.nodes.frames import group_aggregate, over_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
 from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
 from flinkcore.sql.nodes.ranks import deduplicate, rank, window_deduplicate, window_rank
@@ -42,6 +43,8 @@ NODES: Final[Mapping[str, Builder]] = {
     "window-join": window_join,
     "temporal-join": temporal_join,
     "join": join,
+    "over-aggregate": over_aggregate,
+    "group-aggregate": group_aggregate,
     "sink": sink,
 }
 """Functions that build the steps of nodes; a new operator is an entry here."""
@@ -58,8 +61,6 @@ OF_TABLE_WINDOWS: Final = frozenset(
 
 REFUSED: Final[Mapping[str, str]] = {
     "lookup-join": "Give the looked up table as a log, and join it",
-    "over-aggregate": "Write a function of the DataStream API",
-    "group-aggregate": "Group by a window, too",
     "match": "Write a function of the DataStream API",
     "changelog-normalize": "Read a log of changes as from_event_log(decode='debezium')",
     "sort": "Sort the results",
