@@ -32,14 +32,15 @@ from flinkcore._native.timer_queue cimport Timer, timer_queue_add
 
 cdef enum Phase:
     BEGIN
-    FIRST    # matches of rows of the other input
+    FIRST    # matches of rows of the other input, of which each comes out once
     PAIRS
     ALONE    # the row itself
     PADDING  # at the end of the log
 
 
-cdef bint _add_all(JoinCore* self, const JoinEvent* event, Candidate kind) except -1 nogil:
-    # Adds a candidate for each row of the other input, from the current one on. Returns false if results are full before.
+cdef bint _add_all(JoinCore* self, const JoinEvent* event, Candidate kind, int withdrawal) except -1 nogil:
+    # Adds a candidate for each row of the other input, from the current one on. Before a first match the padded row is withdrawn, unless
+    # `withdrawal` is -1. Returns false if results are full before.
     cdef int other = 1 - event.side
     cdef const KeySide* others = side_of(self, event.key, other)
     cdef const OrderedRow* row
@@ -50,6 +51,8 @@ cdef bint _add_all(JoinCore* self, const JoinEvent* event, Candidate kind) excep
         if kind == Candidate.PAIR or kind == Candidate.PROBE or not has_match(self, other, row.row):
             if join_is_full(self):
                 return False
+            if withdrawal >= 0 and not has_match(self, other, row.row):
+                add_pair(self, <Candidate> withdrawal, event.side, event.row, row.row, event.timestamp)
             add_pair(self, kind, event.side, event.row, row.row, event.timestamp)
             if kind == Candidate.PROBE and event.side == 0 and not self.has_condition:
                 return True
@@ -57,7 +60,7 @@ cdef bint _add_all(JoinCore* self, const JoinEvent* event, Candidate kind) excep
 
 
 cdef inline int _first_kind(const JoinCore* self, int side) noexcept nogil:
-    # Returns what the first match of a row of the other input is, or -1 where it is like others.
+    # Returns what comes out beside the pair at the first match of a row of the other input, or -1.
     if self.how == How.SEMI or self.how == How.ANTI:
         if side == 0 or (self.how == How.ANTI and not self.has_changes):
             return -1
@@ -77,14 +80,14 @@ cdef bint _process(JoinCore* self, const JoinEvent* event) except -1 nogil:
         self.place = rows_start(&others.rows)
         self.phase = Phase.FIRST if event.can_match else Phase.ALONE
     if self.phase == Phase.FIRST:
-        if first >= 0 and not _add_all(self, event, <Candidate> first):
+        if is_alone and first >= 0 and not _add_all(self, event, <Candidate> first, -1):
             return False
         self.place = rows_start(&others.rows)
         self.phase = Phase.PAIRS
     if self.phase == Phase.PAIRS:
         # A right row of a semi join has made all its matches known as first ones.
         if not (is_alone and first >= 0):
-            if not _add_all(self, event, Candidate.PROBE if is_alone else Candidate.PAIR):
+            if not _add_all(self, event, Candidate.PROBE if is_alone else Candidate.PAIR, -1 if is_alone else first):
                 return False
         self.phase = Phase.ALONE
     if self.how == How.SEMI and side == 0:
