@@ -195,7 +195,7 @@ def tables_of(environment: StreamExecutionEnvironment, scenario: dict[str, Any])
 
 def environment_of(scenario: dict[str, Any]) -> StreamExecutionEnvironment:
     """Return an environment with the settings of a scenario."""
-    environment = StreamExecutionEnvironment.get_execution_environment()
+    environment = StreamExecutionEnvironment.get_execution_environment().set_parallelism(3)
     interval = scenario["settings"].get("pipeline.auto-watermark-interval", "0 ms")
     environment.get_config().set_auto_watermark_interval(int(interval.removesuffix(" ms")))
     return environment
@@ -228,7 +228,9 @@ def results_of(scenario: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     columns = [forms_of(table.column(number).combine_chunks(), kind) for number, kind in enumerate(kinds)]
     at = table.column(EMITTED_AT).cast(pa.int64()).to_pylist()
     end = len(scenario["arrival"])
-    of_changes = table.column(ROW_KIND).to_pylist() if ROW_KIND in table.column_names else ["+I"] * table.num_rows
+    of_changes = (
+        table.column(ROW_KIND).to_pylist() if ROW_KIND in table.column_names else ["+I"] * table.num_rows
+    )
     rows = [[kind, *values] for kind, *values in zip(of_changes, *columns, strict=True)] if columns else []
     return {"rows": rows, "at": [end if step is None else step for step in at]}, result.report
 
@@ -337,7 +339,8 @@ def check(scenario: dict[str, Any]) -> None:
     try:
         found, report = results_of(done)
     except DataError:  # at the end of the log, to which Flink does not come
-        assert error is not None and not scenario["rows"]
+        assert error is not None
+        assert not scenario["rows"]
         return
     if error is not None:  # Flink has not come to the end of the tables
         kept = [number for number, step in enumerate(found["at"]) if step < steps]

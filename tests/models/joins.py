@@ -186,8 +186,7 @@ class RegularJoinModel(JoinModel):
                 self.emit_alone(0, other)
             elif first and self.changes and (self.is_outer(1 - side) or (self.how == "anti" and side == 1)):
                 self.emit_alone(1 - side, other, "-D")
-        if not alone:
-            for other in others:
+            if not alone:
                 self.emit_pair(side, row, other)
         row.matched = bool(others)
         if self.how == "semi" and side == 0 and others:

@@ -126,9 +126,7 @@ class GroupKernel:
             counts = values.pop().to_numpy()
             had, has = counts[before] > 0, counts[after] > 0
         is_update = had & has
-        is_update[is_update] = ~_are_same(
-            self._compared(values), before[is_update], after[is_update]
-        )
+        is_update[is_update] = ~_are_same(self._compared(values), before[is_update], after[is_update])
         inserted, deleted = np.flatnonzero(has & ~had), np.flatnonzero(had & ~has)
         updated = np.flatnonzero(is_update)
         events = np.concatenate((inserted, deleted, updated, updated))

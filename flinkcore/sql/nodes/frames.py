@@ -18,7 +18,7 @@ from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import Literal, rex_of
 
 _PRESENT: Final = "present#"
-"""A constant whose maximum a key without aggregates has: it changes only when the first row comes or the last one goes."""
+"""A constant whose maximum a key without aggregates has: it changes only for the first row and the last one."""
 
 
 def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
@@ -59,7 +59,9 @@ def _preceding(node: PlanNode, spec: Mapping[str, Any], group: Mapping[str, Any]
         assert isinstance(constant, Literal)
         back = int(constant.value)
     else:
-        raise node.refuse("frames begin before the current row", "Write BETWEEN ... PRECEDING AND CURRENT ROW")
+        raise node.refuse(
+            "frames begin before the current row", "Write BETWEEN ... PRECEDING AND CURRENT ROW"
+        )
     return back if group["isRows"] else Time.milliseconds(back)
 
 
@@ -73,7 +75,7 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         if withdrawn and aggregate.function not in RETRACTABLE:
             raise node.refuse(
                 f"its input withdraws rows ({', '.join(sorted(withdrawn))}), and not all of its aggregates can",
-                "Take COUNT, SUM, AVG, and MIN and MAX of other values than floats, or aggregate rows that do not change",
+                "Take COUNT, SUM, AVG, and MIN or MAX of other values than floats",
             )
     if rows.changes and not withdrawn:
         raise node.refuse(

@@ -181,7 +181,9 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     if node.json.get("isTemporalFunctionJoin"):
         raise node.refuse("a temporal table function is not supported", "Write FOR SYSTEM_TIME AS OF")
     if node.json["rightTimeAttributeIndex"] < 0:
-        raise node.refuse("a join by processing time is not supported", "Write FOR SYSTEM_TIME AS OF a rowtime")
+        raise node.refuse(
+            "a join by processing time is not supported", "Write FOR SYSTEM_TIME AS OF a rowtime"
+        )
     left.require_inserts(node, _OF_CHANGES)
     left.require_time(node, node.json["leftTimeAttributeIndex"])
     if right.changes - {"+U"}:  # a new version is the same as a first one

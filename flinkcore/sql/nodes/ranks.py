@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow.compute as pc
 
@@ -34,18 +34,15 @@ def rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
     arguments = _top_arguments(node, rows, node.json["orderBy"])
     results = rows.keyed(node.json["partition"]["fields"]).top(**arguments, changes=True)
     columns = [pc.field(name) for name in (*rows.columns, *_rank_columns(node))]
-    return program.of_operator(
-        node, results, columns, times=rows.times, changes=("-U", "+U", "-D")
-    )
+    return program.of_operator(node, results, columns, times=rows.times, changes=("-U", "+U", "-D"))
 
 
 def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return one row of each window of a key, when the window ends."""
     window = attached_window(program, node, rows, node.json["windowing"])
-    keep = "last" if node.json["keepLastRow"] else "first"
-    order = node.json["orderKey"]
     if not rows.of_windows:
-        rows.require_time(node, order)
+        rows.require_time(node, node.json["orderKey"])
+    keep: Literal["first", "last"] = "last" if node.json["keepLastRow"] else "first"
     results = rows.keyed(_keys(node, rows, "partitionKeys")).window(window.assigner).deduplicate(keep)
     return program.of_operator(node, results, columns_of_windows(program, node, rows), of_windows=True)
 
@@ -83,9 +80,13 @@ def _top_arguments(node: PlanNode, rows: Rows, order: Mapping[str, Any]) -> dict
     for each in order["fields"]:
         by.setdefault(each["index"], each)
     bounds = () if rows.windows is None else rows.windows.bounds
-    fields = [each for number, each in by.items() if number not in bounds]  # all rows of a window have its bounds
+    fields = [
+        each for number, each in by.items() if number not in bounds
+    ]  # all rows of a window have its bounds
     if not fields:
-        raise node.refuse("an order by the bounds of windows alone is not supported", "Order by another column")
+        raise node.refuse(
+            "an order by the bounds of windows alone is not supported", "Order by another column"
+        )
     return {
         "n": ranks["end"] - ranks["start"] + 1,
         "by": [rows.columns[each["index"]] for each in fields],

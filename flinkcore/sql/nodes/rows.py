@@ -159,7 +159,9 @@ class Program:
         stream, zone, windows = rows.stream, self.zone, rows.windows
         passed = {number: rex.index for number, rex in enumerate(projection) if isinstance(rex, InputRef)}
         if windows is not None:
-            windows = windows.projected(node, passed, [*projection, *([] if condition is None else [condition])])
+            windows = windows.projected(
+                node, passed, [*projection, *([] if condition is None else [condition])]
+            )
         if condition is not None:
             stream = stream.filter(SqlExpression(condition, rows.columns, zone))
         names = unique_names(node)
@@ -223,7 +225,12 @@ class Program:
 
 def _is_time(rex: Rex, times: Collection[int]) -> bool:
     """Return whether an expression is one of these columns, perhaps without the mark that it is a rowtime."""
-    if isinstance(rex, Call) and rex.name == "CAST" and rex.type.root in TIMESTAMPS and rex.type.precision >= 3:
+    if (
+        isinstance(rex, Call)
+        and rex.name == "CAST"
+        and rex.type.root in TIMESTAMPS
+        and rex.type.precision >= 3
+    ):
         (inner,) = rex.operands
         return isinstance(inner, InputRef) and inner.type.root is rex.type.root and inner.index in times
     return isinstance(rex, InputRef) and rex.index in times

@@ -309,7 +309,9 @@ def _properties(
         if kind not in _BOUNDS:
             raise node.refuse(f"the window property {kind} is not supported")
         name, minus = _BOUNDS[kind]
-        found.append(WindowBound(columns(name), kinds[each["name"]], minus, zone_of(program, node), is_instant))
+        found.append(
+            WindowBound(columns(name), kinds[each["name"]], minus, zone_of(program, node), is_instant)
+        )
     return found
 
 
@@ -363,7 +365,9 @@ def _aggregated(
         properties = _properties(program, node, False, by_name.__getitem__)
     expressions: list[Any] = [pc.field(rows.columns[number]) for number in grouping]
     expressions += [*native.results, *properties]
-    times = [number for number, each in enumerate(expressions) if isinstance(each, WindowBound) and each.minus_ms]
+    times = [
+        number for number, each in enumerate(expressions) if isinstance(each, WindowBound) and each.minus_ms
+    ]
     return program.of_operator(node, results, expressions, times=times, of_windows=True)
 
 
@@ -409,7 +413,9 @@ def window_table_function(program: Program, node: PlanNode, rows: Rows) -> Rows:
     window = window_of(program, node, node.json["windowing"])
     rows.require_time(node, window.rowtime)
     if isinstance(window.assigner, EventTimeSessionWindows):
-        raise node.refuse("rows of sessions are not supported", "Aggregate by session, or take windows of a size")
+        raise node.refuse(
+            "rows of sessions are not supported", "Aggregate by session, or take windows of a size"
+        )
     n, names = len(rows.columns), unique_names(node)
     added = tuple(names[n:])
     bounds = dict(zip(range(n, n + 3), ("window_start", "window_end", "window_time"), strict=True))
@@ -431,7 +437,9 @@ def attached_window(program: Program, node: PlanNode, rows: Rows, windowing: Map
     if rows.windows is not None:
         return rows.windows.window
     if not rows.of_windows:
-        raise node.refuse("its rows do not come from windows", "Take rows of a window table function or aggregate")
+        raise node.refuse(
+            "its rows do not come from windows", "Take rows of a window table function or aggregate"
+        )
     return SqlWindow(TumblingEventTimeWindows.of(Time.milliseconds(1)), False)
 
 

@@ -1,0 +1,101 @@
+"""Compiled plans with operators of relations: changes at the sink, and forms that are refused when a plan is read."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from jobs.sql_scenarios import environment_of, golden, results_of, stream_of
+
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.errors import UnsupportedOperationError
+
+START = datetime(2024, 1, 1)
+
+
+def node_of(plan: dict[str, Any], kind: str) -> dict[str, Any]:
+    (found,) = [node for node in plan["nodes"] if node["type"].startswith(f"stream-exec-{kind}_")]
+    return dict(found)
+
+
+def refused(name: str, changed: dict[str, str], message: str) -> None:
+    """Assert that the plan of a scenario, with texts exchanged, is refused."""
+    scenario = golden(name)
+    text = json.dumps(scenario["plan"])
+    for old, new in changed.items():
+        assert old in text
+        text = text.replace(old, new)
+    tables = {table: pa.table({"none": [1]}) for table in scenario["tables"]}
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(UnsupportedOperationError, match=message):
+        environment.from_plan(text, tables)
+
+
+def test_rows_into_a_sink_of_changes_have_their_kind_last() -> None:
+    stream = stream_of(golden("dedup-1-1") | {"arrival": []}, environment_of(golden("dedup-1-1")), None)
+    assert stream.execute().to_arrow().column_names[-1] == "row_kind"
+
+
+def test_a_sink_of_changes_has_no_column_of_that_name() -> None:
+    scenario = golden("dedup-1-1")
+    text = json.dumps(scenario["plan"]).replace('"name": "k"', '"name": "row_kind"')
+    plan = json.loads(text.replace("`k`", "`row_kind`"))
+    with pytest.raises(UnsupportedOperationError, match=r"has a column 'row_kind'. Rename the column"):
+        StreamExecutionEnvironment.get_execution_environment().from_plan(
+            plan, {table: pa.table({"none": [1]}) for table in scenario["tables"]}
+        )
+
+
+def test_a_sink_that_needs_no_row_before_a_change_gets_none() -> None:
+    scenario = golden("dedup-1-0")
+    assert node_of(scenario["plan"], "sink")["inputChangelogMode"] == ["INSERT", "UPDATE_AFTER", "DELETE"]
+    kinds = {row[0] for row in results_of(scenario)[0]["rows"]}
+    assert kinds == {"+I", "+U"}
+
+
+def test_an_average_that_stays_the_same_is_no_change() -> None:
+    plan = golden("group_by-1-28")["plan"]  # AVG(v), COUNT(k)
+    calls = node_of(plan, "group-aggregate")["aggCalls"]
+    calls[1] |= {"internalName": "$MAX$1", "argList": calls[0]["argList"]}
+    times = pa.array([START + timedelta(seconds=second) for second in range(3)], pa.timestamp("ms"))
+    rows = pa.table({"k": ["a", "a", "a"], "v": [4, 4, 7], "ts": times})
+    found = StreamExecutionEnvironment.get_execution_environment().from_plan(plan, {"f": rows}).to_arrow()
+    assert [list(row.values())[1:] for row in found.to_pylist()] == [[4, 4, "+I"], [5, 7, "+U"]]
+
+
+def test_a_time_that_is_not_that_of_the_rows_is_refused() -> None:
+    refused("interval_join-1-0", {'"leftTimeIndex": 3': '"leftTimeIndex": 1'}, "its time is the column 'v'")
+
+
+def test_ranks_with_gaps_are_refused() -> None:
+    refused(
+        "topn-1-0", {'"rankType": "ROW_NUMBER"': '"rankType": "RANK"'}, "RANK is not supported. Write ROW_"
+    )
+
+
+def test_processing_time_is_refused() -> None:
+    refused("dedup-1-0", {'"isRowtime": true': '"isRowtime": false'}, "processing time is not supported")
+    refused(
+        "interval_join-1-0", {'"isEventTime": true': '"isEventTime": false'}, "interval of processing time"
+    )
+
+
+def test_an_interval_without_times_is_refused() -> None:
+    refused("interval_join-1-1", {}, "no times are in its interval")
+
+
+def test_frames_beyond_the_row_are_refused() -> None:
+    refused(
+        "over-1-0",
+        {'"upperBound": {"kind": "CURRENT_ROW"}': '"upperBound": {"kind": "X"}'},
+        "end with the current row",
+    )
+
+
+def test_a_window_table_function_by_itself_is_refused() -> None:
+    scenario = golden("window_dedup-1-0")
+    text = json.dumps(scenario["plan"]).replace("stream-exec-window-deduplicate_1", "stream-exec-union_1")
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(UnsupportedOperationError, match="the window table function by itself"):
+        environment.from_plan(text, {table: pa.table({"none": [1]}) for table in scenario["tables"]})
