@@ -30,6 +30,9 @@ FUNCTIONS: Final = (
     "collect",
 )
 
+RETRACTABLE: Final = ("count", "sum", "mean", "min", "max", "count_distinct")
+"""Functions that can subtract rows."""
+
 
 @dataclass(frozen=True)
 class Aggregate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -21,12 +21,10 @@ from flinkcore.columnar.operator_plans.frame_plans import (
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
 from flinkcore.columnar.operator_plans.relational import with_row_kind
 from flinkcore.columnar.operator_plans.window_aggregation import given_key_type
+from flinkcore.datastream.aggregates import RETRACTABLE
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.errors import ConfigurationError
-
-RETRACTABLE: Final = ("count", "sum", "mean", "min", "max", "count_distinct")
-"""Aggregates that can subtract rows."""
 
 
 @dataclass(frozen=True)

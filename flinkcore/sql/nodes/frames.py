@@ -8,9 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.columnar.operator_plans.group_aggregation import RETRACTABLE
 from flinkcore.common.time import Time
-from flinkcore.datastream.aggregates import max_
+from flinkcore.datastream.aggregates import RETRACTABLE, max_
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.rows import Program, Rows
@@ -48,7 +47,7 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
 
 
 def _preceding(node: PlanNode, spec: Mapping[str, Any], group: Mapping[str, Any]) -> int | Time | None:
-    """Return how many rows before its row, or how long, a frame goes back; None: to the first row."""
+    """Return how many rows before its row, or how long, a frame goes back, or None if to the first row."""
     bound = group["lowerBound"]
     if bound["kind"] == "UNBOUNDED_PRECEDING":
         return None

@@ -118,7 +118,7 @@ class _Sides:
 
 
 def _keyed(rows: Rows, numbers: Sequence[int], side: str) -> KeyedLogStream:
-    """Return rows by key: a constant is part of it, so that others may be null, and tells which rows are there."""
+    """Return rows by key: a constant is part of it, so that others may be null. It is null where a row is missing."""
     computed: dict[str, Any] = {side: pc.scalar(0)}
     keys: list[str] = []
     for number in numbers:

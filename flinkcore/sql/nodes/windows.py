@@ -401,7 +401,7 @@ class TableWindows:
                 raise node.refuse(
                     "an expression of window_start, window_end or window_time before an operator of windows is not "
                     "supported",
-                    "Compute it behind the operator",
+                    "Compute it after the operator",
                 )
         bounds = {number: self.bounds[index] for number, index in passed.items() if index in self.bounds}
         return TableWindows(self.window, bounds)
@@ -444,7 +444,7 @@ def attached_window(program: Program, node: PlanNode, rows: Rows, windowing: Map
 
 
 def columns_of_windows(program: Program, node: PlanNode, rows: Rows) -> list[Any]:
-    """Return the columns of rows behind an operator of windows, with the bounds of those of a table function."""
+    """Return the columns of rows after an operator of windows, with the bounds of a table function."""
     if rows.windows is None:
         return [pc.field(name) for name in rows.columns]
     is_instant, zone = rows.windows.window.is_instant, zone_of(program, node)
