@@ -102,7 +102,7 @@ def date_format(rows: Evaluation, call: Call) -> pa.Array:
         array = local_time(array, rows.zone)
     parts = pattern_parts(text_of(call.operands[1]) or "") or ()
     values, is_valid = integers(array), valid(array)
-    # Each moment that the pattern tells from others is formatted once.
+    # Moments that the pattern writes alike are formatted once.
     step = _finest(parts) * per_milli(kind) // 1000
     numbers, at = np.unique(values // step if step > 1 else values, return_inverse=True)
     nanos = 10**6 * max(step, 1) // per_milli(kind)
