@@ -173,8 +173,6 @@ def reinterpret(rows: Evaluation, call: Call) -> pa.Array:
 
 # ---- java.lang.Math
 
-_NOTE: Final = "the last digit of a double may differ from Java's"
-
 
 def _doubles(rows: Evaluation, call: Call) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
     arrays = [cast_number(rows(operand), operand.type, _DOUBLE) for operand in call.operands]
@@ -187,7 +185,7 @@ def _math(name: str, of_values: Callable[..., npt.NDArray[Any]]) -> None:
         with np.errstate(all="ignore"):
             return column(of_values(*values), is_valid, call.type.arrow)
 
-    function(name, note=_NOTE)(evaluate)
+    function(name)(evaluate)
 
 
 def power(base: npt.NDArray[np.float64], exponent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
