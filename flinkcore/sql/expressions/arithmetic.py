@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -228,6 +229,13 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 for _name, _of_values in _FUNCTIONS.items():
     _math(_name, _of_values)
+
+
+@function("HASH_CODE")
+def hash_code(rows: Evaluation, call: Call) -> pa.Array:
+    """Return a number by which the planner splits aggregates of distinct values; results do not depend on which."""
+    codes = [crc32(repr(value).encode()) - 2**31 for value in rows(call.operands[0]).to_pylist()]
+    return pa.array(codes, pa.int32())
 
 
 @function("PI", "E")
