@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.nodes.scans import table_scan, watermark_assigner
+from flinkcore.sql.nodes.window_functions import window_table_function
 from flinkcore.sql.nodes.windows import (
     global_window_aggregate,
     group_window_aggregate,
@@ -26,6 +27,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "union": union,
     "values": values,
     "expand": expand,
+    "window-table-function": window_table_function,
     "window-aggregate": window_aggregate,
     "local-window-aggregate": local_window_aggregate,
     "global-window-aggregate": global_window_aggregate,
@@ -35,12 +37,14 @@ NODES: Final[Mapping[str, Builder]] = {
 """Functions that build the steps of nodes; a new operator is an entry here."""
 
 STATELESS: Final = frozenset(
-    ("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand", "sink")
+    (
+        *("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand"),
+        *("window-table-function", "sink"),
+    )
 )
 """Nodes that need no watermarks."""
 
 REFUSED: Final[Mapping[str, str]] = {
-    "window-table-function": "Aggregate over the table function by window_start and window_end",
     "window-rank": "Take the first rows of each window from a query of all rows",
     "window-deduplicate": "Take the first rows of each window from a query of all rows",
     "window-join": "Write join() of two streams of the DataStream API",

@@ -200,7 +200,7 @@ def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) ->
     window = windowing["window"]
     sizes = {_SIZES[name]: duration_ms(text) for name, text in window.items() if name in _SIZES}
     is_instant = time.root is Root.TIMESTAMP_LTZ
-    zone = _zone(program, node)
+    zone = zone_of(program, node)
     kind = _KINDS[window["type"]]
     assigner = _assigner(node, kind, sizes, zone, is_instant)
     return SqlWindow(assigner, is_instant, windowing["timeAttributeIndex"], kind == "hop")
@@ -214,7 +214,8 @@ def _require_rowtime(node: PlanNode, is_rowtime: bool) -> None:
         )
 
 
-def _zone(program: Program, node: PlanNode) -> str:
+def zone_of(program: Program, node: PlanNode) -> str:
+    """Return the time zone by whose local time a node cuts windows."""
     zone = node.json.get("configuration", {}).get("table.local-time-zone", program.zone)
     return program.zone if zone == "default" else str(zone)
 
@@ -271,7 +272,7 @@ def group_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows
     _require_rowtime(node, time.time_attribute != "PROCTIME")
     sizes = {name: _millis(window[name]) for name in ("size", "slide", "gap") if window.get(name) is not None}
     is_instant = time.root is Root.TIMESTAMP_LTZ
-    assigner = _assigner(node, _GROUP_KINDS[window["kind"]], sizes, _zone(program, node), is_instant)
+    assigner = _assigner(node, _GROUP_KINDS[window["kind"]], sizes, zone_of(program, node), is_instant)
     grouping, calls = node.json["grouping"], node.json["aggCalls"]
     return _aggregated(
         program,
@@ -310,7 +311,9 @@ def _properties(
         if kind not in _BOUNDS:
             raise node.refuse(f"the window property {kind} is not supported")
         name, minus = _BOUNDS[kind]
-        found.append(WindowBound(columns(name), kinds[each["name"]], minus, _zone(program, node), is_instant))
+        found.append(
+            WindowBound(columns(name), kinds[each["name"]], minus, zone_of(program, node), is_instant)
+        )
     return found
 
 
