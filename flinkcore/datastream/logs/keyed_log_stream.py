@@ -338,7 +338,7 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         Parameters
         ----------
         preceding : int or Time, optional
-            How far a frame goes back: a number of rows, 0 for the row alone, or a length of time (Time, Duration or
+            Extent of a frame: a number of rows, 0 for the row alone, or a length of time (Time, Duration or
             timedelta). By default it has all rows before.
         unit : str, optional
             ``"rows"``: a frame ends with its row. ``"range"``: it ends with the last row of the same timestamp, so that
