@@ -12,8 +12,11 @@ import pytest
 
 import flinkcore as fc
 from flinkcore import savepoints
+from flinkcore._internal.io.stores import ENVIRONMENT
 from flinkcore._native import key_groups as native_groups
-from flinkcore.checkpoint import OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.common import Row, Time, Types
 from flinkcore.datastream import KeyedProcessFunction
 from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
@@ -93,7 +96,7 @@ def test_a_value_that_its_type_cannot_hold_is_an_error(tmp_path: Path) -> None:
     declared = [FlinkOperator("op", states={"state": Types.INT()})]
     with pytest.raises(DataError, match="state 'state' of operator 'op': int cannot be written as Integer"):
         savepoints.write(path, tmp_path / "s", declared)
-    assert not (tmp_path / "s" / "_metadata").exists()
+    assert os.listdir(tmp_path / "s") == []
 
 
 def test_values_of_several_types_need_a_declaration(tmp_path: Path) -> None:
@@ -102,6 +105,27 @@ def test_values_of_several_types_need_a_declaration(tmp_path: Path) -> None:
         ConfigurationError, match=r"state 'state' of operator 'op' holds int \| str.*Declare its type"
     ):
         savepoints.write(path, tmp_path / "s")
+
+
+def test_files_of_attempts_that_do_not_count_are_removed(tmp_path: Path) -> None:
+    path = written_state(tmp_path / "c", [1], ["x"])
+
+    def twice(task: Any, n_tasks: int) -> list[str]:
+        return [[task(number) for _ in range(2)][-1] for number in range(n_tasks)]
+
+    SavepointTarget(tmp_path / "s").write(Checkpoint.open(path), ENVIRONMENT, twice)
+    assert len(os.listdir(tmp_path / "s")) == 2
+    assert [row["value"] for row in rows(tmp_path / "s", "op", "state")] == [1]
+
+
+def test_events_that_wait_for_paused_splits_are_not_lost(tmp_path: Path) -> None:
+    waiting = CheckpointTable(pa.record_batch({"x": [1, 2]}), {}, {})
+    with PendingCheckpoint.begin(tmp_path / "c", 128) as pending:
+        with pending.writer().part("log", 0, 7) as part:
+            part.add(TableKind.WAITING_ROWS, "0", waiting)
+        pending.commit([part.written()])
+    with pytest.raises(ConfigurationError, match="2 events wait for paused splits"):
+        savepoints.write(tmp_path / "c", tmp_path / "s")
 
 
 def test_a_savepoint_is_not_replaced(tmp_path: Path) -> None:
