@@ -166,6 +166,26 @@ def test_a_job_stops_with_a_savepoint_alone(tmp_path: Path) -> None:
     ]
 
 
+class Counts(KeyedProcessFunction):
+    """Counts the elements of a key."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        self.count.update((self.count.value() or 0) + 1)
+
+
+def test_a_job_over_single_elements_stops_with_a_savepoint(tmp_path: Path) -> None:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection(["a", "b", "a"]).key_by(lambda text: text).process(Counts()).uid("counts")
+    env.execute(stop_with_savepoint=tmp_path / "s")
+    assert {row["key"]: row["value"] for row in rows(tmp_path / "s", "counts", "count")} == {"a": 2, "b": 1}
+    assert [each.operator_id for each in savepoints.open(tmp_path / "s").operators] == [
+        savepoints.open(tmp_path / "s").operator("counts").operator_id
+    ]
+
+
 def test_a_savepoint_that_fails_leaves_the_checkpoint(tmp_path: Path) -> None:
     target = SavepointTarget(tmp_path / "s", [FlinkOperator("prices", of="other")])
     with pytest.raises(ConfigurationError, match="The job has stopped with the checkpoint"):
