@@ -61,7 +61,7 @@ class CheckpointOperator:
 
     @property
     def parts(self) -> list[OperatorPart]:
-        """What the subtasks have written."""
+        """Parts that the subtasks have written."""
         return self.checkpoint.manifest.parts_by_operator()[self.uid]
 
     def tables(self, kind: TableKind, name: str = "") -> Iterator[tuple[OperatorPart, TableFile]]:
