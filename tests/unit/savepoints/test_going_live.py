@@ -166,6 +166,26 @@ def test_a_job_stops_with_a_savepoint_alone(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("key", [None, Types.LONG()])
+def test_no_key_is_lost_where_java_divides_keys_in_another_way(key: Any, tmp_path: Path) -> None:
+    numbers = pa.array([-5, -(2**31), -1, 3, 7, 2**31 - 1, -77], pa.int32())
+    table = pa.table({"user": numbers, "price": range(7), "time": range(10**12, 10**12 + 7)})
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(4)
+    bound = fc.WatermarkStrategy.for_bounded_out_of_orderness(fc.Duration.of_millis(5))
+    timed = env.from_event_log(table, timestamp="time").assign_timestamps_and_watermarks(bound)
+    target = SavepointTarget(tmp_path / "s", [FlinkOperator("prices", key=key)])
+    timed.key_by("user").process(Last(), OUT).execute(stop_with_savepoint=target).to_arrow()
+    state = savepoints.open(tmp_path / "s").operator("prices").state("last")
+    assert state.types["key"].name == ("Integer" if key is None else "Long")
+    found = state.to_arrow()
+    assert sorted(found["key"].to_pylist()) == sorted(numbers.to_pylist())
+    keys = found["key"].combine_chunks()
+    assert found["key_group"].to_pylist() == key_groups(keys, state.types["key"], 128).tolist()
+    timers = rows(tmp_path / "s", "prices", "_timer_state/event_user-timers")
+    assert sorted(row["key"] for row in timers) == sorted(numbers.to_pylist())
+
+
 class Counts(KeyedProcessFunction):
     """Counts the elements of a key."""
 
