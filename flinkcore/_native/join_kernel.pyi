@@ -2,7 +2,6 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from flinkcore._native.packed_steps import PackedSteps
 from flinkcore._native.relational import KernelResults
@@ -58,6 +57,6 @@ class JoinKernel:
     def renumber(self, rows: _Int64s, input_number: int) -> None: ...
     def snapshot(self) -> dict[str, dict[str, Any]]: ...
     def restore(
-        self, table: str, keys: _Int64s, rows: dict[str, _Int64s], columns: pa.RecordBatch
+        self, table: str, keys: _Int64s, rows: dict[str, _Int64s], columns: Any
     ) -> None: ...
     def _check(self) -> None: ...
