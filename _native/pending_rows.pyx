@@ -456,6 +456,19 @@ cdef class PendingRows:
             "times": {"key": keys, "last": last, "cleanup": cleanup},
         }
 
+    cdef int _restore_rows(
+        self, const int64_t[::1] keys, const int32_t[::1] key_groups, const int64_t[::1] rows, const int64_t[::1] timestamps
+    ) except -1:
+        cdef int64_t i
+        low, high = self._timers.key_group_range
+        for i in range(keys.shape[0]):
+            if not low <= key_groups[i] <= high or (
+                timer_queue_add(self.state.timers, timestamps[i], keys[i], key_groups[i], rows[i]) == TimerOutcome.TIMER_UNCHANGED
+            ):
+                raise SchemaError(f"row {i} of the rows that wait is there twice, or of another partition")
+            self.state.n_clean_ups += rows[i] == CLEAN_UP
+        return 0
+
     def restore(
         self, str table not None, const int64_t[::1] keys not None, const int32_t[::1] key_groups not None, rows, columns not None
     ):
@@ -473,11 +486,7 @@ cdef class PendingRows:
         if keys.shape[0]:
             _reach(&self.state, np.max(keys) + 1)
         if table == "pending":
-            times = columns.column("timestamp").to_numpy()
-            added = self._timers.register(times, np.asarray(keys), np.asarray(key_groups), rows["row"])
-            if not added.all():
-                raise SchemaError(f"row {int(np.argmin(added))} of the rows that wait is there twice")
-            self.state.n_clean_ups += int(np.count_nonzero(rows["row"] == CLEAN_UP))
+            self._restore_rows(keys, key_groups, rows["row"], columns.column("timestamp").to_numpy())
             return
         last = columns.column("last").to_numpy()
         cleanup = columns.column("cleanup").to_numpy()
