@@ -28,7 +28,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
     return Log(*(folder / kind for kind in Log._fields))
 
 
-@pytest.mark.parametrize("query", ["q3", "q6", "q14"])
+@pytest.mark.parametrize("query", ["q3", "q5", "q6", "q7", "q14", "q18", "q19"])
 def test_a_query_gives_on_spark_what_it_gives_embedded(
     tasks_here: Callable[[int], Any], log: Log, query: str
 ) -> None:

@@ -159,7 +159,8 @@ def q5(streams: Streams) -> LogStream:
     """Hot items: the auctions with most bids in the last ten seconds, every two seconds."""
     windows = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
     counts = streams.bids.key_by("auction").window(windows).aggregate(n=count())
-    hottest = counts.key_by("window_end").top(1, by="n", rank="rank", window_end="window_end")
+    by_window = counts.select("auction", "n", "window_end").key_by("window_end")
+    hottest = by_window.top(1, by="n", rank="rank", rank_column=None, window_end="window_end")
     # A result has the last moment of its window as its event time.
     step = TumblingEventTimeWindows.of(Time.seconds(2))
     return hottest.window_all(step).aggregate(auctions=collect("auction"), n=max_("n"))

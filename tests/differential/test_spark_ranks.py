@@ -1,0 +1,75 @@
+"""Deduplication and highest rows give on Spark the rows that they give embedded, from files and DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from equipment.spark_sessions import dataframe_of
+from jobs.random_logs import in_files, random_log
+
+pytest.importorskip("pyspark")
+
+from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.datastream.aggregates import count
+from flinkcore.spark import SparkExecutionEnvironment
+
+WINDOWS = TumblingEventTimeWindows.of(Time.milliseconds(40))
+
+CALLS: dict[str, Callable[[Any], DataStream]] = {
+    "first": lambda keyed: keyed.deduplicate(),
+    "last, as changes": lambda keyed: keyed.deduplicate("last", changes=True),
+    "highest": lambda keyed: keyed.top(3, ["part", "ts"], descending=[False, True]),
+    "highest, as changes": lambda keyed: keyed.top(2, "ts", changes=True),
+    "of windows": lambda keyed: keyed.window(WINDOWS).top(2, "ts", rank="dense_rank"),
+    "of results": lambda keyed: (
+        keyed.window(WINDOWS)
+        .aggregate(n=count())
+        .key_by("window_end")
+        .top(1, "n", rank="rank", window_end="window_end")
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pa.Table]:
+    table = random_log(11, 2000)
+    return in_files(table, tmp_path_factory.mktemp("log")), table
+
+
+def stream(env: StreamExecutionEnvironment, data: Any, **order: str) -> Any:
+    env.get_config().set_auto_watermark_interval(20)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(3))
+    rows = env.from_event_log(data, timestamp="ts", integer_times=True, arrival="at", split="part", **order)
+    return rows.assign_timestamps_and_watermarks(strategy).key_by("user")
+
+
+def shown(result: Any) -> list[str]:
+    return sorted(map(str, result.to_arrow().to_pylist()))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_rows_are_those_of_the_embedded_run(
+    tasks_here: Callable[[int], Any], log: tuple[Path, pa.Table], call: str
+) -> None:
+    path, _ = log
+    embedded = shown(CALLS[call](stream(StreamExecutionEnvironment().set_parallelism(2), path)))
+    assert len(embedded) > 3
+    assert shown(CALLS[call](stream(tasks_here(3), path))) == embedded
+
+
+@pytest.mark.parametrize("call", ["last, as changes", "of windows"])
+def test_a_session_gives_the_rows_of_the_embedded_run(
+    spark: Any, log: tuple[Path, pa.Table], call: str
+) -> None:
+    path, table = log
+    embedded = shown(CALLS[call](stream(StreamExecutionEnvironment(), path)))
+    env = SparkExecutionEnvironment(spark).set_parallelism(2)
+    assert shown(CALLS[call](stream(env, path))) == embedded
+    # Rows of a DataFrame have an order by a column alone.
+    ordered = shown(CALLS[call](stream(StreamExecutionEnvironment(), table, position="row")))
+    assert shown(CALLS[call](stream(env, dataframe_of(spark, table), position="row"))) == ordered
