@@ -28,6 +28,7 @@ from flinkcore._native.relational cimport (
     RelationalCore,
     RelationalEvents,
     core_add,
+    core_counts,
     core_events,
     core_free,
     core_is_full,
@@ -144,6 +145,7 @@ cdef int _find_moment(PendingState* state) except -1 nogil:
     while head != NULL and head.timestamp_ms == state.moment_ms:
         _add_to_moment(state, head)
         timer_queue_poll(state.timers, &timer)
+        state.core.timers_fired += 1
         head = timer_queue_peek(state.timers)
     if state.n_moment > 1:
         qsort(state.moment, state.n_moment, sizeof(DueRow), _order)
@@ -357,7 +359,7 @@ cdef class PendingRows:
 
     @property
     def is_full(self):
-        """Whether results are to be taken before it goes on."""
+        """True if results must be taken before the next event."""
         return core_is_full(&self.state.core)
 
     def take(self):
@@ -377,9 +379,9 @@ cdef class PendingRows:
         return _taken(&self.state.cleared_before, _INT64), _taken(&self.state.cleared_keys, _UINT32)
 
     def counts(self):
-        """Return how many events it has taken in, by what became of them."""
+        """Return how many events it has taken in and timers have fired, by their names in the report."""
         check_no_call(&self.guard, self)
-        return {"processed": self.state.core.processed, "late": self.state.core.late}
+        return core_counts(&self.state.core)
 
     @property
     def current_watermark(self):
