@@ -24,7 +24,7 @@ class OverLogStream:
     ----------
     stream : KeyedLogStream
     preceding_rows, preceding_ms : int or None
-        Extent of the frames.
+        Rows or ms by which frames go back, or None for all rows before.
     unit : str
         ``"rows"`` or ``"range"``.
     by : str
@@ -105,7 +105,7 @@ def named_aggregates(aggregates: Mapping[str, Aggregate]) -> tuple[tuple[str, Ag
     Raises
     ------
     ConfigurationError
-        If none is given, or a value is of another class.
+        If no aggregate is given, or one is not an Aggregate.
     """
     if not aggregates:
         raise ConfigurationError("aggregate needs at least one: aggregate(n=count())")
