@@ -35,10 +35,13 @@ def memory_errors_named(doing: Callable[[], str], remedy: str) -> Iterator[None]
         raise
     except MemoryError as error:
         asked = f" ({error})" if str(error) else ""
-        raise OutOfMemoryError(f"there is no more memory{asked}: {doing()}. {_memory()}. {remedy}") from error
+        raise OutOfMemoryError(
+            f"there is no more memory{asked}: {doing()}. {memory_now()}. {remedy}"
+        ) from error
 
 
-def _memory() -> str:
+def memory_now() -> str:
+    """Return how much memory Arrow holds, and how much the process may have, in words."""
     held = f"Arrow holds {pa.total_allocated_bytes() >> 20:,} MiB"
     limit = memory_limit()
     return f"{held}, and the process may have {limit >> 20:,} MiB" if limit is not None else held
