@@ -28,7 +28,6 @@ from pyspark.sql import Row
 
 from benchmarks.dense_log import INTERVAL_MS, DenseLog
 from benchmarks.merge_process import peak_bytes
-from benchmarks.processes import found_by
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.time_summary import window_length
@@ -59,11 +58,6 @@ class RangesMerge(NamedTuple):
     ranges: int
     timeline_steps: int
     timeline_bytes: int
-
-
-def merge_by_ranges(splits: int, ticks: int, chunks: int, range_bytes: int, workers: int) -> RangesMerge:
-    """Merge a log in processes of its own."""
-    return RangesMerge(*found_by("benchmarks.ranges_process", splits, ticks, chunks, range_bytes, workers))
 
 
 class Broadcasts:
