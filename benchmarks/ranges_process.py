@@ -108,7 +108,7 @@ class RangesOfWorkers:
         self._pool = ProcessPoolExecutor(workers, get_context("spawn"))
 
     def bounds(self) -> Int64s:
-        """Where ranges end."""
+        """Return the clocks at which ranges end."""
         log = self.log
         ticks = [each for chunk in range(log.chunks) for each in log.ticks_of_blocks(chunk, self.limits)]
         per_tick = log.block(0, 0, ticks[0]).packed(INTERVAL_MS).nbytes / len(ticks[0])
