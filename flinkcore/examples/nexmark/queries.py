@@ -165,7 +165,7 @@ def q5(streams: Streams) -> LogStream:
 
 def q6(streams: Streams) -> LogStream:
     """Average selling price by seller: of the last ten auctions of each; Flink SQL cannot express it."""
-    last_ten = winning_bids(streams).key_by("seller").over(9, by="arrival")
+    last_ten = winning_bids(streams).select("seller", "price").key_by("seller").over(9, by="arrival")
     return last_ten.aggregate(average=mean("price")).select("seller", "average")
 
 
