@@ -419,24 +419,26 @@ cdef int _add_counted_back(Aggregate* aggregate, const uint32_t[::1] entries, di
     cdef const int64_t[::1] counts = part["set_counts"][1]
     cdef const uint64_t[::1] words
     cdef ByteView* views = NULL
-    cdef int64_t i, j, k
+    cdef int64_t i, j
     cdef bint of_words = counts_words(aggregate)
     values = part["word_set" if of_words else "byte_set"]
     _check_ends(part["set_counts"][0], entries.shape[0], counts.shape[0])
     if of_words:
         words = values[1]
-    if counts.shape[0] != len(values[1]) - (not of_words) or (counts.shape[0] and np.min(part["set_counts"][1]) < 1):
+    is_wrong = counts.shape[0] != len(values[1]) - (not of_words) or not np.array_equal(values[0], part["set_counts"][0])
+    if is_wrong or (counts.shape[0] and not 1 <= np.min(part["set_counts"][1]) <= np.max(part["set_counts"][1]) < 2**62):
         raise SchemaError("the distinct values of a frame in a checkpoint do not fit their counts")
     if not of_words:
         views = _views(values[1], values[2])
     try:
         for i in range(entries.shape[0]):
             for j in range(ends[i], ends[i + 1]):
-                for k in range(counts[j]):
-                    if of_words:
-                        counted_word_add(&aggregate.counted[entries[i]], words[j])
-                    else:
-                        counted_bytes_add(&aggregate.counted[entries[i]], views[j])
+                if of_words:
+                    counted_word_add(&aggregate.counted[entries[i]], words[j], counts[j])
+                elif aggregate.decimals != NULL and views[j].length != sizeof(DecimalSum):
+                    _refuse_value(j)
+                else:
+                    counted_bytes_add(&aggregate.counted[entries[i]], views[j], counts[j])
             if aggregate.function == Function.COUNT_DISTINCT and aggregate.counted[entries[i]].n != aggregate.words[entries[i]]:
                 raise SchemaError("the number of distinct values of a frame in a checkpoint is wrong")
     finally:

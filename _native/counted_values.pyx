@@ -58,7 +58,7 @@ cdef int _grow(CountedValues* values) except -1 nogil:
     return 0
 
 
-cdef int _add(CountedValues* values, uint64_t code, const uint8_t* data, int64_t length) except -1 nogil:
+cdef int _add(CountedValues* values, uint64_t code, const uint8_t* data, int64_t length, int64_t times) except -1 nogil:
     cdef CountedSlot* slot
     cdef uint8_t* copy = NULL
     if values.slots == NULL or (<uint64_t> values.n + 1) * 2 > <uint64_t> values.mask + 1:
@@ -75,7 +75,7 @@ cdef int _add(CountedValues* values, uint64_t code, const uint8_t* data, int64_t
         slot.data = copy
         slot.length = length
         values.n += 1
-    slot.count += 1
+    slot.count += times
     return 0
 
 
@@ -104,12 +104,12 @@ cdef void _remove(CountedValues* values, uint64_t code, const uint8_t* data, int
     memset(&values.slots[at], 0, sizeof(CountedSlot))
 
 
-cdef int counted_word_add(CountedValues* values, uint64_t word) except -1 nogil:
-    return _add(values, word, NULL, WORD)
+cdef int counted_word_add(CountedValues* values, uint64_t word, int64_t times) except -1 nogil:
+    return _add(values, word, NULL, WORD, times)
 
 
-cdef int counted_bytes_add(CountedValues* values, ByteView view) except -1 nogil:
-    return _add(values, bytes_hash(view), view.data, view.length)
+cdef int counted_bytes_add(CountedValues* values, ByteView view, int64_t times) except -1 nogil:
+    return _add(values, bytes_hash(view), view.data, view.length, times)
 
 
 cdef void counted_word_remove(CountedValues* values, uint64_t word) noexcept nogil:

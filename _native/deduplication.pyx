@@ -24,6 +24,7 @@ from flinkcore._native.relational cimport (
     RelationalCore,
     RelationalEvents,
     core_add,
+    core_counts,
     core_events,
     core_free,
     core_is_full,
@@ -271,7 +272,7 @@ cdef class DeduplicationKernel:
 
     @property
     def is_full(self):
-        """Whether results are to be taken before it goes on."""
+        """True if results must be taken before the next event."""
         return core_is_full(&self.state.core)
 
     def take(self):
@@ -280,8 +281,8 @@ cdef class DeduplicationKernel:
         return core_take(&self.state.core)
 
     def counts(self):
-        """Return how many events it has taken in, by what became of them."""
-        return {"processed": self.state.core.processed, "late": self.state.core.late}
+        """Return how many events it has taken in and timers have fired, by their names in the report."""
+        return core_counts(&self.state.core)
 
     @property
     def current_watermark(self):

@@ -222,11 +222,11 @@ cdef int _count_values(Aggregate* aggregate, const Step* steps, int64_t n) excep
                 continue
             if aggregate.keys == NULL:
                 if step.kind == StepKind.ENTER:
-                    counted_bytes_add(&aggregate.counted[step.into], owned_bytes_view(&aggregate.strings[step.other]))
+                    counted_bytes_add(&aggregate.counted[step.into], owned_bytes_view(&aggregate.strings[step.other]), 1)
                 else:
                     counted_bytes_remove(&aggregate.counted[step.into], owned_bytes_view(&aggregate.strings[step.other]))
             elif step.kind == StepKind.ENTER:
-                counted_word_add(&aggregate.counted[step.into], aggregate.keys[step.other])
+                counted_word_add(&aggregate.counted[step.into], aggregate.keys[step.other], 1)
             else:
                 counted_word_remove(&aggregate.counted[step.into], aggregate.keys[step.other])
             aggregate.words[step.into] = aggregate.counted[step.into].n
@@ -313,9 +313,9 @@ cdef int _least_of_all(Aggregate* aggregate, const Step* steps, int64_t n) excep
         counted = &aggregate.counted[step.into]
         if step.kind == StepKind.ENTER:
             if aggregate.words != NULL:
-                counted_word_add(counted, aggregate.words[step.other])
+                counted_word_add(counted, aggregate.words[step.other], 1)
             else:
-                counted_bytes_add(counted, _bytes(aggregate, step.other))
+                counted_bytes_add(counted, _bytes(aggregate, step.other), 1)
             _absorb(aggregate, step.into, step.other)
             continue
         if aggregate.words != NULL:

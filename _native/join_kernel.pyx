@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 from flinkcore.errors import ConfigurationError, SchemaError
 
-from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
+from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
 from flinkcore._native.memory cimport buffer_free, buffer_reserve, grow, prefetch
 from flinkcore._native.ordered_rows cimport (
     OrderedRow,
@@ -203,7 +203,7 @@ cdef int64_t _process(
     JoinCore* self, const RelationalEvents* events, const JoinColumns* columns, int64_t first
 ) except -1 nogil:
     cdef JoinEvent event
-    cdef int64_t i, no_ends = 0
+    cdef int64_t i
     cdef uint32_t most = 0
     event.ends = NULL
     event.n_ends = 0

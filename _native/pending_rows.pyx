@@ -28,6 +28,7 @@ from flinkcore._native.relational cimport (
     RelationalCore,
     RelationalEvents,
     core_add,
+    core_counts,
     core_events,
     core_free,
     core_is_full,
@@ -144,6 +145,7 @@ cdef int _find_moment(PendingState* state) except -1 nogil:
     while head != NULL and head.timestamp_ms == state.moment_ms:
         _add_to_moment(state, head)
         timer_queue_poll(state.timers, &timer)
+        state.core.timers_fired += 1
         head = timer_queue_peek(state.timers)
     if state.n_moment > 1:
         qsort(state.moment, state.n_moment, sizeof(DueRow), _order)
@@ -357,7 +359,7 @@ cdef class PendingRows:
 
     @property
     def is_full(self):
-        """Whether results are to be taken before it goes on."""
+        """True if results must be taken before the next event."""
         return core_is_full(&self.state.core)
 
     def take(self):
@@ -377,9 +379,9 @@ cdef class PendingRows:
         return _taken(&self.state.cleared_before, _INT64), _taken(&self.state.cleared_keys, _UINT32)
 
     def counts(self):
-        """Return how many events it has taken in, by what became of them."""
+        """Return how many events it has taken in and timers have fired, by their names in the report."""
         check_no_call(&self.guard, self)
-        return {"processed": self.state.core.processed, "late": self.state.core.late}
+        return core_counts(&self.state.core)
 
     @property
     def current_watermark(self):
@@ -456,6 +458,19 @@ cdef class PendingRows:
             "times": {"key": keys, "last": last, "cleanup": cleanup},
         }
 
+    cdef int _restore_rows(
+        self, const int64_t[::1] keys, const int32_t[::1] key_groups, const int64_t[::1] rows, const int64_t[::1] timestamps
+    ) except -1:
+        cdef int64_t i
+        low, high = self._timers.key_group_range
+        for i in range(keys.shape[0]):
+            if not low <= key_groups[i] <= high or (
+                timer_queue_add(self.state.timers, timestamps[i], keys[i], key_groups[i], rows[i]) == TimerOutcome.TIMER_UNCHANGED
+            ):
+                raise SchemaError(f"row {i} of the rows that wait is there twice, or of another partition")
+            self.state.n_clean_ups += rows[i] == CLEAN_UP
+        return 0
+
     def restore(
         self, str table not None, const int64_t[::1] keys not None, const int32_t[::1] key_groups not None, rows, columns not None
     ):
@@ -473,11 +488,7 @@ cdef class PendingRows:
         if keys.shape[0]:
             _reach(&self.state, np.max(keys) + 1)
         if table == "pending":
-            times = columns.column("timestamp").to_numpy()
-            added = self._timers.register(times, np.asarray(keys), np.asarray(key_groups), rows["row"])
-            if not added.all():
-                raise SchemaError(f"row {int(np.argmin(added))} of the rows that wait is there twice")
-            self.state.n_clean_ups += int(np.count_nonzero(rows["row"] == CLEAN_UP))
+            self._restore_rows(keys, key_groups, rows["row"], columns.column("timestamp").to_numpy())
             return
         last = columns.column("last").to_numpy()
         cleanup = columns.column("cleanup").to_numpy()

@@ -77,6 +77,10 @@ cdef int core_events(
     return 0
 
 
+cdef dict core_counts(const RelationalCore* core):
+    return {"processed": core.processed, "late": core.late, "event_time_timers": core.timers_fired}
+
+
 cdef object core_take(RelationalCore* core):
     cdef int64_t n = core.n_results, i
     cdef const ResultRow* row = <const ResultRow*> core.results.data

@@ -28,6 +28,7 @@ from flinkcore._native.relational cimport (
     RelationalEvents,
     ResultRow,
     core_add,
+    core_counts,
     core_events,
     core_free,
     core_is_full,
@@ -749,7 +750,7 @@ cdef class TopKernel:
 
     @property
     def is_full(self):
-        """Whether results are to be taken before it goes on."""
+        """True if results must be taken before the next event."""
         return core_is_full(&self.state.core)
 
     def take(self):
@@ -758,8 +759,8 @@ cdef class TopKernel:
         return core_take(&self.state.core)
 
     def counts(self):
-        """Return how many events it has taken in, by what became of them."""
-        return {"processed": self.state.core.processed, "late": self.state.core.late}
+        """Return how many events it has taken in and timers have fired, by their names in the report."""
+        return core_counts(&self.state.core)
 
     @property
     def current_watermark(self):

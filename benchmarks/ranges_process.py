@@ -28,7 +28,6 @@ from pyspark.sql import Row
 
 from benchmarks.dense_log import INTERVAL_MS, DenseLog
 from benchmarks.merge_process import peak_bytes
-from benchmarks.processes import found_by
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.time_summary import window_length
@@ -59,11 +58,6 @@ class RangesMerge(NamedTuple):
     ranges: int
     timeline_steps: int
     timeline_bytes: int
-
-
-def merge_by_ranges(splits: int, ticks: int, chunks: int, range_bytes: int, workers: int) -> RangesMerge:
-    """Merge a log in processes of its own."""
-    return RangesMerge(*found_by("benchmarks.ranges_process", splits, ticks, chunks, range_bytes, workers))
 
 
 class Broadcasts:
@@ -114,7 +108,7 @@ class RangesOfWorkers:
         self._pool = ProcessPoolExecutor(workers, get_context("spawn"))
 
     def bounds(self) -> Int64s:
-        """Where ranges end."""
+        """Return the clocks at which ranges end."""
         log = self.log
         ticks = [each for chunk in range(log.chunks) for each in log.ticks_of_blocks(chunk, self.limits)]
         per_tick = log.block(0, 0, ticks[0]).packed(INTERVAL_MS).nbytes / len(ticks[0])

@@ -4,10 +4,13 @@ The summaries of the chunks are more than may stay in memory, and so go through 
 steps is the timeline, and a few numbers for each split of a chunk: four times the steps take little more memory.
 `FLINKCORE_BENCH_MERGE_SPLITS` (10,000), `FLINKCORE_BENCH_MERGE_STEPS` (500,2000) and `FLINKCORE_BENCH_MERGE_CHUNKS`
 (100) set the sizes; 1,000 splits, 432000 steps and 333 chunks are a day of a month in 10,000 chunks.
+
+`test_merge_by_ranges` does it as driver and executors of Spark do, with two processes as executors.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Any
 
@@ -15,11 +18,13 @@ import pytest
 
 from benchmarks.measuring import median_run, reported_clock, reported_rounds
 from benchmarks.merge_process import merge_in_process
+from benchmarks.processes import found_by
 
 SPLITS = int(os.environ.get("FLINKCORE_BENCH_MERGE_SPLITS", 10_000))
 STEPS = [int(steps) for steps in os.environ.get("FLINKCORE_BENCH_MERGE_STEPS", "500,2000").split(",")]
 CHUNKS = int(os.environ.get("FLINKCORE_BENCH_MERGE_CHUNKS", 100))
 RECORD_BYTES = 8 << 20
+WORKERS = 2
 
 _peaks: dict[int, int] = {}
 
@@ -40,4 +45,26 @@ def test_merge(benchmark: Any, steps: int) -> None:
         "packed_bytes_per_step": median.packed_bytes / (SPLITS * steps),
         "peak_mib": peak / 2**20,
         "mib_before": max(merge.bytes_before for merge in merges) / 2**20,
+    }
+
+
+@pytest.mark.benchmark(group=f"merge by ranges of {SPLITS:,} splits")
+def test_merge_by_ranges(benchmark: Any) -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        pytest.skip("pyspark is not installed")
+    arguments = SPLITS, STEPS[-1], CHUNKS, RECORD_BYTES, WORKERS
+    found = benchmark.pedantic(found_by, ("benchmarks.ranges_process", *arguments), rounds=1)
+    names = (
+        "driver_cpu_seconds",
+        "driver_bytes",
+        "worker_bytes",
+        "ranges",
+        "timeline_steps",
+        "timeline_bytes",
+    )
+    benchmark.extra_info |= {
+        "splits": SPLITS,
+        "steps": STEPS[-1],
+        "chunks": CHUNKS,
+        **dict(zip(names, found, strict=True)),
     }

@@ -18,9 +18,9 @@ cdef struct CountedValues:
     uint32_t n          # distinct values
 
 
-# Adds a word, or bytes, once more. O(1) amortised
-cdef int counted_word_add(CountedValues* values, uint64_t word) except -1 nogil
-cdef int counted_bytes_add(CountedValues* values, ByteView view) except -1 nogil
+# Adds a word, or bytes, so many times more, at least once. O(1) amortised
+cdef int counted_word_add(CountedValues* values, uint64_t word, int64_t times) except -1 nogil
+cdef int counted_bytes_add(CountedValues* values, ByteView view, int64_t times) except -1 nogil
 # Takes one away; nothing happens if it is not in.
 cdef void counted_word_remove(CountedValues* values, uint64_t word) noexcept nogil
 cdef void counted_bytes_remove(CountedValues* values, ByteView view) noexcept nogil

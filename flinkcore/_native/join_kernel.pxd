@@ -1,13 +1,10 @@
 # Joins of two inputs: the rows of each key and input in order of time, timers, and results whose condition is still to be evaluated.
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from flinkcore._native.call_guard cimport CallGuard
-from flinkcore._native.memory cimport Buffer, buffer_append, buffer_append_int64, prefetch
+from flinkcore._native.memory cimport Buffer, buffer_append
 from flinkcore._native.ordered_rows cimport OrderedRow, RowBlock, RowPlace, rows_insert, rows_pop
-from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.relational cimport NO_EVENT, NO_ROW, RelationalCore, ResultRow, core_is_full
 from flinkcore._native.timer_queue cimport Timer, TimerQueue
-from flinkcore._native.timers cimport TimerHeap
 from flinkcore._native.window_operator cimport RowKind
 
 

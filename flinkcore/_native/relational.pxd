@@ -48,6 +48,7 @@ cdef struct RelationalCore:
     int64_t result_limit  # of results that wait; an event or a timer may have some on top
     int64_t processed     # events that are not late
     int64_t late
+    int64_t timers_fired
 
 
 # Lets a kernel go on from the watermark after so many steps. Raises ConfigurationError for limits out of range.
@@ -74,6 +75,8 @@ cdef int core_events(
 ) except -1
 # Returns the results that wait as KernelResults, and forgets them.
 cdef object core_take(RelationalCore* core)
+# Returns the counts of events and timers by their names in the report.
+cdef dict core_counts(const RelationalCore* core)
 
 
 cdef inline bint core_is_full(const RelationalCore* core) noexcept nogil:
@@ -113,4 +116,5 @@ cdef inline bint core_poll_due(RelationalCore* core, TimerQueue* timers, Timer* 
     if not core.due or core_is_full(core):
         return False
     timer_queue_poll(timers, timer)
+    core.timers_fired += 1
     return True

@@ -660,8 +660,13 @@ class ElementCheckpoints:
         """
         clock = OperatorSnapshot(operator_state={TIME: broadcast_state([*time, int(stop)])})
         pending.commit([pending.writer().write(CLOCK, 0, clock), *parts], self._job)
-        if self._savepoint is not None:
+        # A checkpoint that a client asks for during the run is in another directory.
+        if self._savepoint is not None and self._is_own(pending):
             self._savepoint.complete(pending.storage.path, self._stores)
+
+    def _is_own(self, pending: PendingCheckpoint) -> bool:
+        assert self._stop_path is not None
+        return pending.storage.path == self._stores.locate(self._stop_path).name
 
 
 def checked_numbers(name: str, values: Sequence[Any], least: Sequence[int]) -> list[int]:

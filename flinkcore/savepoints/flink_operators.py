@@ -54,8 +54,8 @@ class FlinkWindow:
 class FlinkOperator:
     """An operator of a Flink job that continues with the state of one of flinkcore's.
 
-    What is not declared follows from the values of the checkpoint, as an obvious Java job has them: integers are Long,
-    tuples TupleN, rows Row, and states have the names of their descriptors.
+    Other types follow from the values of the checkpoint, as an obvious Java job has them: integers are Long, tuples
+    TupleN, rows Row. States have the names of their descriptors.
 
     Parameters
     ----------

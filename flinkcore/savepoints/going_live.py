@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
@@ -121,6 +123,7 @@ class SavepointTarget:
         SavepointError
             If a file cannot be written.
         """
+        _refuse_waiting_events(checkpoint)
         groups = self.max_parallelism or checkpoint.max_parallelism
         operators = tuple(
             CheckpointOperator(checkpoint, uid, target, groups) for uid, target in self._pairs(checkpoint)
@@ -131,11 +134,17 @@ class SavepointTarget:
             (number, index) for number, content in enumerate(contents) for index in range(content.parallelism)
         )
         run = _one_after_the_other if run_tasks is None else run_tasks
-        texts = run(_WriteSubtask(writer, operators, subtasks), len(subtasks))
         written: list[list[SubtaskState]] = [[] for _ in operators]
-        for (number, _), text in zip(subtasks, texts, strict=True):
-            written[number].append(subtask_of_text(text))
-        writer.commit([operator_metadata(*each) for each in zip(contents, written, strict=True)])
+        try:
+            texts = run(_WriteSubtask(writer, operators, subtasks), len(subtasks))
+            for (number, _), text in zip(subtasks, texts, strict=True):
+                written[number].append(subtask_of_text(text))
+            writer.commit([operator_metadata(*each) for each in zip(contents, written, strict=True)])
+        except BaseException:
+            with suppress(OSError):
+                writer.remove_others()
+            raise
+        writer.remove_others(chain.from_iterable(written))
 
     def _pairs(self, checkpoint: Checkpoint) -> list[tuple[str, FlinkOperator]]:
         """Return the operators of the checkpoint with those of the Flink job."""
@@ -171,6 +180,17 @@ class SavepointTarget:
                 f"would get. Declare one: FlinkOperator(uid, of={missing[0]!r}), or give leave_out=[{missing[0]!r}]"
             )
         return pairs
+
+
+def _refuse_waiting_events(checkpoint: Checkpoint) -> None:
+    n_rows = sum(
+        table.n_rows for part in checkpoint.manifest.parts for table in part.tables_of(TableKind.WAITING_ROWS)
+    )
+    if n_rows:
+        raise ConfigurationError(
+            f"in the checkpoint {checkpoint.storage.path} {n_rows:,} events wait for paused splits, for which a "
+            "savepoint has no place. Replay without with_watermark_alignment"
+        )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
-from flinkcore.sql.nodes.kinds import NODES, OF_TABLE_WINDOWS, REFUSED, STATELESS
+from flinkcore.sql.nodes.kinds import NODES, REFUSED, STATELESS
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 
@@ -50,11 +50,6 @@ def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:
     builder = NODES.get(node.kind)
     if builder is None:
         raise node.refuse(f"the node {node.kind} is not supported", REFUSED.get(node.kind, ""))
-    if node.kind not in OF_TABLE_WINDOWS and any(rows.windows is not None for rows in inputs):
-        raise node.refuse(
-            "its input is the window table function by itself",
-            "Aggregate, join or take the first rows by window_start and window_end",
-        )
     try:
         return builder(program, node, *inputs)
     except UnsupportedOperationError as error:

@@ -94,6 +94,10 @@ def test_flink_goes_on_from_the_savepoint_of_a_replay(
     job: str, backend: str, parallelism: int, tmp_path: Path
 ) -> None:
     assert ORACLE is not None
+    if job == "keys_big_dec" and backend == "rocksdb":
+        pytest.skip(
+            "the job makes 0 in a way that BigIntSerializer writes in other bytes, and RocksDB compares bytes"
+        )
     command = [
         f"{ORACLE}/restore",
         name_in_flink(job),

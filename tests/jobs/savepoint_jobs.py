@@ -311,7 +311,7 @@ def keys(name: str, declared: Any) -> Job:
     """Return a job over single elements whose keys are of a type."""
 
     def job(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
-        catalog = json.loads((inputs / "keys.json").read_text(encoding="utf-8"))
+        catalog = json.loads((inputs / "catalog.json").read_text(encoding="utf-8"))
         names, found = catalog["names"], list(map(value_of, catalog["keys"][name]))
         env = environment()
         elements = [tuple(row.values()) for row in records(inputs).to_pylist()]

@@ -152,7 +152,9 @@ def test_deduplication_is_that_of_the_model(
     by_event = [result for result in run.results if result[3] is not None]
     assert by_event == [result for result in expected if result[3] is not None]
     if not moves:
-        assert run.kernel.counts() == {"processed": len(events) - model.late, "late": model.late}
+        counts = run.kernel.counts()
+        assert (counts["processed"], counts["late"]) == (len(events) - model.late, model.late)
+        assert counts["event_time_timers"] == sum(model.waits and result[3] is None for result in expected)
 
 
 SORTED = st.tuples(st.integers(0, 3), st.sampled_from(["", "a", "b", "ab", "a" * 40]))

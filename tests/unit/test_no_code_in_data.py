@@ -22,7 +22,7 @@ PACKAGE = Path(flinkcore.__file__).parent
 MAY_UNPICKLE = {
     "common/serializer.py": "where a job's own descriptor asks for it",
     "operators/records/copies.py": "what this process has pickled",
-    "spark/exchange/sent_timeline.py": "the driver's timeline, for Spark's workers",
+    "spark/exchange/sent_bytes.py": "bytes of the driver, for Spark's workers",
     "spark/logs/log_input.py": "the chunks that the driver deals to Spark's tasks",
     "spark/logs/ranked_rows.py": "the same chunks, with the ranks of their rows",
     "spark/elements/": "what goes between Spark's tasks and the driver",

@@ -74,6 +74,7 @@ class JoinStage(RelationalStage):
             pairs = operator.pair_schema(context.plan.input_schemas)
             wanted = expression_columns(operation.where)
             read = pairs.names if wanted is None else [name for name in pairs.names if name in wanted]
+            read = read or pairs.names[:1]  # a batch without columns has no rows
             n_left = len(first.schema)
             places = [pairs.get_field_index(name) for name in read]
             self._read = (

@@ -338,8 +338,8 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         Parameters
         ----------
         preceding : int or Time, optional
-            How far a frame goes back: a number of rows, 0 for the row alone, or a length of time (Time, Duration or
-            timedelta). By default it has all rows before.
+            Start of a frame: a number of rows before its row, 0 for the row alone, or a length of time (Time, Duration
+            or timedelta). By default a frame has all rows before.
         unit : str, optional
             ``"rows"``: a frame ends with its row. ``"range"``: it ends with the last row of the same timestamp, so that
             rows of equal timestamps have equal results. By default that of `preceding`, and ``"range"`` if that is

@@ -24,7 +24,7 @@ class OverLogStream:
     ----------
     stream : KeyedLogStream
     preceding_rows, preceding_ms : int or None
-        How far frames go back.
+        Rows or ms by which frames go back, or None for all rows before.
     unit : str
         ``"rows"`` or ``"range"``.
     by : str
@@ -54,7 +54,7 @@ class OverLogStream:
         Raises
         ------
         ConfigurationError
-            If there is no aggregate, or one is not an Aggregate.
+            If there is no aggregate, or a value is of another class.
         """
         step = OverTransformation(
             self._stream._input(),
@@ -105,7 +105,7 @@ def named_aggregates(aggregates: Mapping[str, Aggregate]) -> tuple[tuple[str, Ag
     Raises
     ------
     ConfigurationError
-        If there are none, or one is not an Aggregate.
+        If no aggregate is given, or one is not an Aggregate.
     """
     if not aggregates:
         raise ConfigurationError("aggregate needs at least one: aggregate(n=count())")

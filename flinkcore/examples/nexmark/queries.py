@@ -156,7 +156,8 @@ def q5(streams: Streams) -> LogStream:
     """Hot items: the auctions with most bids in the last ten seconds, every two seconds."""
     windows = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(2))
     counts = streams.bids.key_by("auction").window(windows).aggregate(n=count())
-    hottest = counts.key_by("window_end").top(1, by="n", rank="rank", window_end="window_end")
+    by_window = counts.select("auction", "n", "window_end").key_by("window_end")
+    hottest = by_window.top(1, by="n", rank="rank", rank_column=None, window_end="window_end")
     # A result has the last moment of its window as its event time.
     step = TumblingEventTimeWindows.of(Time.seconds(2))
     return hottest.window_all(step).aggregate(auctions=collect("auction"), n=max_("n"))
@@ -164,7 +165,7 @@ def q5(streams: Streams) -> LogStream:
 
 def q6(streams: Streams) -> LogStream:
     """Average selling price by seller: of the last ten auctions of each; Flink SQL cannot express it."""
-    last_ten = winning_bids(streams).key_by("seller").over(9, by="arrival")
+    last_ten = winning_bids(streams).select("seller", "price").key_by("seller").over(9, by="arrival")
     return last_ten.aggregate(average=mean("price")).select("seller", "average")
 
 

@@ -16,6 +16,7 @@ from flinkcore._internal.arrow.unified_types import fields_beyond, fits
 from flinkcore._internal.io.locations import naming_file
 from flinkcore._internal.io.store_errors import store_remedy
 from flinkcore._internal.io.text_files import COMPRESSED, OTHER_ENCODING
+from flinkcore._internal.python.memory_errors import memory_shown
 from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.errors import FlinkcoreError, OutOfMemoryError, SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
@@ -280,7 +281,8 @@ def source_faults(name: str, advice: str) -> Iterator[None]:
         if size is not None and int(size[1]) > _CREDIBLE_BYTES:
             raise SourceError(f"{text}. {advice}", file=name) from error
         raise OutOfMemoryError(
-            f"{text}. If the file is sound, read fewer columns, or give the process more memory"
+            f"{text}. {memory_shown()}. If the file is sound, read fewer columns by select(), or give the process more "
+            "memory: a worker of Spark by spark.executor.pyspark.memory, where that is set"
         ) from error
     except (pa.ArrowException, OSError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(". ")

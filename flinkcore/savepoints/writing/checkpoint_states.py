@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ class CheckpointOperator:
 
     @property
     def parts(self) -> list[OperatorPart]:
-        """What the subtasks have written."""
+        """Parts that the subtasks have written."""
         return self.checkpoint.manifest.parts_by_operator()[self.uid]
 
     def tables(self, kind: TableKind, name: str = "") -> Iterator[tuple[OperatorPart, TableFile]]:
@@ -93,7 +93,10 @@ class CheckpointOperator:
             for _, table in self.tables(kind)
             if table.n_rows
         ]
+        of_columns = _types_of_key_columns(self.checkpoint.manifest.job, self.uid)
         serializer = self.target.key_serializer
+        if serializer is None and len(of_columns) == 1:
+            serializer = _OF_COLUMNS.get(of_columns[0])
         if serializer is None:
             if not shapes:
                 raise ConfigurationError(
@@ -101,7 +104,10 @@ class CheckpointOperator:
                     f"Declare it: FlinkOperator({self.target.uid!r}, key=...)"
                 )
             serializer = inferred(shapes, f"the key of operator {self.uid!r}")
-        same = all(shape == _SAME_GROUPS.get(serializer) for shape in shapes)
+        if of_columns:
+            same = len(of_columns) == 1 and _OF_COLUMNS.get(of_columns[0]) == serializer
+        else:
+            same = all(shape == _SAME_GROUPS.get(serializer) for shape in shapes)
         return serializer, same and self.max_parallelism == self.checkpoint.max_parallelism
 
     def parts_of(self, key_groups: range, same_groups: bool) -> set[int]:
@@ -128,7 +134,37 @@ _SAME_GROUPS: Final[dict[StateSerializer, Shape]] = {
     basic.DOUBLE: "float",
     basic.BOOLEAN: "bool",
 }
-"""Keys that flinkcore and Java hash alike, so that key groups do not change."""
+"""Keys of single elements that flinkcore and Java hash alike, so that key groups do not change."""
+
+_OF_COLUMNS: Final[dict[str, StateSerializer]] = {
+    "string": basic.STRING,
+    "large_string": basic.STRING,
+    "int64": basic.LONG,
+    "int32": basic.INT,
+    "int16": basic.SHORT,
+    "int8": basic.BYTE,
+    "double": basic.DOUBLE,
+    "float": basic.FLOAT,
+    "bool": basic.BOOLEAN,
+}
+"""Serializers of keys by the type of their column, with the hash codes by which flinkcore has divided the column."""
+
+
+def _types_of_key_columns(job: Mapping[str, Any], uid: str) -> list[str]:
+    """Return the types of an operator's key columns, as the description of its job has them.
+
+    Returns
+    -------
+    list of str
+        One type, several texts if they are not known to be one, and none if the job has single elements.
+    """
+    texts = [
+        text
+        for name in ("keys", "keys of stream 1", "keys of stream 2")
+        if (text := job.get(f"{uid}: {name}", job.get(name))) is not None
+    ]
+    types = list(dict.fromkeys(text.rpartition(": ")[2] for text in texts))
+    return ["", ""] if any(", " in text for text in texts) else types
 
 
 def keyed_contents(operator: CheckpointOperator) -> list[KeyedStateContent]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -30,6 +31,7 @@ from flinkcore.savepoints.writing.state_files import (
 
 METADATA: Final = "_metadata"
 _CHECKPOINT_ID: Final = 1
+_STATE_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{5,}-[0-9a-f]{32}-(keyed|operator)")
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,16 @@ class SavepointWriter:
         content = written_metadata(Metadata(3, _CHECKPOINT_ID, list(operators)))
         with _writing(self.storage, METADATA):
             self.storage.publish(METADATA, content, by=f".{METADATA}-{uuid.uuid4().hex}")
+
+    def remove_others(self, subtasks: Iterable[SubtaskState] = ()) -> None:
+        """Remove files of states that are not those of some subtasks: of other attempts, or of a failed savepoint."""
+        kept: set[str | None] = set()
+        for subtask in subtasks:
+            kept.update(handle.stream.location for handle in subtask.operator_states)
+            kept.update(handle.stream.location for handle in subtask.keyed_states)
+        for name in self.storage.names():
+            if _STATE_FILE.fullmatch(name) and name not in kept:
+                self.storage.delete_file(name)
 
     @contextmanager
     def _file(self, name: str) -> Iterator[Any]:

@@ -145,7 +145,7 @@ def mapped_copy(what: str, data: bytes | bytearray, name: str, directory: Path |
 
 
 _MAPPED: Final[WeakValueDictionary[Path, mmap.mmap]] = WeakValueDictionary()
-"""Files that this worker has mapped: the tasks of a job share the pages, also where one outlives its end."""
+"""Files that this worker has mapped: its tasks share the pages."""
 
 
 def _mapped(path: Path) -> memoryview:

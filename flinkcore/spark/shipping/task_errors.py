@@ -78,6 +78,12 @@ _JAVA_HEAP: Final = re.compile(
     r"OutOfMemoryError: (?:Java heap space|GC overhead limit exceeded|Requested array size[^\n]*|[^\n]*direct[^\n]*)"
     r"|SPILL_OUT_OF_MEMORY|UNABLE_TO_ACQUIRE_MEMORY|SparkOutOfMemoryError"
 )
+_DRIVERS_HEAP: Final = re.compile(
+    r"An error occurred while calling \S+\s*: java\.lang\.OutOfMemoryError: "
+    r"(?:Java heap space|GC overhead limit exceeded)"
+)
+"""The call of the driver's JVM itself fails, and not a job, whose message begins with that it was aborted."""
+
 _RESULT_SIZE: Final = re.compile(r"Total size of serialized results [^\n]*spark\.driver\.maxResultSize[^\n]*")
 _JVM_GONE: Final = re.compile(
     r"Answer from Java side is empty|Error while (?:sending or )?receiving|An error occurred while trying to connect"
@@ -326,6 +332,12 @@ def _out_of_memory(account: Exception) -> OutOfMemoryError | None:
         return OutOfMemoryError(
             f"the driver does not take the results: {_shortened(found[0])}. Raise spark.driver.maxResultSize and "
             "spark.driver.memory, or let tasks write the results by write_parquet()"
+        )
+    if _DRIVERS_HEAP.search(text):
+        return OutOfMemoryError(
+            "Java's heap is full in the Spark driver, which takes the results of tasks. Raise spark.driver.memory "
+            "before the session begins (configure_spark, or --driver-memory), or let tasks write the results by "
+            "write_parquet() in place of to_arrow()"
         )
     if _JAVA_HEAP.search(text):
         return OutOfMemoryError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -173,8 +174,6 @@ def reinterpret(rows: Evaluation, call: Call) -> pa.Array:
 
 # ---- java.lang.Math
 
-_NOTE: Final = "the last digit of a double may differ from Java's"
-
 
 def _doubles(rows: Evaluation, call: Call) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
     arrays = [cast_number(rows(operand), operand.type, _DOUBLE) for operand in call.operands]
@@ -187,7 +186,7 @@ def _math(name: str, of_values: Callable[..., npt.NDArray[Any]]) -> None:
         with np.errstate(all="ignore"):
             return column(of_values(*values), is_valid, call.type.arrow)
 
-    function(name, note=_NOTE)(evaluate)
+    function(name)(evaluate)
 
 
 def power(base: npt.NDArray[np.float64], exponent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -230,6 +229,13 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 for _name, _of_values in _FUNCTIONS.items():
     _math(_name, _of_values)
+
+
+@function("HASH_CODE")
+def hash_code(rows: Evaluation, call: Call) -> pa.Array:
+    """Return a number by which the planner splits aggregates of distinct values; results do not depend on which."""
+    codes = [crc32(repr(value).encode()) - 2**31 for value in rows(call.operands[0]).to_pylist()]
+    return pa.array(codes, pa.int32())
 
 
 @function("PI", "E")

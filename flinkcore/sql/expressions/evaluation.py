@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -103,15 +102,12 @@ class SqlFunction:
         Takes the rows and the call, returns its values.
     check : callable
         Returns why a call of it is not supported, or None.
-    note : str
-        Difference or limit in words, or an empty text.
     """
 
     name: str
     state: str
     evaluate: Implementation
     check: Check
-    note: str = ""
 
 
 FUNCTIONS: Final[dict[str, SqlFunction]] = {}
@@ -119,13 +115,13 @@ FUNCTIONS: Final[dict[str, SqlFunction]] = {}
 
 
 def function(
-    *names: str, state: str = "own", check: Check = lambda call: None, note: str = ""
+    *names: str, state: str = "own", check: Check = lambda call: None
 ) -> Callable[[Implementation], Implementation]:
     """Return a decorator that enters an implementation in the table of functions."""
 
     def enter(implementation: Implementation) -> Implementation:
         for name in names:
-            FUNCTIONS[name] = SqlFunction(name, state, implementation, check, note)
+            FUNCTIONS[name] = SqlFunction(name, state, implementation, check)
         return implementation
 
     return enter
@@ -279,7 +275,7 @@ def by_row(
 
 
 def strict(
-    *names: str, state: str = "own", check: Check = lambda call: None, note: str = "", fails: bool = False
+    *names: str, state: str = "own", check: Check = lambda call: None, fails: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that enters a function of the values of a row, null if one of them is null."""
 
@@ -287,18 +283,7 @@ def strict(
         def evaluate(rows: Evaluation, call: Call) -> pa.Array:
             return by_row(rows, call, of_row, *map(rows, call.operands), fails=fails)
 
-        function(*names, state=state, check=check, note=note)(evaluate)
+        function(*names, state=state, check=check)(evaluate)
         return of_row
 
     return enter
-
-
-EPOCH: Final = date(1970, 1, 1)
-"""Day 0 of DATE columns."""
-
-
-def datetime_of(millis: int) -> datetime:
-    """Return a moment of milliseconds since the epoch; raise OverflowError beyond Python's years."""
-    from datetime import timedelta
-
-    return datetime(1970, 1, 1) + timedelta(milliseconds=millis)

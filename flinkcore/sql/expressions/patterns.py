@@ -154,9 +154,6 @@ def similar(rows: Evaluation, call: Call) -> pa.Array:
     return by_row(rows, call, lambda text: compiled.fullmatch(text) is not None, rows(call.operands[0]))
 
 
-_NOTE: Final = "constant patterns without named groups, flags, lookbehind, possessive quantifiers and \\p"
-
-
 _SAME_IN_RE2: Final = re.compile(
     r"(?:[\w =&/:,;@#%<>\"'~`!_-]|\(\?:|[()|*+?^]|\[\^?[\w =&/:,;@#%.-]+\]"
     r"|\\[dwD./?+*()\[\]|^$\\-])*",
@@ -212,7 +209,7 @@ def _group_of_re2(pattern: str, group: int) -> str | None:
     return "".join(parts) if number >= group and depth == 0 else None
 
 
-@function("REGEXP", "RLIKE", check=_translatable, note=_NOTE)
+@function("REGEXP", "RLIKE", check=_translatable)
 def regexp(rows: Evaluation, call: Call) -> pa.Array:
     pattern = text_of(call.operands[1]) or ""
     if pattern and _SAME_IN_RE2.fullmatch(pattern) and java_pattern(pattern) is not None:
@@ -226,7 +223,7 @@ def regexp(rows: Evaluation, call: Call) -> pa.Array:
     )
 
 
-@function("REGEXP_EXTRACT", check=_translatable, note=_NOTE)
+@function("REGEXP_EXTRACT", check=_translatable)
 def regexp_extract(rows: Evaluation, call: Call) -> pa.Array:
     pattern = text_of(call.operands[1]) or ""
     compiled = java_pattern(pattern)
@@ -268,7 +265,7 @@ def _replaceable(call: Call) -> str | None:
     return _translatable(call)
 
 
-@function("REGEXP_REPLACE", check=_replaceable, note=_NOTE)
+@function("REGEXP_REPLACE", check=_replaceable)
 def regexp_replace(rows: Evaluation, call: Call) -> pa.Array:
     compiled = java_pattern(text_of(call.operands[1]) or "")
     replacement = _replacement(text_of(call.operands[2]) or "")

@@ -75,7 +75,6 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
     "DATE_ADD": "write day + INTERVAL '1' DAY",
     "BIN": "no column of a table has such a text: compute it after the results",
     "CONV": "numbers are decimal here",
-    "HASH_CODE": "hashes of Java's rows are not computed: leave table.optimizer.distinct-agg.split.enabled out",
     "PRINTF": "write CONCAT and CAST",
     "REGEXP_COUNT": "write REGEXP_EXTRACT",
     "REGEXP_EXTRACT_ALL": "write REGEXP_EXTRACT for each group",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -46,11 +45,3 @@ class SqlExpression(ColumnExpression):
         return (
             f"{self.rex}{f' with {used}' if used else ''}{f' in {self.zone}' if self.zone != 'UTC' else ''}"
         )
-
-
-def sql_expressions(
-    projection: Sequence[Rex], names: Sequence[str], inputs: Sequence[str], zone: str
-) -> dict[str, SqlExpression]:
-    """Return the columns of a projection by name."""
-    given = tuple(inputs)
-    return {name: SqlExpression(rex, given, zone) for name, rex in zip(names, projection, strict=True)}

@@ -299,7 +299,7 @@ def _part(call: Call) -> str | None:
     return None if len(call.operands) == 2 and part in _PARTS else f"PARSE_URL of {part!r} is not supported"
 
 
-@function("PARSE_URL", check=_part, note="of URLs with one of the protocols http, https, ftp and file")
+@function("PARSE_URL", check=_part)
 def parse_url(rows: Evaluation, call: Call) -> pa.Array:
     part = text_of(call.operands[1]) or ""
     return by_row(rows, call, lambda text: _url_part(text, part), rows(call.operands[0]))

@@ -83,7 +83,9 @@ def _known_pattern(call: Call) -> str | None:
     pattern = text_of(call.operands[1]) if len(call.operands) > 1 else ""
     if pattern is None:
         return f"{call.name} takes a constant pattern"
-    if len(call.operands) > 1 and pattern_parts(pattern) is None:
+    parts = pattern_parts(pattern) if len(call.operands) > 1 else ()
+    is_read = call.name != "DATE_FORMAT"
+    if parts is None or (is_read and any(part in _ONLY_WRITTEN for part in parts)):
         return f"{call.name} takes patterns of {', '.join(_READ[:6])}, S and text in quotes, not {pattern!r}"
     return None
 
@@ -102,7 +104,7 @@ def date_format(rows: Evaluation, call: Call) -> pa.Array:
         array = local_time(array, rows.zone)
     parts = pattern_parts(text_of(call.operands[1]) or "") or ()
     values, is_valid = integers(array), valid(array)
-    # Moments that have the same text are formatted once.
+    # Moments that the pattern writes alike are formatted once.
     step = _finest(parts) * per_milli(kind) // 1000
     numbers, at = np.unique(values // step if step > 1 else values, return_inverse=True)
     nanos = 10**6 * max(step, 1) // per_milli(kind)

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.nodes.attached_windows import attached_window
 from flinkcore.sql.nodes.rows import Program, Rows
-from flinkcore.sql.nodes.windows import WindowBound, attached_window, zone_of
+from flinkcore.sql.nodes.windows import WindowBound, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 _LEFT: Final = "left#"

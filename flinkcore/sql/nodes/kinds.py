@@ -11,12 +11,12 @@ from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, valu
 from flinkcore.sql.nodes.ranks import deduplicate, rank, window_deduplicate, window_rank
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.nodes.scans import table_scan, watermark_assigner
+from flinkcore.sql.nodes.window_functions import window_table_function
 from flinkcore.sql.nodes.windows import (
     global_window_aggregate,
     group_window_aggregate,
     local_window_aggregate,
     window_aggregate,
-    window_table_function,
 )
 
 Builder: TypeAlias = Callable[..., Rows]
@@ -30,11 +30,11 @@ NODES: Final[Mapping[str, Builder]] = {
     "union": union,
     "values": values,
     "expand": expand,
+    "window-table-function": window_table_function,
     "window-aggregate": window_aggregate,
     "local-window-aggregate": local_window_aggregate,
     "global-window-aggregate": global_window_aggregate,
     "group-window-aggregate": group_window_aggregate,
-    "window-table-function": window_table_function,
     "deduplicate": deduplicate,
     "rank": rank,
     "window-deduplicate": window_deduplicate,
@@ -50,14 +50,12 @@ NODES: Final[Mapping[str, Builder]] = {
 """Functions that build the steps of nodes; a new operator is an entry here."""
 
 STATELESS: Final = frozenset(
-    ("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand", "sink")
+    (
+        *("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand"),
+        *("window-table-function", "sink"),
+    )
 )
 """Nodes that need no watermarks."""
-
-OF_TABLE_WINDOWS: Final = frozenset(
-    ("calc", "exchange", "window-aggregate", "window-deduplicate", "window-rank", "window-join")
-)
-"""Nodes that take the rows of a window table function."""
 
 REFUSED: Final[Mapping[str, str]] = {
     "lookup-join": "Give the looked up table as a log, and join it",

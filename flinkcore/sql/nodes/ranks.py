@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 import pyarrow.compute as pc
 
+from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
 from flinkcore.sql.nodes.rows import Program, Rows
-from flinkcore.sql.nodes.windows import attached_window, columns_of_windows
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 RANK: Final = "rank#"

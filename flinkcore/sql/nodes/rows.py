@@ -20,7 +20,7 @@ from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType
 if TYPE_CHECKING:
     from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
-    from flinkcore.sql.nodes.windows import TableWindows
+    from flinkcore.sql.nodes.attached_windows import TableWindows
 
 EMITTED_AT = "emitted at"
 """Column of the rows of operators for the time at which they were emitted, where the program asks for it."""
@@ -159,9 +159,7 @@ class Program:
         stream, zone, windows = rows.stream, self.zone, rows.windows
         passed = {number: rex.index for number, rex in enumerate(projection) if isinstance(rex, InputRef)}
         if windows is not None:
-            windows = windows.projected(
-                node, passed, [*projection, *([] if condition is None else [condition])]
-            )
+            windows = windows.projected(passed)
         if condition is not None:
             stream = stream.filter(SqlExpression(condition, rows.columns, zone))
         names = unique_names(node)

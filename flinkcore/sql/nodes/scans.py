@@ -22,13 +22,12 @@ from flinkcore.sql.expressions.evaluation import nulls
 from flinkcore.sql.nodes.rows import Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
-from flinkcore.sql.types.logical_types import TEXTS, TIMESTAMPS, LogicalType, Root, type_of
+from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root, type_of
 
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 _METADATA: Final = "$metadata$"
-_TEXT_TIMES: Final = frozenset((Root.DATE, Root.TIME, *TIMESTAMPS))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from math import gcd
 from typing import Any, Final
@@ -25,9 +25,8 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
-from flinkcore.sql.nodes.rows import BESIDE_NULL, Program, Rows, unique_names
+from flinkcore.sql.nodes.rows import BESIDE_NULL, Program, Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.rex import InputRef, Rex, input_refs
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 from flinkcore.sql.types.times import MS_OF_DAY
 
@@ -197,7 +196,7 @@ _SIZES: Final = {
 def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) -> SqlWindow:
     """Return the windows over a time attribute that a node describes."""
     time = type_of(windowing["timeAttributeType"])
-    _require_rowtime(node, windowing.get("isRowtime", True))
+    require_rowtime(node, windowing.get("isRowtime", True))
     window = windowing["window"]
     sizes = {_SIZES[name]: duration_ms(text) for name, text in window.items() if name in _SIZES}
     is_instant = time.root is Root.TIMESTAMP_LTZ
@@ -207,7 +206,8 @@ def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) ->
     return SqlWindow(assigner, is_instant, windowing["timeAttributeIndex"], kind == "hop")
 
 
-def _require_rowtime(node: PlanNode, is_rowtime: bool) -> None:
+def require_rowtime(node: PlanNode, is_rowtime: bool) -> None:
+    """Raise UnsupportedOperationError for windows of processing time."""
     if not is_rowtime:
         raise node.refuse(
             "windows of processing time are not supported",
@@ -216,7 +216,7 @@ def _require_rowtime(node: PlanNode, is_rowtime: bool) -> None:
 
 
 def zone_of(program: Program, node: PlanNode) -> str:
-    """Return the zone by whose local time a node cuts windows."""
+    """Return the time zone by whose local time a node cuts windows."""
     zone = node.json.get("configuration", {}).get("table.local-time-zone", program.zone)
     return program.zone if zone == "default" else str(zone)
 
@@ -270,7 +270,7 @@ def group_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows
         if "fieldType" in window["timeField"]
         else window["timeField"]["type"]
     )
-    _require_rowtime(node, time.time_attribute != "PROCTIME")
+    require_rowtime(node, time.time_attribute != "PROCTIME")
     sizes = {name: _millis(window[name]) for name in ("size", "slide", "gap") if window.get(name) is not None}
     is_instant = time.root is Root.TIMESTAMP_LTZ
     assigner = _assigner(node, _GROUP_KINDS[window["kind"]], sizes, zone_of(program, node), is_instant)
@@ -371,95 +371,6 @@ def _aggregated(
     return program.of_operator(node, results, expressions, times=times, of_windows=True)
 
 
-@dataclass(frozen=True, eq=False)
-class TableWindows:
-    """The windows of a table function, until an operator takes its rows.
-
-    Attributes
-    ----------
-    window : SqlWindow
-    bounds : mapping of int to str
-        What columns have: ``window_start``, ``window_end`` or ``window_time``.
-    """
-
-    window: SqlWindow
-    bounds: Mapping[int, str]
-
-    def projected(self, node: PlanNode, passed: Mapping[int, int], computed: Sequence[Rex]) -> TableWindows:
-        """Return the windows of a projection.
-
-        Parameters
-        ----------
-        node : PlanNode
-        passed : mapping of int to int
-            Columns that are columns of the input.
-        computed : sequence of Rex
-            All expressions; one that reads a bound is refused.
-        """
-        for rex in computed:
-            if not isinstance(rex, InputRef) and any(number in self.bounds for number in input_refs(rex)):
-                raise node.refuse(
-                    "an expression of window_start, window_end or window_time before an operator of windows is not "
-                    "supported",
-                    "Compute it after the operator",
-                )
-        bounds = {number: self.bounds[index] for number, index in passed.items() if index in self.bounds}
-        return TableWindows(self.window, bounds)
-
-
-def window_table_function(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return the rows with the windows to which an operator of windows then assigns them."""
-    rows.require_inserts(node, "Take rows that do not change, such as those of a table")
-    window = window_of(program, node, node.json["windowing"])
-    rows.require_time(node, window.rowtime)
-    if isinstance(window.assigner, EventTimeSessionWindows):
-        raise node.refuse(
-            "rows of sessions are not supported", "Aggregate by session, or take windows of a size"
-        )
-    n, names = len(rows.columns), unique_names(node)
-    added = tuple(names[n:])
-    bounds = dict(zip(range(n, n + 3), ("window_start", "window_end", "window_time"), strict=True))
-    kinds = tuple(kind for _, kind in node.fields)
-    return replace(rows, columns=rows.columns + added, types=kinds, windows=TableWindows(window, bounds))
-
-
-def attached_window(program: Program, node: PlanNode, rows: Rows, windowing: Mapping[str, Any]) -> SqlWindow:
-    """Return the windows of the rows of an operator of windows.
-
-    Results of windows have the last millisecond of theirs as time, and so are in a window of a millisecond.
-    """
-    _require_rowtime(node, windowing.get("isRowtime", True))
-    rows.require_inserts(node, "Take rows that do not change, such as those of a table")
-    if windowing["strategy"] == "TimeAttribute":
-        window = window_of(program, node, windowing)
-        rows.require_time(node, window.rowtime)
-        return window
-    if rows.windows is not None:
-        return rows.windows.window
-    if not rows.of_windows:
-        raise node.refuse(
-            "its rows do not come from windows", "Take rows of a window table function or aggregate"
-        )
-    return SqlWindow(TumblingEventTimeWindows.of(Time.milliseconds(1)), False)
-
-
-def columns_of_windows(program: Program, node: PlanNode, rows: Rows) -> list[Any]:
-    """Return the columns of rows after an operator of windows, with the bounds of a table function."""
-    if rows.windows is None:
-        return [pc.field(name) for name in rows.columns]
-    is_instant, zone = rows.windows.window.is_instant, zone_of(program, node)
-    found: list[Any] = []
-    for number, (name, kind) in enumerate(zip(rows.columns, rows.types, strict=True)):
-        bound = rows.windows.bounds.get(number)
-        if bound is None:
-            found.append(pc.field(name))
-        elif bound == "window_time":
-            found.append(WindowBound("window_end", kind, 1, zone, is_instant))
-        else:
-            found.append(WindowBound(bound, kind, 0, zone, is_instant))
-    return found
-
-
 def _of_attached_windows(
     program: Program,
     node: PlanNode,
@@ -474,7 +385,7 @@ def _of_attached_windows(
             "aggregates by the windows of a window table function are supported only over results of windows",
             "Aggregate over the table function itself",
         )
-    _require_rowtime(node, windowing.get("isRowtime", True))
+    require_rowtime(node, windowing.get("isRowtime", True))
     window = SqlWindow(TumblingEventTimeWindows.of(Time.milliseconds(1)), False)
     attached = (windowing["windowStart"], windowing["windowEnd"])
     return _aggregated(program, node, rows, window, grouping, calls, attached)

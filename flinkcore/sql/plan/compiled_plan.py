@@ -32,6 +32,8 @@ class PlanNode:
         Its part of the JSON.
     inputs : list of PlanNode
         Nodes whose rows it reads, in the order of its inputs.
+    readers : list of PlanNode
+        Nodes that read its rows.
     """
 
     id: int
@@ -40,6 +42,7 @@ class PlanNode:
     description: str
     json: Mapping[str, Any]
     inputs: list[PlanNode] = field(default_factory=list)
+    readers: list[PlanNode] = field(default_factory=list)
 
     @property
     def input(self) -> PlanNode:
@@ -87,8 +90,7 @@ class CompiledPlan:
     @property
     def sinks(self) -> list[PlanNode]:
         """Nodes that no other node reads."""
-        read = {id(node) for each in self.nodes for node in each.inputs}
-        return [node for node in self.nodes if id(node) not in read]
+        return [node for node in self.nodes if not node.readers]
 
     @classmethod
     def of(cls, plan: str | os.PathLike[str] | Mapping[str, Any]) -> CompiledPlan:
@@ -111,7 +113,9 @@ class CompiledPlan:
             version, written, edges = str(content["flinkVersion"]), content["nodes"], content["edges"]
             nodes = {each["id"]: _node(each) for each in written}
             for edge in edges:
-                nodes[edge["target"]].inputs.append(nodes[edge["source"]])
+                target, source = nodes[edge["target"]], nodes[edge["source"]]
+                target.inputs.append(source)
+                source.readers.append(target)
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(
                 f"this is not a compiled plan of Flink: {error!r}. {_OTHER_PLAN}"

@@ -20,6 +20,7 @@ from flinkcore._internal.arrow.column_ops import (
     output_schema,
     shown_column,
 )
+from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 
 a, b, s = pc.field("a"), pc.field("b"), pc.field("s")
@@ -29,6 +30,57 @@ def batch(**columns: object) -> pa.RecordBatch:
     return pa.record_batch(
         columns or {"a": [1, None, 3, 4], "b": [1.0, 2.0, 3.0, 4.0], "s": ["x", "y", None, "x"]}
     )
+
+
+class Root(ColumnExpression):
+    """The square root of column b, which fails for negative values."""
+
+    required_columns = frozenset(["b"])
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        values = batch.column("b").to_numpy()
+        if (values < 0).any():
+            raise RowFailure(int((values < 0).argmax()), "it is negative")
+        return pa.array(np.sqrt(values))
+
+    def __str__(self) -> str:
+        return "root of b"
+
+
+class HasRoot(Root):
+    """A condition: whether column b has a square root above 1."""
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        return pc.greater(super().evaluate(batch), 1)
+
+
+def test_steps_take_expressions_of_the_engine_beside_those_of_arrow() -> None:
+    given = batch(a=[1, 2, 3], b=[1.0, 4.0, 9.0])
+    out, kept = Filter(HasRoot()).apply(given)
+    assert kept is not None
+    assert kept.tolist() == [1, 2]
+    out, _ = Select(("a",), (("root", Root()), ("more", b + 1))).apply(out)
+    assert out.to_pylist() == [{"a": 2, "root": 2.0, "more": 5.0}, {"a": 3, "root": 3.0, "more": 10.0}]
+    step = WithColumns((("b", Root()),))
+    assert step.apply(given)[0].column("b").to_pylist() == [1.0, 2.0, 3.0]
+    assert expression_columns(Root()) == {"b"}
+    ops, wanted = narrow_ops((step, Select(("a", "b"))), frozenset(["a"]))
+    assert (len(ops), wanted) == (1, {"a"})
+    assert Root().equals(Root())
+    assert not Root().equals(HasRoot())
+    assert shown_column("b", (step,)) == ("b", False)
+
+
+def test_a_row_on_which_an_expression_of_the_engine_fails_is_shown() -> None:
+    with pytest.raises(
+        DataError, match=r"c root of b: it is negative in the row b = -4\.0; columns: b \(double\)"
+    ):
+        WithColumns((("c", Root()),)).apply(batch(a=[1, 2], b=[1.0, -4.0]))
+
+
+def test_an_expression_of_the_engine_names_a_missing_column() -> None:
+    with pytest.raises(SchemaError, match="there is no column b"):
+        Filter(HasRoot()).apply(batch(a=[1]))
 
 
 def test_a_filter_keeps_rows_where_the_predicate_is_true_and_drops_nulls() -> None:

@@ -292,7 +292,7 @@ SHARED: dict[type, Shared] = {
             ),
             "touched_entries": lambda it: touched_entries(it, ENTRIES[:10]),
         },
-        {"__len__", "slides"},
+        {"__len__", "slides", "retracts"},
     ),
     KeyDictionary: Shared(
         _dictionary,

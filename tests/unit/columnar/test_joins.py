@@ -95,6 +95,12 @@ def test_a_condition_that_is_null_is_not_met() -> None:
     assert rows(left.join_regular(right, where=pc.field("v") > null), "v") == []
 
 
+def test_a_condition_may_read_no_column() -> None:
+    left, right = both()
+    assert rows(left.join_regular(right, how="left", where=pc.scalar(False)), "v_right") == [(None,)] * 4
+    assert len(rows(left.join_regular(right, where=pc.scalar(True)), "v")) == 6
+
+
 def test_semi_and_anti_joins_give_left_rows_alone() -> None:
     left, right = both()
     window = TumblingEventTimeWindows.of(Time.seconds(10))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from equipment.small_batches import limit
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
@@ -60,6 +61,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def environment(parallelism: int) -> StreamExecutionEnvironment:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     env.get_config().set_auto_watermark_interval(10)
+    limit(env, packed_bytes=0)  # else small files are read together, and once for both passes
     return env
 
 

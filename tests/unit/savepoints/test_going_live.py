@@ -12,8 +12,11 @@ import pytest
 
 import flinkcore as fc
 from flinkcore import savepoints
+from flinkcore._internal.io.stores import ENVIRONMENT
 from flinkcore._native import key_groups as native_groups
-from flinkcore.checkpoint import OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.common import Row, Time, Types
 from flinkcore.datastream import KeyedProcessFunction
 from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
@@ -93,7 +96,7 @@ def test_a_value_that_its_type_cannot_hold_is_an_error(tmp_path: Path) -> None:
     declared = [FlinkOperator("op", states={"state": Types.INT()})]
     with pytest.raises(DataError, match="state 'state' of operator 'op': int cannot be written as Integer"):
         savepoints.write(path, tmp_path / "s", declared)
-    assert not (tmp_path / "s" / "_metadata").exists()
+    assert os.listdir(tmp_path / "s") == []
 
 
 def test_values_of_several_types_need_a_declaration(tmp_path: Path) -> None:
@@ -102,6 +105,27 @@ def test_values_of_several_types_need_a_declaration(tmp_path: Path) -> None:
         ConfigurationError, match=r"state 'state' of operator 'op' holds int \| str.*Declare its type"
     ):
         savepoints.write(path, tmp_path / "s")
+
+
+def test_files_of_attempts_that_do_not_count_are_removed(tmp_path: Path) -> None:
+    path = written_state(tmp_path / "c", [1], ["x"])
+
+    def twice(task: Any, n_tasks: int) -> list[str]:
+        return [[task(number) for _ in range(2)][-1] for number in range(n_tasks)]
+
+    SavepointTarget(tmp_path / "s").write(Checkpoint.open(path), ENVIRONMENT, twice)
+    assert len(os.listdir(tmp_path / "s")) == 2
+    assert [row["value"] for row in rows(tmp_path / "s", "op", "state")] == [1]
+
+
+def test_events_that_wait_for_paused_splits_are_not_lost(tmp_path: Path) -> None:
+    waiting = CheckpointTable(pa.record_batch({"x": [1, 2]}), {}, {})
+    with PendingCheckpoint.begin(tmp_path / "c", 128) as pending:
+        with pending.writer().part("log", 0, 7) as part:
+            part.add(TableKind.WAITING_ROWS, "0", waiting)
+        pending.commit([part.written()])
+    with pytest.raises(ConfigurationError, match="2 events wait for paused splits"):
+        savepoints.write(tmp_path / "c", tmp_path / "s")
 
 
 def test_a_savepoint_is_not_replaced(tmp_path: Path) -> None:
@@ -139,6 +163,46 @@ def test_a_job_stops_with_a_savepoint_alone(tmp_path: Path) -> None:
         ("ada", 100),
         ("ada", 102),
         ("bob", 101),
+    ]
+
+
+@pytest.mark.parametrize("key", [None, Types.LONG()])
+def test_no_key_is_lost_where_java_divides_keys_in_another_way(key: Any, tmp_path: Path) -> None:
+    numbers = pa.array([-5, -(2**31), -1, 3, 7, 2**31 - 1, -77], pa.int32())
+    table = pa.table({"user": numbers, "price": range(7), "time": range(10**12, 10**12 + 7)})
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(4)
+    bound = fc.WatermarkStrategy.for_bounded_out_of_orderness(fc.Duration.of_millis(5))
+    timed = env.from_event_log(table, timestamp="time").assign_timestamps_and_watermarks(bound)
+    target = SavepointTarget(tmp_path / "s", [FlinkOperator("prices", key=key)])
+    timed.key_by("user").process(Last(), OUT).execute(stop_with_savepoint=target).to_arrow()
+    state = savepoints.open(tmp_path / "s").operator("prices").state("last")
+    assert state.types["key"].name == ("Integer" if key is None else "Long")
+    found = state.to_arrow()
+    assert sorted(found["key"].to_pylist()) == sorted(numbers.to_pylist())
+    keys = found["key"].combine_chunks()
+    assert found["key_group"].to_pylist() == key_groups(keys, state.types["key"], 128).tolist()
+    timers = rows(tmp_path / "s", "prices", "_timer_state/event_user-timers")
+    assert sorted(row["key"] for row in timers) == sorted(numbers.to_pylist())
+
+
+class Counts(KeyedProcessFunction):
+    """Counts the elements of a key."""
+
+    def open(self, runtime_context: Any) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        self.count.update((self.count.value() or 0) + 1)
+
+
+def test_a_job_over_single_elements_stops_with_a_savepoint(tmp_path: Path) -> None:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection(["a", "b", "a"]).key_by(lambda text: text).process(Counts()).uid("counts")
+    env.execute(stop_with_savepoint=tmp_path / "s")
+    assert {row["key"]: row["value"] for row in rows(tmp_path / "s", "counts", "count")} == {"a": 2, "b": 1}
+    assert [each.operator_id for each in savepoints.open(tmp_path / "s").operators] == [
+        savepoints.open(tmp_path / "s").operator("counts").operator_id
     ]
 
 

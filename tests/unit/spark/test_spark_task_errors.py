@@ -348,6 +348,13 @@ def test_a_worker_that_dies_is_told_with_its_place(account: str) -> None:
             r"Java's heap is full on executor 2 at 10\.0\.0\.7\. Raise spark\.executor\.memory",
         ),
         (
+            Py4JError(
+                "An error occurred while calling o109.collectToPython.\n: java.lang.OutOfMemoryError: Java heap space\n"
+                "\tat org.apache.spark.sql.execution.SparkPlan$$anon$1._next(SparkPlan.scala:447)"
+            ),
+            r"Java's heap is full in the Spark driver.* Raise spark\.driver\.memory",
+        ),
+        (
             Py4JNetworkError("Answer from Java side is empty"),
             r"JVM of the Spark driver .*spark\.driver\.memory",
         ),

@@ -13,7 +13,7 @@ from jobs.sql_scenarios import golden
 
 from flinkcore.cli import main
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 from flinkcore.sql.expressions.functions import FUNCTIONS
 from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
 from flinkcore.sql.nodes.kinds import NODES, REFUSED
@@ -175,3 +175,52 @@ def test_the_page_lists_every_function() -> None:
 def test_the_page_lists_every_node() -> None:
     page = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
     assert all(kind in page for kind in (*NODES, *REFUSED))
+
+
+def test_a_watermark_that_was_pushed_into_the_source_comes_at_ticks_only(plan: dict[str, Any]) -> None:
+    scan, assigner, *others = plan["nodes"]
+    pushed = {
+        "type": "WatermarkPushDown",
+        "watermarkExpr": assigner["watermarkExpr"],
+        "idleTimeoutMillis": -1,
+    }
+    scan = {**scan, "outputType": assigner["outputType"]}
+    scan["scanTableSource"] = {**scan["scanTableSource"], "abilities": [pushed]}
+    edges = [edge for edge in plan["edges"] if edge["source"] != scan["id"]]
+    edges = [{**edge, "source": scan["id"]} if edge["source"] == assigner["id"] else edge for edge in edges]
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.get_config().set_auto_watermark_interval(10)
+    seconds = [1, 12, 3, 25, 4]
+    data = {
+        "k": ["a"] * 5,
+        "v": seconds,
+        "ts": pa.array([1000 * second for second in seconds], pa.timestamp("ms")),
+        "arrival": [1, 2, 9, 11, 12],
+    }
+    log = environment.from_event_log(pa.table(data), timestamp="ts", arrival="arrival")
+    given = {**plan, "nodes": [scan, *others], "edges": edges}
+    rows = environment.from_plan(given, {"f": log}, emitted_at="seen").to_arrow().to_pylist()
+    first = min(rows, key=lambda row: row["window_start"])
+    assert (first["s"], first["seen"]) == (1 + 3 + 0, datetime(1970, 1, 1, 0, 0, 0, 10_000))
+    assert sum(row["n"] for row in rows) == 5 - 1
+
+
+def test_metadata_columns_are_read_by_their_keys(plan: dict[str, Any]) -> None:
+    text = json.dumps(plan)
+    scan = plan["nodes"][0]["scanTableSource"]
+    produced = "ROW<`k` VARCHAR(2147483647), `$metadata$offset` BIGINT, `ts` TIMESTAMP(3)> NOT NULL"
+    abilities = [{"type": "ReadingMetadata", "metadataKeys": ["offset"], "producedType": produced}]
+    given = json.loads(text)
+    given["nodes"][0]["scanTableSource"] = {**scan, "abilities": abilities}
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    data = pa.table({"k": ["a"], "offset": [7], "ts": pa.array([1000], pa.timestamp("ms"))})
+    rows = environment.from_plan(given, {"f": data}).to_arrow().to_pylist()
+    assert [row["s"] for row in rows] == [7]
+
+
+def test_what_a_source_would_leave_out_is_refused(plan: dict[str, Any]) -> None:
+    given = json.loads(json.dumps(plan))
+    given["nodes"][0]["scanTableSource"]["abilities"] = [{"type": "LimitPushDown", "value": 3}]
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(UnsupportedOperationError, match="LimitPushDown is not supported"):
+        environment.from_plan(given, {"f": "log"})

@@ -10,6 +10,8 @@ from jobs.sql_scenarios import environment_of, golden, results_of, stream_of
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import UnsupportedOperationError
+from flinkcore.sql.nodes.attached_windows import are_assigned_later
+from flinkcore.sql.plan.compiled_plan import CompiledPlan
 
 START = datetime(2024, 1, 1)
 
@@ -93,9 +95,21 @@ def test_frames_beyond_the_row_are_refused() -> None:
     )
 
 
-def test_a_window_table_function_by_itself_is_refused() -> None:
-    scenario = golden("window_dedup-1-0")
-    text = json.dumps(scenario["plan"]).replace("stream-exec-window-deduplicate_1", "stream-exec-union_1")
-    environment = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(UnsupportedOperationError, match="the window table function by itself"):
-        environment.from_plan(text, {table: pa.table({"none": [1]}) for table in scenario["tables"]})
+def test_rows_are_assigned_by_the_operator_unless_bounds_are_computed_with_before() -> None:
+    written = golden("window_topn-1-0")["plan"]
+    for computes in (False, True):
+        plan = CompiledPlan.of(written)
+        (function,) = [node for node in plan.nodes if node.kind == "window-table-function"]
+        n = len(function.fields)
+        (calc, *_) = [node for node in plan.nodes if node.kind == "calc"]
+        projection = calc.json["projection"]
+        place = next(at for at, each in enumerate(projection) if each.get("inputIndex", 0) >= n - 3)
+        if computes:
+            cast = {
+                "kind": "CALL",
+                "internalName": "$CAST$1",
+                "operands": [projection[place]],
+                "type": "DATE",
+            }
+            projection[place] = cast | {"syntax": "SPECIAL"}
+        assert are_assigned_later(function, range(n - 3, n)) is not computes
