@@ -13,12 +13,17 @@ from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.spark import SparkExecutionEnvironment
 
 PLANS = ["edges-hop_late_two", "edges-fire_one_phase", "edges-zero_scalars"]
+OF_RELATIONS = [
+    *("edges-dedup_last", "edges-top_2_rowtime", "edges-window_topn_ties_desc", "edges-over_range_2s"),
+    *("edges-group_of_group", "edges-interval_join_full", "edges-window_join_full"),
+    "edges-temporal_version_gone",
+]
 
 
 def rows_of(plan: dict[str, Any], environment: StreamExecutionEnvironment, log: Any) -> list[str]:
     environment.get_config().set_auto_watermark_interval(0)
     table = environment.from_event_log(log, timestamp="arrival", arrival="arrival", split="split")
-    stream = environment.from_plan(plan, {"f": table}, emitted_at="seen")
+    stream = environment.from_plan(plan, dict.fromkeys("fgor", table), emitted_at="seen")
     return sorted(map(repr, stream.to_arrow().to_pylist()))
 
 
@@ -56,6 +61,20 @@ def test_spark_returns_the_rows_of_this_process(
     assert len(here) > 100
     assert files == here
     assert rows_of(plan, SparkExecutionEnvironment(spark), frame) == here
+
+
+@pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+@pytest.mark.parametrize("name", OF_RELATIONS)
+def test_spark_returns_the_rows_and_changes_of_operators_of_relations(
+    name: str, columns: dict[str, pa.Array], spark: Any, tmp_path: Path
+) -> None:
+    table = pa.table(columns).slice(0, 600)
+    for part in range(3):
+        pq.write_table(table.slice(200 * part, 200), tmp_path / f"{part}.parquet")
+    plan = golden(name)["plan"]
+    here = rows_of(plan, StreamExecutionEnvironment.get_execution_environment(), tmp_path)
+    assert len(here) > 20
+    assert rows_of(plan, SparkExecutionEnvironment(spark), tmp_path) == here
 
 
 def spark_column(name: str) -> Any:

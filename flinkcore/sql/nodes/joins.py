@@ -25,7 +25,7 @@ _OF_CHANGES: Final = "Join rows that do not change, such as those of a table or 
 
 @dataclass(frozen=True, eq=False)
 class _WherePresent(ColumnExpression):
-    """A column of one side's rows; null where there is none. Picklable."""
+    """A column of one side's rows; null where a row is missing. Picklable."""
 
     inner: ColumnExpression
     side: str
