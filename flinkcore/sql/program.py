@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
@@ -16,6 +16,8 @@ from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+_FOREVER: Final = "0 ms"
 
 
 def plan_streams(
@@ -50,6 +52,12 @@ def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:
     builder = NODES.get(node.kind)
     if builder is None:
         raise node.refuse(f"the node {node.kind} is not supported", REFUSED.get(node.kind, ""))
+    for state in node.json.get("state") or ():
+        if state.get("ttl", _FOREVER) != _FOREVER:
+            raise node.refuse(
+                f"its state {state.get('name', '')} expires after {state['ttl']}, which is not supported",
+                "Compile the plan again with SET 'table.exec.state.ttl' = '0 ms', or write that in the plan",
+            )
     try:
         return builder(program, node, *inputs)
     except UnsupportedOperationError as error:

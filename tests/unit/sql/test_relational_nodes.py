@@ -87,6 +87,10 @@ def test_an_interval_without_times_is_refused() -> None:
     refused("interval_join-1-1", {}, "no times are in its interval")
 
 
+def test_state_that_expires_is_refused() -> None:
+    refused("dedup-1-0", {'"ttl": "0 ms"': '"ttl": "3600000 ms"'}, "expires after 3600000 ms")
+
+
 def test_frames_beyond_the_row_are_refused() -> None:
     refused(
         "over-1-0",
