@@ -13,7 +13,7 @@ from flinkcore._native.key_lists import KeyLists
 from flinkcore.columnar.batch_functions import column_states
 from flinkcore.columnar.batch_functions.column_states import ArrowListState
 from flinkcore.columnar.relational import kept_rows
-from flinkcore.columnar.relational.kept_rows import ALL_COPIED, KeptRows
+from flinkcore.columnar.relational.numbered_rows import ALL_COPIED, NumberedRows
 from flinkcore.errors import DataError, SchemaError
 
 N_KEYS = 3_001
@@ -153,7 +153,7 @@ def test_rows_that_do_not_fit_clear_no_list() -> None:
 
 
 def test_joined_pieces_have_no_more_bytes_than_a_piece_may_have() -> None:
-    rows = KeptRows(pa.schema({"text": pa.string()}), ALL_COPIED, 1_000)
+    rows = NumberedRows(pa.schema({"text": pa.string()}), ALL_COPIED, 1_000)
     rows.add(pa.record_batch({"text": ["x" * 400]}))
     for _ in range(9):
         rows.add(pa.record_batch({"text": ["x" * 300]}))

@@ -19,7 +19,7 @@ from flinkcore.columnar.batch_functions.batch_process_columns import ElementColu
 from flinkcore.columnar.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.columnar.batch_functions.batch_process_timers import ColumnTimerService
 from flinkcore.columnar.batch_functions.column_states import ColumnStates
-from flinkcore.columnar.relational.kept_rows import KeptRows
+from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.datastream import BatchTimerService, TimeDomain
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
@@ -65,7 +65,7 @@ class KnownKeys:
 
     def __init__(self, keys: KeyDictionary) -> None:
         self._keys = keys
-        self._columns = KeptRows(pa.record_batch(keys.keys()).schema)
+        self._columns = NumberedRows(pa.record_batch(keys.keys()).schema)
         self._columns.add(pa.record_batch(keys.keys()))
 
     @property

@@ -17,7 +17,7 @@ from flinkcore._internal.values.row import Row
 from flinkcore._native.key_lists import KeyLists
 from flinkcore.checkpoint.table_file import require_plain_type
 from flinkcore.columnar.batch_functions.given_columns import GivenColumns
-from flinkcore.columnar.relational.kept_rows import ALL_COPIED, PIECE_BYTES, KeptRows
+from flinkcore.columnar.relational.numbered_rows import ALL_COPIED, PIECE_BYTES, NumberedRows
 from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, LifecycleError, SchemaError
 from flinkcore.operators.keys.element_rows import exact_rows, value_columns
@@ -130,7 +130,7 @@ class ArrowListState(ColumnListState):
     name : str
     schema : pyarrow.Schema
     piece_bytes : int
-        As of `KeptRows`.
+        As of `NumberedRows`.
     """
 
     def __init__(self, name: str, schema: pa.Schema, piece_bytes: int = PIECE_BYTES) -> None:
@@ -193,8 +193,8 @@ class ArrowListState(ColumnListState):
             rows.add(part)
         self._rows = rows
 
-    def _no_rows(self) -> KeptRows:
-        return KeptRows(self._schema, ALL_COPIED, self._piece_bytes)
+    def _no_rows(self) -> NumberedRows:
+        return NumberedRows(self._schema, ALL_COPIED, self._piece_bytes)
 
     def grow(self, n_keys: int) -> None:
         """Know the key ids below `n_keys`; amortised O(1) per key."""

@@ -18,8 +18,8 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.timers import TimerHeap
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.columnar.relational.kept_rows import KeptRows
 from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.errors import SchemaError
 
 TIMERS: Final = "timers"
@@ -38,7 +38,7 @@ class RelationTables:
     kernel : RelationalKernel
     keys : KeyDictionary
     timers : TimerHeap
-    kept : sequence of KeptRows
+    kept : sequence of NumberedRows
         The rows of each input.
     restored_columns : callable
         Returns, for restored rows of the first input and the other columns of their table, what the kernel takes
@@ -52,7 +52,7 @@ class RelationTables:
         kernel: RelationalKernel,
         keys: KeyDictionary,
         timers: TimerHeap,
-        kept: Sequence[KeptRows],
+        kept: Sequence[NumberedRows],
         restored_columns: Callable[[pa.RecordBatch, pa.RecordBatch], Mapping[str, npt.NDArray[Any] | None]],
         table_rows: int = TABLE_ROWS,
     ) -> None:

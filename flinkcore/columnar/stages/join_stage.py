@@ -26,17 +26,17 @@ from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.datastream.graph.join_operations import (
-    IntervalJoin,
     JoinOperation,
     RegularJoin,
     TemporalJoin,
+    TimeIntervalJoin,
     WindowJoin,
 )
 from flinkcore.errors import DataError
 from flinkcore.time_plane.total_order import Events
 
 JOIN_KINDS: Final[Mapping[type[JoinOperation], Callable[[Any], JoinKind]]] = {
-    IntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms),
+    TimeIntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms),
     WindowJoin: lambda join: window_join(),
     RegularJoin: lambda join: regular_join(),
     TemporalJoin: lambda join: temporal_join(),

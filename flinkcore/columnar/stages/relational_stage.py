@@ -1,6 +1,6 @@
 """The stage of relational operators: encode keys, run a native kernel over numbers, gather rows of results.
 
-Rows wait by reference in `KeptRows`; a kernel knows them by number, and keys by dense id::
+Rows wait by reference in `NumberedRows`; a kernel knows them by number, and keys by dense id::
 
     events ──▶ key ids, numbers of rows ──▶ kernel ──▶ numbers of rows, kinds, times ──▶ gather ──▶ results
 """
@@ -23,8 +23,8 @@ from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.snapshot_tables import SnapshotTable
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
-from flinkcore.columnar.relational.kept_rows import KeptRows
 from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.relational.relation_tables import RelationTables
 from flinkcore.columnar.stages.placed_events import Order, PlacedEvents, cause_of_firing, order_of
 from flinkcore.columnar.stages.restored_operator import RestoredOperator, StagePlace, SuspendedOperator
@@ -73,7 +73,7 @@ class RelationalStage(Stage[Events]):
         key_schema = pa.schema(plan.key_fields)
         self._keys = KeyDictionary(key_schema, list(plan.keys), plan.max_parallelism)
         self._timers = TimerHeap(plan.max_parallelism, self._key_group_range)
-        self._kept = [KeptRows(schema) for schema in self._kept_schemas(plan.input_schemas, operator)]
+        self._kept = [NumberedRows(schema) for schema in self._kept_schemas(plan.input_schemas, operator)]
         restored = context.restored
         place = None if restored is None else restored.place(timeline)
         self._steps_done = 0 if place is None else place.steps

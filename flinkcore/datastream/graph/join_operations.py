@@ -96,7 +96,7 @@ class JoinOperation:
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalJoin(JoinOperation):
+class TimeIntervalJoin(JoinOperation):
     """A join of rows whose times are close.
 
     Attributes

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore.common.time import Interval, interval_ms
 from flinkcore.datastream.graph.join_operations import (
-    IntervalJoin,
     JoinOperation,
     RegularJoin,
     TemporalJoin,
+    TimeIntervalJoin,
     WindowJoin,
 )
 from flinkcore.datastream.graph.transformations import JoinTransformation, Transformation
@@ -97,7 +97,7 @@ class KeyedJoins(LogStream):
         ... )  # doctest: +SKIP
         """
         bounds = (interval_ms(bound, "join_interval") for bound in (lower, upper))
-        return self._joined(other, IntervalJoin(how, where, suffix, bool(nulls_equal), *bounds))
+        return self._joined(other, TimeIntervalJoin(how, where, suffix, bool(nulls_equal), *bounds))
 
     def join_window(
         self,

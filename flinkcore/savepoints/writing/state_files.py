@@ -41,7 +41,7 @@ Batches = Callable[[range], Iterator[pa.RecordBatch]]
 """Rows of a state whose key groups are in a range, in the columns that reading the state returns."""
 
 
-class Output(Protocol):
+class StateOutput(Protocol):
     """A file that is being written."""
 
     def write(self, data: bytes, /) -> Any:
@@ -117,7 +117,7 @@ class OperatorStateContent:
 
 
 def write_keyed_states(
-    output: Output,
+    output: StateOutput,
     key: StateSerializer,
     states: Sequence[KeyedStateContent],
     key_groups: range,
@@ -240,7 +240,7 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema, name: str) -> pa.RecordBatch
 
 
 def write_operator_states(
-    output: Output,
+    output: StateOutput,
     states: Sequence[OperatorStateContent],
     *,
     is_compressed: bool = False,

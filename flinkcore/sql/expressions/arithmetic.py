@@ -23,7 +23,7 @@ from flinkcore.sql.expressions.evaluation import (
 )
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.expressions.time_arithmetic import minus_times, plus_interval
-from flinkcore.sql.plan.rex import Call
+from flinkcore.sql.plan.rex import RexCall
 from flinkcore.sql.types.logical_types import INTEGERS, INTERVALS, NUMERIC, LogicalType, Root
 
 _DOUBLE: Final = LogicalType(Root.DOUBLE)
@@ -31,11 +31,11 @@ _KERNELS: Final = {"+": "add", "-": "subtract", "*": "multiply"}
 _UFUNCS: Final[dict[str, Any]] = {"+": np.add, "-": np.subtract, "*": np.multiply}
 
 
-def _roots(call: Call) -> set[Root]:
+def _roots(call: RexCall) -> set[Root]:
     return {operand.type.root for operand in call.operands}
 
 
-def _unless_times(call: Call) -> str | None:
+def _unless_times(call: RexCall) -> str | None:
     roots = _roots(call)
     if roots <= NUMERIC or call.name in ("+", "-"):
         return None
@@ -45,7 +45,7 @@ def _unless_times(call: Call) -> str | None:
 
 
 @function("+", "-", "*", check=_unless_times)
-def plus_minus_times(rows: Evaluation, call: Call) -> pa.Array:
+def plus_minus_times(rows: Evaluation, call: RexCall) -> pa.Array:
     if call.name == "-" and len(call.operands) == 1:
         return negative(rows, call)
     roots = _roots(call)
@@ -66,7 +66,7 @@ def plus_minus_times(rows: Evaluation, call: Call) -> pa.Array:
         return column(_UFUNCS[call.name](numbers(left), numbers(right)), valid(left, right), call.type.arrow)
 
 
-def _promoted(call: Call, *operands: pa.Array) -> list[pa.Array]:
+def _promoted(call: RexCall, *operands: pa.Array) -> list[pa.Array]:
     return [
         cast_number(array, operand.type, call.type)
         for array, operand in zip(operands, call.operands, strict=True)
@@ -74,7 +74,7 @@ def _promoted(call: Call, *operands: pa.Array) -> list[pa.Array]:
 
 
 @function("/", "/INT", check=_unless_times)
-def divide(rows: Evaluation, call: Call) -> pa.Array:
+def divide(rows: Evaluation, call: RexCall) -> pa.Array:
     left, right = map(rows, call.operands)
     if call.type.root is Root.DECIMAL:
         return by_row(
@@ -104,7 +104,7 @@ def _truncated(dividend: npt.NDArray[Any], divisor: npt.NDArray[Any]) -> npt.NDA
 
 
 @function("MOD", "%")
-def mod(rows: Evaluation, call: Call) -> pa.Array:
+def mod(rows: Evaluation, call: RexCall) -> pa.Array:
     left, right = map(rows, call.operands)
     if call.type.root is Root.DECIMAL or Root.DECIMAL in _roots(call):
         kind = call.type
@@ -125,7 +125,7 @@ def mod(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("MINUS", "NEGATIVE")
-def negative(rows: Evaluation, call: Call) -> pa.Array:
+def negative(rows: Evaluation, call: RexCall) -> pa.Array:
     array = rows(call.operands[0])
     if call.type.root is Root.DECIMAL:
         import pyarrow.compute as pc
@@ -136,7 +136,7 @@ def negative(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("ABS")
-def absolute(rows: Evaluation, call: Call) -> pa.Array:
+def absolute(rows: Evaluation, call: RexCall) -> pa.Array:
     array = rows(call.operands[0])
     if call.type.root is Root.DECIMAL:
         import pyarrow.compute as pc
@@ -146,14 +146,14 @@ def absolute(rows: Evaluation, call: Call) -> pa.Array:
         return column(np.abs(numbers(array)), valid(array), call.type.arrow)
 
 
-def _signed(call: Call) -> str | None:
+def _signed(call: RexCall) -> str | None:
     if call.operands[0].type.root in (Root.TINYINT, Root.SMALLINT):
         return f"SIGN of {call.operands[0].type} does not compile in Flink either: CAST it to INT"
     return None
 
 
 @function("SIGN", check=_signed)
-def sign(rows: Evaluation, call: Call) -> pa.Array:
+def sign(rows: Evaluation, call: RexCall) -> pa.Array:
     array = rows(call.operands[0])
     if call.type.root is Root.DECIMAL:
         return by_row(rows, call, lambda value: (value > 0) - (value < 0), array)
@@ -167,7 +167,7 @@ def sign(rows: Evaluation, call: Call) -> pa.Array:
 @function(
     "REINTERPRET", check=lambda call: None if call.operands[0].type.root in INTERVALS else "REINTERPRET"
 )
-def reinterpret(rows: Evaluation, call: Call) -> pa.Array:
+def reinterpret(rows: Evaluation, call: RexCall) -> pa.Array:
     array = rows(call.operands[0])
     return column(integers(array), valid(array), call.type.arrow)
 
@@ -175,13 +175,13 @@ def reinterpret(rows: Evaluation, call: Call) -> pa.Array:
 # ---- java.lang.Math
 
 
-def _doubles(rows: Evaluation, call: Call) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
+def _doubles(rows: Evaluation, call: RexCall) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
     arrays = [cast_number(rows(operand), operand.type, _DOUBLE) for operand in call.operands]
     return [numbers(array) for array in arrays], valid(*arrays)
 
 
 def _math(name: str, of_values: Callable[..., npt.NDArray[Any]]) -> None:
-    def evaluate(rows: Evaluation, call: Call) -> pa.Array:
+    def evaluate(rows: Evaluation, call: RexCall) -> pa.Array:
         values, is_valid = _doubles(rows, call)
         with np.errstate(all="ignore"):
             return column(of_values(*values), is_valid, call.type.arrow)
@@ -232,14 +232,14 @@ for _name, _of_values in _FUNCTIONS.items():
 
 
 @function("HASH_CODE")
-def hash_code(rows: Evaluation, call: Call) -> pa.Array:
+def hash_code(rows: Evaluation, call: RexCall) -> pa.Array:
     """Return a number by which the planner splits aggregates of distinct values; results do not depend on which."""
     codes = [crc32(repr(value).encode()) - 2**31 for value in rows(call.operands[0]).to_pylist()]
     return pa.array(codes, pa.int32())
 
 
 @function("PI", "E")
-def constant(rows: Evaluation, call: Call) -> pa.Array:
+def constant(rows: Evaluation, call: RexCall) -> pa.Array:
     return pa.repeat(pa.scalar(math.pi if call.name == "PI" else math.e), rows.num_rows)
 
 

@@ -19,7 +19,7 @@ from flinkcore.sql.expressions.decimals import fit_one
 from flinkcore.sql.expressions.evaluation import Evaluation, column, function, integers, valid
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.expressions.time_arithmetic import per_milli, toward_zero
-from flinkcore.sql.plan.rex import Call
+from flinkcore.sql.plan.rex import RexCall
 from flinkcore.sql.types.logical_types import (
     BINARIES,
     INTEGERS,
@@ -44,7 +44,7 @@ from flinkcore.sql.types.times import (
 _TIMES: Final = frozenset((Root.DATE, Root.TIME, *TIMESTAMPS))
 
 
-def _supported(call: Call) -> str | None:
+def _supported(call: RexCall) -> str | None:
     given, wanted = call.operands[0].type, call.type
     if _cast_of(given, wanted) is not None:
         return None
@@ -52,7 +52,7 @@ def _supported(call: Call) -> str | None:
 
 
 @function("CAST", "TRY_CAST", check=_supported)
-def cast(rows: Evaluation, call: Call) -> pa.Array:
+def cast(rows: Evaluation, call: RexCall) -> pa.Array:
     (operand,) = call.operands
     array = rows(operand)
     given, wanted = operand.type, call.type

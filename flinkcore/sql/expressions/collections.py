@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from flinkcore.sql.expressions.conditions import converted
 from flinkcore.sql.expressions.evaluation import Evaluation, by_row, function, text_of
-from flinkcore.sql.plan.rex import Call
+from flinkcore.sql.plan.rex import RexCall
 from flinkcore.sql.types.logical_types import LogicalType, Root
 
 
-def _rows_of(rows: Evaluation, call: Call, kinds: list[LogicalType]) -> list[tuple[Any, ...]]:
+def _rows_of(rows: Evaluation, call: RexCall, kinds: list[LogicalType]) -> list[tuple[Any, ...]]:
     arrays = [
         converted(rows(operand), operand.type, kind)
         for operand, kind in zip(call.operands, kinds, strict=True)
@@ -21,14 +21,14 @@ def _rows_of(rows: Evaluation, call: Call, kinds: list[LogicalType]) -> list[tup
 
 
 @function("ARRAY")
-def array(rows: Evaluation, call: Call) -> pa.Array:
+def array(rows: Evaluation, call: RexCall) -> pa.Array:
     element = call.type.children[0][1]
     values = _rows_of(rows, call, [element] * len(call.operands))
     return pa.array([list(each) for each in values], call.type.arrow)
 
 
 @function("MAP")
-def map_(rows: Evaluation, call: Call) -> pa.Array:
+def map_(rows: Evaluation, call: RexCall) -> pa.Array:
     kinds = [kind for _, kind in call.type.children] * (len(call.operands) // 2)
     values = _rows_of(rows, call, kinds)
     return pa.array(
@@ -37,7 +37,7 @@ def map_(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("ROW", state="pyarrow")
-def row(rows: Evaluation, call: Call) -> pa.Array:
+def row(rows: Evaluation, call: RexCall) -> pa.Array:
     kinds = [kind for _, kind in call.type.children]
     arrays = [
         converted(rows(operand), operand.type, kind)
@@ -47,7 +47,7 @@ def row(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("ITEM")
-def item(rows: Evaluation, call: Call) -> pa.Array:
+def item(rows: Evaluation, call: RexCall) -> pa.Array:
     def of_row(values: Any, key: Any) -> Any:
         if call.operands[0].type.root is Root.MAP:
             return dict(values).get(key)
@@ -57,12 +57,12 @@ def item(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("CARDINALITY")
-def cardinality(rows: Evaluation, call: Call) -> pa.Array:
+def cardinality(rows: Evaluation, call: RexCall) -> pa.Array:
     return by_row(rows, call, len, rows(call.operands[0]))
 
 
 @function("SPLIT")
-def split(rows: Evaluation, call: Call) -> pa.Array:
+def split(rows: Evaluation, call: RexCall) -> pa.Array:
     def of_row(text: str, separator: str) -> list[str]:
         if not text:
             return []
@@ -71,7 +71,7 @@ def split(rows: Evaluation, call: Call) -> pa.Array:
     return by_row(rows, call, of_row, *map(rows, call.operands))
 
 
-def _separators(call: Call) -> str | None:
+def _separators(call: RexCall) -> str | None:
     given = [text_of(operand) for operand in call.operands[1:]]
     if all(each is not None and len(each) == 1 and each not in "|.$^*+?()[{\\" for each in given):
         return None
@@ -79,7 +79,7 @@ def _separators(call: Call) -> str | None:
 
 
 @function("STR_TO_MAP", check=_separators)
-def str_to_map(rows: Evaluation, call: Call) -> pa.Array:
+def str_to_map(rows: Evaluation, call: RexCall) -> pa.Array:
     separators = [text_of(operand) or "" for operand in call.operands[1:]]
     pairs, pair = [*separators, *(",", "=")[len(separators) :]]
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flinkcore.sql.expressions.decimals import MOST_DIGITS, as_decimals
 from flinkcore.sql.expressions.evaluation import Evaluation, function, nulls, scalar
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.plan.rex import Bound, Call, Literal, Rex
+from flinkcore.sql.plan.rex import Bound, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import (
     FLOATS,
     INTEGERS,
@@ -34,7 +34,7 @@ _DOUBLE: Final = LogicalType(Root.DOUBLE)
 _NESTED: Final = frozenset((Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW))
 
 
-def _comparable(call: Call) -> str | None:
+def _comparable(call: RexCall) -> str | None:
     kinds = [operand.type for operand in call.operands]
     if _NESTED & {kind.root for kind in kinds}:
         return f"{call.name} of {kinds[0]} is not supported: compare their fields"
@@ -48,7 +48,7 @@ def _comparable(call: Call) -> str | None:
 
 
 @function(*_KERNELS, state="pyarrow", check=_comparable)
-def compare(rows: Evaluation, call: Call) -> pa.Array:
+def compare(rows: Evaluation, call: RexCall) -> pa.Array:
     left, right = common(rows, *call.operands)
     return _KERNELS[call.name](left, right)
 
@@ -77,7 +77,7 @@ def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
 
 
 @function("IS NOT DISTINCT FROM", "IS DISTINCT FROM", check=_comparable)
-def distinct(rows: Evaluation, call: Call) -> pa.Array:
+def distinct(rows: Evaluation, call: RexCall) -> pa.Array:
     left, right = common(rows, *call.operands)
     left_null, right_null = nulls(left), nulls(right)
     equal = pc.equal(left, right).fill_null(False).to_numpy(zero_copy_only=False)
@@ -86,7 +86,7 @@ def distinct(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("SEARCH")
-def search(rows: Evaluation, call: Call) -> pa.Array:
+def search(rows: Evaluation, call: RexCall) -> pa.Array:
     literal = call.operands[1]
     assert isinstance(literal, Literal)
     assert literal.sarg is not None

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from flinkcore.sql.expressions.comparisons import common
 from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, truth
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.plan.rex import Call, Rex
+from flinkcore.sql.plan.rex import Rex, RexCall
 from flinkcore.sql.types.logical_types import FLOATS, NUMERIC, TEXTS, LogicalType
 
 
 @function("AND", "OR", state="pyarrow")
-def connect(rows: Evaluation, call: Call) -> pa.Array:
+def connect(rows: Evaluation, call: RexCall) -> pa.Array:
     """Connect conditions; one that decides the result leaves the later ones out, as in Java."""
     kernel = pc.and_kleene if call.name == "AND" else pc.or_kleene
     found = rows(call.operands[0])
@@ -44,11 +44,11 @@ _FAILING: Final = frozenset(("/", "/INT", "MOD", "%", "CAST", "ROUND", "TRUNCATE
 
 def can_fail(rex: Rex) -> bool:
     """Return whether an expression has a function that fails for some values."""
-    return isinstance(rex, Call) and (rex.name in _FAILING or any(map(can_fail, rex.operands)))
+    return isinstance(rex, RexCall) and (rex.name in _FAILING or any(map(can_fail, rex.operands)))
 
 
 @function("NOT", state="pyarrow")
-def negate(rows: Evaluation, call: Call) -> pa.Array:
+def negate(rows: Evaluation, call: RexCall) -> pa.Array:
     return pc.invert(rows(call.operands[0]))
 
 
@@ -61,7 +61,7 @@ _TESTS: Final[dict[str, tuple[bool, bool]]] = {
 
 
 @function(*_TESTS, state="pyarrow")
-def test(rows: Evaluation, call: Call) -> pa.Array:
+def test(rows: Evaluation, call: RexCall) -> pa.Array:
     value, is_wanted = _TESTS[call.name]
     array = rows(call.operands[0])
     holds = truth(array if value else pc.invert(array))
@@ -69,7 +69,7 @@ def test(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("IS NULL", "IS NOT NULL", "IS UNKNOWN", "IS NOT UNKNOWN", state="pyarrow")
-def null_test(rows: Evaluation, call: Call) -> pa.Array:
+def null_test(rows: Evaluation, call: RexCall) -> pa.Array:
     is_null = nulls(rows(call.operands[0]))
     return pa.array(~is_null if "NOT" in call.name else is_null)
 
@@ -84,7 +84,7 @@ def converted(array: pa.Array, given: LogicalType, wanted: LogicalType) -> pa.Ar
 
 
 @function("CASE", "IF")
-def case(rows: Evaluation, call: Call) -> pa.Array:
+def case(rows: Evaluation, call: RexCall) -> pa.Array:
     """Return the value of the first condition that is true; a branch is evaluated for its own rows only."""
     operands = call.operands
     left = np.ones(rows.num_rows, np.bool_)
@@ -96,7 +96,7 @@ def case(rows: Evaluation, call: Call) -> pa.Array:
     return _chosen(rows, call, found, operands[-1], left)
 
 
-def _chosen(rows: Evaluation, call: Call, found: pa.Array, value: Rex, mask: Mask) -> pa.Array:
+def _chosen(rows: Evaluation, call: RexCall, found: pa.Array, value: Rex, mask: Mask) -> pa.Array:
     if not mask.any():
         return found
     values = converted(_of_rows(rows, value, mask), value.type, call.type)
@@ -104,12 +104,12 @@ def _chosen(rows: Evaluation, call: Call, found: pa.Array, value: Rex, mask: Mas
 
 
 @function("COALESCE", "IFNULL")
-def coalesce(rows: Evaluation, call: Call) -> pa.Array:
+def coalesce(rows: Evaluation, call: RexCall) -> pa.Array:
     arrays = [converted(rows(operand), operand.type, call.type) for operand in call.operands]
     return pc.coalesce(*arrays)
 
 
-def _orderable(call: Call) -> str | None:
+def _orderable(call: RexCall) -> str | None:
     kinds = [operand.type for operand in call.operands]
     if all(kind.root in NUMERIC for kind in kinds) or all(kind.root in TEXTS for kind in kinds):
         return None
@@ -119,7 +119,7 @@ def _orderable(call: Call) -> str | None:
 
 
 @function("GREATEST", "LEAST", check=_orderable)
-def extreme(rows: Evaluation, call: Call) -> pa.Array:
+def extreme(rows: Evaluation, call: RexCall) -> pa.Array:
     """Return the largest or smallest value; null where one is null."""
     arrays = common(rows, *call.operands)
     is_null = nulls(arrays[0])

@@ -19,7 +19,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
-from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex, input_refs
+from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, input_refs
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TIMESTAMPS, LogicalType, Root
 from flinkcore.sql.types.times import day_of_text, millis_of_day, timestamp_of_text
 
@@ -47,7 +47,7 @@ class Evaluation:
     num_rows: int
     zone: str = "UTC"
     rows: npt.NDArray[np.int64] | None = None
-    known: dict[Call, pa.Array] = field(default_factory=dict)
+    known: dict[RexCall, pa.Array] = field(default_factory=dict)
 
     def __call__(self, rex: Rex) -> pa.Array:
         """Return the values of an expression, of the Arrow type of its SQL type."""
@@ -84,8 +84,8 @@ class Evaluation:
             self.fail(int(mask.argmax()), message)
 
 
-Implementation: TypeAlias = Callable[[Evaluation, Call], pa.Array]
-Check: TypeAlias = Callable[[Call], str | None]
+Implementation: TypeAlias = Callable[[Evaluation, RexCall], pa.Array]
+Check: TypeAlias = Callable[[RexCall], str | None]
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def refusal_of(rex: Rex) -> str | None:
             return f"the constant {rex} has no value here ({error})"
     if rex.type.time_attribute == "PROCTIME":
         return "processing time is not supported: declare the time of the events with WATERMARK FOR"
-    if not isinstance(rex, Call):
+    if not isinstance(rex, RexCall):
         return None
     for operand in rex.operands:
         reason = refusal_of(operand)
@@ -246,14 +246,14 @@ def column(values: npt.NDArray[Any], is_valid: Mask, kind: pa.DataType) -> pa.Ar
 
 
 def by_row(
-    rows: Evaluation, call: Call, of_row: Callable[..., Any], *arrays: pa.Array, fails: bool = False
+    rows: Evaluation, call: RexCall, of_row: Callable[..., Any], *arrays: pa.Array, fails: bool = False
 ) -> pa.Array:
     """Return the values that a function of Python has for the values of each row; null where one of them is null.
 
     Parameters
     ----------
     rows : Evaluation
-    call : Call
+    call : RexCall
     of_row : callable
         From values of Python to a value, or to None.
     *arrays : pyarrow.Array
@@ -280,7 +280,7 @@ def strict(
     """Return a decorator that enters a function of the values of a row, null if one of them is null."""
 
     def enter(of_row: Callable[..., Any]) -> Callable[..., Any]:
-        def evaluate(rows: Evaluation, call: Call) -> pa.Array:
+        def evaluate(rows: Evaluation, call: RexCall) -> pa.Array:
             return by_row(rows, call, of_row, *map(rows, call.operands), fails=fails)
 
         function(*names, state=state, check=check)(evaluate)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.expressions.evaluation import Evaluation, column, function, integers, valid
 from flinkcore.sql.expressions.time_arithmetic import per_milli, toward_zero
-from flinkcore.sql.plan.rex import Call, Literal
+from flinkcore.sql.plan.rex import Literal, RexCall
 from flinkcore.sql.types.logical_types import TIMESTAMPS, Root
 from flinkcore.sql.types.times import MS_OF_DAY
 
@@ -64,7 +64,7 @@ _OF_TIME: Final[dict[str, tuple[int, int]]] = {
 _TIMES: Final = frozenset((Root.DATE, Root.TIME, *TIMESTAMPS))
 
 
-def _known(call: Call) -> str | None:
+def _known(call: RexCall) -> str | None:
     unit, kind = _unit(call), call.operands[1].type
     if kind.root in _TIMES and unit in _OF_TIME and kind.root is not Root.DATE:
         return None
@@ -73,13 +73,13 @@ def _known(call: Call) -> str | None:
     return f"EXTRACT({unit} FROM {kind}) is not supported"
 
 
-def _unit(call: Call) -> Any:
+def _unit(call: RexCall) -> Any:
     symbol = call.operands[0]
     return symbol.value if isinstance(symbol, Literal) else None
 
 
 @function("EXTRACT", check=_known)
-def extract(rows: Evaluation, call: Call) -> pa.Array:
+def extract(rows: Evaluation, call: RexCall) -> pa.Array:
     unit, kind = _unit(call), call.operands[1].type
     array = rows(call.operands[1])
     if kind.root is Root.TIMESTAMP_LTZ:

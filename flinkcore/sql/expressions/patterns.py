@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.expressions.evaluation import Evaluation, by_row, function, integer_of, text_of
-from flinkcore.sql.plan.rex import Call
+from flinkcore.sql.plan.rex import RexCall
 
 _LINE: Final = "\n\r\u0085\u2028\u2029"
 _OF_ONE_CHARACTER: Final = frozenset("dDwWsSbBtnrf\\.[]{}()*+?^$|/-&~#'\"<>=!%@,:; ")
@@ -62,7 +62,7 @@ def java_pattern(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
-def _translatable(call: Call, at: int = 1) -> str | None:
+def _translatable(call: RexCall, at: int = 1) -> str | None:
     pattern = text_of(call.operands[at])
     if pattern is None:
         return f"{call.name} takes a constant pattern"
@@ -97,7 +97,7 @@ def like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _like_pattern(call: Call) -> str | None:
+def _like_pattern(call: RexCall) -> str | None:
     pattern = text_of(call.operands[1])
     escape = text_of(call.operands[2]) if len(call.operands) == 3 else None
     if pattern is None or (len(call.operands) == 3 and escape is None):
@@ -110,7 +110,7 @@ def _like_pattern(call: Call) -> str | None:
 
 
 @function("LIKE", state="pyarrow", check=_like_pattern)
-def like(rows: Evaluation, call: Call) -> pa.Array:
+def like(rows: Evaluation, call: RexCall) -> pa.Array:
     texts = rows(call.operands[0])
     pattern = text_of(call.operands[1]) or ""
     if len(call.operands) == 2 and "\\" not in pattern:
@@ -140,7 +140,7 @@ def similar_pattern(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
-def _similar(call: Call) -> str | None:
+def _similar(call: RexCall) -> str | None:
     pattern = text_of(call.operands[1])
     if len(call.operands) == 2 and pattern is not None and similar_pattern(pattern) is not None:
         return None
@@ -148,7 +148,7 @@ def _similar(call: Call) -> str | None:
 
 
 @function("SIMILAR TO", check=_similar)
-def similar(rows: Evaluation, call: Call) -> pa.Array:
+def similar(rows: Evaluation, call: RexCall) -> pa.Array:
     compiled = similar_pattern(text_of(call.operands[1]) or "")
     assert compiled is not None
     return by_row(rows, call, lambda text: compiled.fullmatch(text) is not None, rows(call.operands[0]))
@@ -210,7 +210,7 @@ def _group_of_re2(pattern: str, group: int) -> str | None:
 
 
 @function("REGEXP", "RLIKE", check=_translatable)
-def regexp(rows: Evaluation, call: Call) -> pa.Array:
+def regexp(rows: Evaluation, call: RexCall) -> pa.Array:
     pattern = text_of(call.operands[1]) or ""
     if pattern and _SAME_IN_RE2.fullmatch(pattern) and java_pattern(pattern) is not None:
         return pc.match_substring_regex(rows(call.operands[0]), pattern)
@@ -224,7 +224,7 @@ def regexp(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("REGEXP_EXTRACT", check=_translatable)
-def regexp_extract(rows: Evaluation, call: Call) -> pa.Array:
+def regexp_extract(rows: Evaluation, call: RexCall) -> pa.Array:
     pattern = text_of(call.operands[1]) or ""
     compiled = java_pattern(pattern)
     group = 0 if len(call.operands) == 2 else integer_of(call.operands[2])
@@ -259,14 +259,14 @@ def _replacement(text: str) -> Callable[[re.Match[str]], str]:
     return lambda match: "".join(part if isinstance(part, str) else match[part] or "" for part in parts)
 
 
-def _replaceable(call: Call) -> str | None:
+def _replaceable(call: RexCall) -> str | None:
     if text_of(call.operands[2]) is None:
         return "REGEXP_REPLACE takes a constant replacement"
     return _translatable(call)
 
 
 @function("REGEXP_REPLACE", check=_replaceable)
-def regexp_replace(rows: Evaluation, call: Call) -> pa.Array:
+def regexp_replace(rows: Evaluation, call: RexCall) -> pa.Array:
     compiled = java_pattern(text_of(call.operands[1]) or "")
     replacement = _replacement(text_of(call.operands[2]) or "")
 

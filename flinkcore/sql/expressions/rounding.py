@@ -21,7 +21,7 @@ from flinkcore.sql.expressions.evaluation import (
     valid,
 )
 from flinkcore.sql.expressions.time_arithmetic import per_milli, toward_zero
-from flinkcore.sql.plan.rex import Call, Literal
+from flinkcore.sql.plan.rex import Literal, RexCall
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, NUMERIC, TIMESTAMPS, LogicalType, Root
 from flinkcore.sql.types.times import MS_OF_DAY
 
@@ -42,7 +42,7 @@ def _places(value: Any, places: int, mode: str) -> Decimal:
 
 
 @function("ROUND", "TRUNCATE")
-def round_(rows: Evaluation, call: Call) -> pa.Array:
+def round_(rows: Evaluation, call: RexCall) -> pa.Array:
     mode = ROUND_HALF_UP if call.name == "ROUND" else ROUND_DOWN
     arrays = [rows(operand) for operand in call.operands]
     kind = call.type
@@ -68,7 +68,7 @@ def round_(rows: Evaluation, call: Call) -> pa.Array:
     return by_row(rows, call, of_row, *arrays, fails=True)
 
 
-def _unit(call: Call) -> str | None:
+def _unit(call: RexCall) -> str | None:
     operand = call.operands[0].type.root
     if len(call.operands) == 1:
         return None if operand in NUMERIC else f"{call.name} of {call.operands[0].type} needs a unit"
@@ -82,7 +82,7 @@ def _unit(call: Call) -> str | None:
 
 
 @function("FLOOR", "CEIL", check=_unit)
-def floor(rows: Evaluation, call: Call) -> pa.Array:
+def floor(rows: Evaluation, call: RexCall) -> pa.Array:
     array = rows(call.operands[0])
     if len(call.operands) == 2:
         return _of_time(rows, call, array)
@@ -96,7 +96,7 @@ def floor(rows: Evaluation, call: Call) -> pa.Array:
     return column(rounded, valid(array), call.type.arrow)
 
 
-def _of_time(rows: Evaluation, call: Call, array: pa.Array) -> pa.Array:
+def _of_time(rows: Evaluation, call: RexCall, array: pa.Array) -> pa.Array:
     symbol, kind = call.operands[1], call.operands[0].type
     assert isinstance(symbol, Literal)
     if kind.root is Root.TIMESTAMP_LTZ:

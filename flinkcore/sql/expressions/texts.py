@@ -21,7 +21,7 @@ from flinkcore.sql.expressions.evaluation import (
     text_of,
     truth,
 )
-from flinkcore.sql.plan.rex import Call, Literal
+from flinkcore.sql.plan.rex import Literal, RexCall
 from flinkcore.sql.types.logical_types import INTEGERS, TEXTS
 
 
@@ -30,7 +30,7 @@ def _all_ascii(texts: pa.Array) -> bool:
 
 
 @function("UPPER", "LOWER")
-def letters(rows: Evaluation, call: Call) -> pa.Array:
+def letters(rows: Evaluation, call: RexCall) -> pa.Array:
     texts = rows(call.operands[0])
     if _all_ascii(texts):
         return pc.ascii_upper(texts) if call.name == "UPPER" else pc.ascii_lower(texts)
@@ -38,23 +38,23 @@ def letters(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("CHAR_LENGTH", "CHARACTER_LENGTH", state="pyarrow")
-def char_length(rows: Evaluation, call: Call) -> pa.Array:
+def char_length(rows: Evaluation, call: RexCall) -> pa.Array:
     return pc.utf8_length(rows(call.operands[0]))
 
 
 @function("||", "CONCAT", state="pyarrow")
-def concat(rows: Evaluation, call: Call) -> pa.Array:
+def concat(rows: Evaluation, call: RexCall) -> pa.Array:
     return pc.binary_join_element_wise(*map(rows, call.operands), "")
 
 
 @function("CONCAT_WS")
-def concat_ws(rows: Evaluation, call: Call) -> pa.Array:
+def concat_ws(rows: Evaluation, call: RexCall) -> pa.Array:
     separator, *texts = map(rows, call.operands)
     return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
 
 
 @function("SUBSTRING", "SUBSTR")
-def substring(rows: Evaluation, call: Call) -> pa.Array:
+def substring(rows: Evaluation, call: RexCall) -> pa.Array:
     texts, starts, *lengths = map(rows, call.operands)
     return by_row(rows, call, _substring, texts, starts, *lengths)
 
@@ -118,7 +118,7 @@ def position(search: str, text: str, start: int = 1) -> int:
     return text.find(search, start - 1) + 1 if start > 0 else 0
 
 
-def _of_two(call: Call) -> str | None:
+def _of_two(call: RexCall) -> str | None:
     return None if len(call.operands) == 2 else f"{call.name} with a start is not supported"
 
 
@@ -184,7 +184,7 @@ _TRIMS: Final = {"BOTH": (True, True), "LEADING": (True, False), "TRAILING": (Fa
 
 
 @function("TRIM")
-def trim(rows: Evaluation, call: Call) -> pa.Array:
+def trim(rows: Evaluation, call: RexCall) -> pa.Array:
     symbol = call.operands[0]
     assert isinstance(symbol, Literal)
     leading, trailing = _TRIMS[symbol.value]
@@ -211,12 +211,12 @@ def btrim(text: str, characters: str = " ") -> str:
     return text.strip(characters)
 
 
-def _by_text(call: Call) -> str | None:
+def _by_text(call: RexCall) -> str | None:
     return None if call.operands[1].type.root in TEXTS else "SPLIT_INDEX takes a text as separator"
 
 
 @function("SPLIT_INDEX", check=_by_text)
-def split_index(rows: Evaluation, call: Call) -> pa.Array:
+def split_index(rows: Evaluation, call: RexCall) -> pa.Array:
     separator, number = text_of(call.operands[1]), integer_of(call.operands[2])
     texts = rows(call.operands[0])
     if not separator or number is None or number < 0:
@@ -232,7 +232,7 @@ def _part_at(text: str, separator: str, index: int) -> str | None:
     return parts[index] if text and 0 <= index < len(parts) else None
 
 
-def _hexable(call: Call) -> str | None:
+def _hexable(call: RexCall) -> str | None:
     root = call.operands[0].type.root
     return None if root in TEXTS or root in INTEGERS else f"HEX of {call.operands[0].type} is not supported"
 
@@ -256,7 +256,7 @@ _DIGESTS: Final = {"MD5": "md5", "SHA1": "sha1", "SHA224": "sha224", "SHA256": "
 
 
 @function(*_DIGESTS, "SHA512")
-def digest(rows: Evaluation, call: Call) -> pa.Array:
+def digest(rows: Evaluation, call: RexCall) -> pa.Array:
     name = _DIGESTS.get(call.name, "sha512")
     return by_row(
         rows, call, lambda text: hashlib.new(name, text.encode()).hexdigest(), rows(call.operands[0])
@@ -272,7 +272,7 @@ _CHARSETS: Final = {
 }
 
 
-def _charset(call: Call) -> str | None:
+def _charset(call: RexCall) -> str | None:
     charset = text_of(call.operands[1])
     return (
         None if charset in _CHARSETS else f"{call.name} takes one of {', '.join(_CHARSETS)}, not {charset!r}"
@@ -280,13 +280,13 @@ def _charset(call: Call) -> str | None:
 
 
 @function("ENCODE", check=_charset)
-def encode(rows: Evaluation, call: Call) -> pa.Array:
+def encode(rows: Evaluation, call: RexCall) -> pa.Array:
     charset = _CHARSETS[text_of(call.operands[1]) or ""]
     return by_row(rows, call, lambda text: text.encode(charset, "replace"), rows(call.operands[0]))
 
 
 @function("DECODE", check=_charset)
-def decode(rows: Evaluation, call: Call) -> pa.Array:
+def decode(rows: Evaluation, call: RexCall) -> pa.Array:
     charset = _CHARSETS[text_of(call.operands[1]) or ""]
     return by_row(rows, call, lambda data: data.decode(charset, "replace"), rows(call.operands[0]))
 
@@ -294,13 +294,13 @@ def decode(rows: Evaluation, call: Call) -> pa.Array:
 _PARTS: Final = ("HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO")
 
 
-def _part(call: Call) -> str | None:
+def _part(call: RexCall) -> str | None:
     part = text_of(call.operands[1])
     return None if len(call.operands) == 2 and part in _PARTS else f"PARSE_URL of {part!r} is not supported"
 
 
 @function("PARSE_URL", check=_part)
-def parse_url(rows: Evaluation, call: Call) -> pa.Array:
+def parse_url(rows: Evaluation, call: RexCall) -> pa.Array:
     part = text_of(call.operands[1]) or ""
     return by_row(rows, call, lambda text: _url_part(text, part), rows(call.operands[0]))
 

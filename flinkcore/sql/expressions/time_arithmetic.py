@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore.sql.expressions.evaluation import Evaluation, column, integers, valid
-from flinkcore.sql.plan.rex import Call, Rex
+from flinkcore.sql.plan.rex import Rex, RexCall
 from flinkcore.sql.types.logical_types import INTERVALS, TIMESTAMPS, LogicalType, Root
 from flinkcore.sql.types.times import MS_OF_DAY
 
@@ -38,7 +38,7 @@ def plus_months(days: Int64s, months: Any) -> Int64s:
     return found
 
 
-def plus_interval(rows: Evaluation, call: Call) -> pa.Array:
+def plus_interval(rows: Evaluation, call: RexCall) -> pa.Array:
     """Return a date, time or timestamp plus or minus an interval."""
     time, interval = call.operands
     if time.type.root in INTERVALS:
@@ -80,7 +80,7 @@ def milliseconds(rows: Evaluation, rex: Rex) -> tuple[Int64s, pa.Array]:
     return values, array
 
 
-def minus_times(rows: Evaluation, call: Call) -> pa.Array:
+def minus_times(rows: Evaluation, call: RexCall) -> pa.Array:
     """Return the difference of two times, in months or milliseconds."""
     (left, left_column), (right, right_column) = (milliseconds(rows, operand) for operand in call.operands)
     found = left - right

@@ -21,7 +21,7 @@ from flinkcore.sql.expressions.evaluation import (
     valid,
 )
 from flinkcore.sql.expressions.time_arithmetic import per_milli
-from flinkcore.sql.plan.rex import Call
+from flinkcore.sql.plan.rex import RexCall
 from flinkcore.sql.types.logical_types import INTEGERS, TEXTS, TIMESTAMPS, Root
 from flinkcore.sql.types.times import NANOS_OF_DAY, civil, day_of_text, days_of, timestamp_of_text
 
@@ -79,7 +79,7 @@ def pattern_parts(pattern: str) -> tuple[tuple[str, int], ...] | None:
     return tuple(parts) if at == len(pattern) else None
 
 
-def _known_pattern(call: Call) -> str | None:
+def _known_pattern(call: RexCall) -> str | None:
     pattern = text_of(call.operands[1]) if len(call.operands) > 1 else ""
     if pattern is None:
         return f"{call.name} takes a constant pattern"
@@ -90,14 +90,14 @@ def _known_pattern(call: Call) -> str | None:
     return None
 
 
-def _formattable(call: Call) -> str | None:
+def _formattable(call: RexCall) -> str | None:
     if call.operands[0].type.root not in TIMESTAMPS:
         return f"DATE_FORMAT of {call.operands[0].type} is not supported: cast it to TIMESTAMP(3)"
     return _known_pattern(call)
 
 
 @function("DATE_FORMAT", check=_formattable)
-def date_format(rows: Evaluation, call: Call) -> pa.Array:
+def date_format(rows: Evaluation, call: RexCall) -> pa.Array:
     kind = call.operands[0].type
     array = rows(call.operands[0])
     if kind.root is Root.TIMESTAMP_LTZ:
@@ -178,7 +178,7 @@ def _exists(year: int, month: int, day: int) -> bool:
     return True
 
 
-def _times_of(rows: Evaluation, call: Call, of_text: Callable[[str], int], kind: Any) -> pa.Array:
+def _times_of(rows: Evaluation, call: RexCall, of_text: Callable[[str], int], kind: Any) -> pa.Array:
     found: list[int | None] = []
     for text in rows(call.operands[0]).to_pylist():
         try:
@@ -189,7 +189,7 @@ def _times_of(rows: Evaluation, call: Call, of_text: Callable[[str], int], kind:
 
 
 @function("TO_TIMESTAMP", check=_known_pattern)
-def to_timestamp(rows: Evaluation, call: Call) -> pa.Array:
+def to_timestamp(rows: Evaluation, call: RexCall) -> pa.Array:
     of_text = timestamp_of_text
     if len(call.operands) > 1:
         parts = pattern_parts(text_of(call.operands[1]) or "") or ()
@@ -199,7 +199,7 @@ def to_timestamp(rows: Evaluation, call: Call) -> pa.Array:
 
 
 @function("TO_DATE", check=_known_pattern)
-def to_date(rows: Evaluation, call: Call) -> pa.Array:
+def to_date(rows: Evaluation, call: RexCall) -> pa.Array:
     of_text = day_of_text
     if len(call.operands) > 1:
         parts = pattern_parts(text_of(call.operands[1]) or "") or ()
@@ -207,7 +207,7 @@ def to_date(rows: Evaluation, call: Call) -> pa.Array:
     return _times_of(rows, call, of_text, pa.int32()).view(pa.date32())
 
 
-def _with_precision(call: Call) -> str | None:
+def _with_precision(call: RexCall) -> str | None:
     if call.operands[0].type.root in TEXTS:
         return "TO_TIMESTAMP_LTZ of a text is not supported: CAST it to TIMESTAMP_LTZ(3)"
     if call.operands[0].type.root not in INTEGERS:
@@ -221,7 +221,7 @@ _MOST_MS: Final = 253_402_300_799_999
 
 
 @function("TO_TIMESTAMP_LTZ", check=_with_precision)
-def to_timestamp_ltz(rows: Evaluation, call: Call) -> pa.Array:
+def to_timestamp_ltz(rows: Evaluation, call: RexCall) -> pa.Array:
     array = rows(call.operands[0])
     values, is_valid = integers(array), valid(array)
     if len(call.operands) == 2 and integer_of(call.operands[1]) == 0:

@@ -14,7 +14,7 @@ from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.functions import refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.rex import Call, InputRef, Rex, rex_of
+from flinkcore.sql.plan.rex import InputRef, Rex, RexCall, rex_of
 from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class Program:
 def _is_time(rex: Rex, times: Collection[int]) -> bool:
     """Return whether an expression is one of these columns, perhaps without the mark that it is a rowtime."""
     if (
-        isinstance(rex, Call)
+        isinstance(rex, RexCall)
         and rex.name == "CAST"
         and rex.type.root in TIMESTAMPS
         and rex.type.precision >= 3

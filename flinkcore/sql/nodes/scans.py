@@ -21,7 +21,7 @@ from flinkcore.sql.expressions.casts import cast_text
 from flinkcore.sql.expressions.evaluation import nulls
 from flinkcore.sql.nodes.rows import Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
-from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
+from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root, type_of
 
 if TYPE_CHECKING:
@@ -279,13 +279,13 @@ def delay_of(program: Program, node: PlanNode, written: Mapping[str, Any], rowti
     """
     rex: Rex = program.rex(node, written)
     delay = 0
-    while isinstance(rex, Call) and rex.name in ("-", "+") and len(rex.operands) == 2:
+    while isinstance(rex, RexCall) and rex.name in ("-", "+") and len(rex.operands) == 2:
         rest, amount = rex.operands
         if not isinstance(amount, Literal) or amount.type.root is not Root.INTERVAL_MS:
             break
         delay += int(amount.value) if rex.name == "-" else -int(amount.value)
         rex = rest
-    while isinstance(rex, Call) and rex.name == "CAST" and rex.type.root is rex.operands[0].type.root:
+    while isinstance(rex, RexCall) and rex.name == "CAST" and rex.type.root is rex.operands[0].type.root:
         (rex,) = rex.operands
     if isinstance(rex, InputRef) and rex.index == rowtime:
         return delay

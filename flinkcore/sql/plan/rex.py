@@ -70,7 +70,7 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Call:
+class RexCall:
     """A call of a function.
 
     Attributes
@@ -90,7 +90,7 @@ class Call:
         return f"{self.name}({', '.join(map(str, self.operands))}):{self.type}"
 
 
-Rex: TypeAlias = InputRef | Literal | Call
+Rex: TypeAlias = InputRef | Literal | RexCall
 
 
 def rex_of(written: Mapping[str, Any]) -> Rex:
@@ -107,7 +107,9 @@ def rex_of(written: Mapping[str, Any]) -> Rex:
     if kind == "LITERAL":
         return _literal(written)
     if kind == "CALL":
-        return Call(_name(written), tuple(map(rex_of, written.get("operands", ()))), type_of(written["type"]))
+        return RexCall(
+            _name(written), tuple(map(rex_of, written.get("operands", ()))), type_of(written["type"])
+        )
     raise UnsupportedOperationError(f"expressions of the kind {kind} are not supported")
 
 
@@ -115,7 +117,7 @@ def input_refs(rex: Rex) -> Iterator[int]:
     """Yield the numbers of the columns that an expression reads."""
     if isinstance(rex, InputRef):
         yield rex.index
-    elif isinstance(rex, Call):
+    elif isinstance(rex, RexCall):
         for operand in rex.operands:
             yield from input_refs(operand)
 

@@ -10,7 +10,7 @@ import pytest
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.sql.expressions.functions import FUNCTIONS, refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
-from flinkcore.sql.plan.rex import Call, InputRef, Literal, Rex
+from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import LogicalType, type_of
 
 
@@ -22,8 +22,8 @@ def constant(value: Any, kind: str) -> Literal:
     return Literal(value, type_of(kind))
 
 
-def call(name: str, kind: str, *operands: Rex) -> Call:
-    return Call(name, operands, type_of(kind))
+def call(name: str, kind: str, *operands: Rex) -> RexCall:
+    return RexCall(name, operands, type_of(kind))
 
 
 def values(rex: Rex, *columns: pa.Array, zone: str = "UTC") -> list[Any]:

@@ -11,7 +11,7 @@ from jobs.sql_scenarios import golden
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.plan.compiled_plan import CompiledPlan
-from flinkcore.sql.plan.rex import Call, Literal, rex_of
+from flinkcore.sql.plan.rex import Literal, RexCall, rex_of
 from flinkcore.sql.types.logical_types import Root, type_of
 
 
@@ -97,7 +97,7 @@ def test_a_batch_plan_is_refused(plan: dict[str, Any]) -> None:
 def test_names_of_functions_lose_their_marks() -> None:
     written = {"kind": "CALL", "internalName": "$IS NOT NULL$1", "operands": [], "type": "BOOLEAN NOT NULL"}
     found = rex_of(written)
-    assert isinstance(found, Call)
+    assert isinstance(found, RexCall)
     assert found.name == "IS NOT NULL"
 
 

@@ -14,7 +14,7 @@ from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.timers import TimerHeap
 from flinkcore._native.top_rows import TopKernel
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
-from flinkcore.columnar.relational.kept_rows import KeptRows
+from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.relational.relation_tables import RelationTables
 from flinkcore.errors import SchemaError
 
@@ -28,7 +28,7 @@ class Operator:
     def __init__(self, table_rows: int = 2) -> None:
         self.keys = KeyDictionary(SCHEMA, ["k"])
         self.timers = TimerHeap()
-        self.kept = KeptRows(SCHEMA)
+        self.kept = NumberedRows(SCHEMA)
         self.kernel = DeduplicationKernel(
             self.timers,
             timeline_of([10], [100], ends=True).steps,

@@ -1,4 +1,4 @@
-"""KeptRows: rows by number, by reference as long as it pays."""
+"""NumberedRows: rows by number, by reference as long as it pays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flinkcore.columnar.relational.kept_rows import KeptRows
+from flinkcore.columnar.relational.numbered_rows import NumberedRows
 
 SCHEMA = pa.schema({"number": pa.int64(), "text": pa.string(), "list": pa.list_(pa.int64())})
 
@@ -25,7 +25,7 @@ def rows(begin: int, n: int) -> pa.RecordBatch:
 
 
 def test_rows_are_taken_by_the_numbers_that_adding_gave() -> None:
-    kept = KeptRows(SCHEMA, small_rows=4)
+    kept = NumberedRows(SCHEMA, small_rows=4)
     assert [kept.add(rows(begin, n)) for begin, n in ((0, 5), (5, 1), (6, 0), (6, 9))] == [0, 5, 6, 6]
     assert len(kept) == 15
     assert kept.take(np.array([14, 0, 5, 0])).column("number").to_pylist() == [14, 0, 5, 0]
@@ -33,7 +33,7 @@ def test_rows_are_taken_by_the_numbers_that_adding_gave() -> None:
 
 
 def test_a_negative_number_gives_a_row_of_nulls() -> None:
-    kept = KeptRows(SCHEMA, small_rows=2)
+    kept = NumberedRows(SCHEMA, small_rows=2)
     nulls = {"number": None, "text": None, "list": None}
     assert kept.take(np.array([-1, -1])).to_pylist() == [nulls, nulls]
     for begin in (0, 3):
@@ -46,7 +46,7 @@ def test_a_negative_number_gives_a_row_of_nulls() -> None:
 
 
 def test_large_batches_are_not_copied() -> None:
-    kept = KeptRows(SCHEMA, small_rows=4)
+    kept = NumberedRows(SCHEMA, small_rows=4)
     batch = rows(0, 1000)
     before = pa.total_allocated_bytes()
     kept.add(batch)
@@ -55,7 +55,7 @@ def test_large_batches_are_not_copied() -> None:
 
 
 def test_freed_rows_give_their_memory_back() -> None:
-    kept = KeptRows(SCHEMA, small_rows=4)
+    kept = NumberedRows(SCHEMA, small_rows=4)
     for begin in range(0, 10_000, 1000):
         kept.add(rows(begin, 1000))
     whole = kept.nbytes
@@ -75,7 +75,7 @@ def test_freed_rows_give_their_memory_back() -> None:
 def test_rows_stay_the_same_however_they_are_moved(
     verbs: list[int | str], small_rows: int, piece_bytes: int, random: object
 ) -> None:
-    kept, model, added = KeptRows(SCHEMA, small_rows, piece_bytes), dict[int, int](), 0
+    kept, model, added = NumberedRows(SCHEMA, small_rows, piece_bytes), dict[int, int](), 0
     for verb in verbs:
         if isinstance(verb, int):
             first = kept.add(rows(added, verb))

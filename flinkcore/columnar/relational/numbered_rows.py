@@ -23,7 +23,7 @@ PIECE_BYTES: Final = 1 << 28
 """Joined pieces have no more: offsets of text end at 2 GiB."""
 
 
-class KeptRows:
+class NumberedRows:
     """Rows of one schema, which are numbered from 0 on as they are added.
 
     Batches stay as they are, and their memory must not change: a gather of results is the first copy of a row, but for
