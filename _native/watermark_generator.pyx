@@ -8,6 +8,8 @@ from libc.string cimport memset
 
 from flinkcore.errors import ConfigurationError
 
+from flinkcore._native.call_guard cimport Call, begin_call, check_no_call
+
 
 cdef int generator_set_up(Generator* generator, object out_of_orderness_ms, object idleness_ms) except -1:
     memset(generator, 0, sizeof(Generator))
@@ -200,6 +202,7 @@ cdef class RowtimeWatermarkGenerator:
         -------
         numpy.ndarray of int64, shape (n, 3)
         """
+        cdef Call call = begin_call(&self.guard, self)
         cdef Py_ssize_t n = timestamps_ms.shape[0], count
         cdef int64_t[:, ::1] rows
         if positions.shape[0] != n or arrivals_ms.shape[0] != n or ticks_ms.shape[0] != n:
@@ -214,6 +217,7 @@ cdef class RowtimeWatermarkGenerator:
 
     def on_ticks_before(self, int64_t end_ms):
         """Make the periodic calls before a tick, without further events; what they emit, as `on_events` returns it."""
+        cdef Call call = begin_call(&self.guard, self)
         emitted = np.empty((1, 3), np.int64)
         cdef int64_t[:, ::1] rows = emitted
         return emitted[:rowtime_on_tick(&self.generator, end_ms, &rows[0, 0])]
@@ -221,8 +225,10 @@ cdef class RowtimeWatermarkGenerator:
     @property
     def state(self):
         """The largest watermark so far, and the last one that was emitted."""
+        check_no_call(&self.guard, self)
         return self.generator.current, self.generator.last
 
     @state.setter
     def state(self, value):
+        check_no_call(&self.guard, self)
         self.generator.current, self.generator.last = value

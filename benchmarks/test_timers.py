@@ -211,7 +211,7 @@ def fill(n: int) -> None:
     before = peak_memory()
     timers = TimerHeap(KEY_GROUPS)
     while len(timers) < n:
-        keys = rng.integers(0, n, min(BATCH_ROWS, n - len(timers)))
+        keys = rng.integers(0, n, min(BATCH_ROWS // 8, n - len(timers)))  # batches take memory, too
         timestamps_ms = rng.integers(0, 2**40, len(keys))
         columns = (
             timestamps_ms,

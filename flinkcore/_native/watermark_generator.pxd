@@ -1,6 +1,8 @@
 # The watermark generator of one split.
 from libc.stdint cimport int64_t
 
+from flinkcore._native.call_guard cimport CallGuard
+
 
 cdef struct Generator:
     bint generates            # false: emits no watermarks
@@ -48,4 +50,5 @@ cdef Py_ssize_t rowtime_on_tick(RowtimeGenerator* generator, int64_t before, int
 
 
 cdef class RowtimeWatermarkGenerator:
+    cdef CallGuard guard
     cdef RowtimeGenerator generator

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flinkcore._native.key_lists import KeyLists
 from flinkcore.columnar.batch_functions import column_states
 from flinkcore.columnar.batch_functions.column_states import ArrowListState
-from flinkcore.columnar.relational import kept_rows
+from flinkcore.columnar.relational import numbered_rows
 from flinkcore.columnar.relational.numbered_rows import ALL_COPIED, NumberedRows
 from flinkcore.errors import DataError, SchemaError
 
@@ -169,7 +169,7 @@ def test_rows_with_too_much_text_for_one_batch_are_copied_in_several(monkeypatch
 
     state, numbers = list_state(n_keys=40), np.arange(200)
     state.add(numbers % 40, {"number": numbers, "text": ["x"] * 200})
-    monkeypatch.setattr(kept_rows, "taken", taken)
+    monkeypatch.setattr(numbered_rows, "taken", taken)
     state.clear(np.arange(20))
     state._forget_cleared_rows()
     assert len(state._rows) == 100

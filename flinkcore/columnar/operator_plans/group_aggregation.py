@@ -39,7 +39,7 @@ class GroupAggregation(OperatorPlan):
     withdraws : bool
         Whether the rows are changes themselves, with a row kind.
     results : tuple of ColumnExpression
-        What of the aggregates is a key's result: there is a change if one of them changes. By default all aggregates.
+        Results of a key, of its aggregates: there is a change if one of them changes. By default all aggregates.
     """
 
     aggregates: NamedAggregates

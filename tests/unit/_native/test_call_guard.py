@@ -25,6 +25,8 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import CheckedStream, RecordBatch
 from flinkcore._native.deduplication import DeduplicationKernel
 from flinkcore._native.frames import Frames
+from flinkcore._native.interval_join import interval_join
+from flinkcore._native.join_kernel import JoinKernel
 from flinkcore._native.json_lines import JsonKeys
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_lists import KeyLists
@@ -39,6 +41,7 @@ from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_m
 from flinkcore._native.timers import CurrentKey, CurrentKeyTimers, TimerHeap
 from flinkcore._native.top_rows import TopKernel
 from flinkcore._native.valve import StatusWatermarkValve
+from flinkcore._native.watermark_generator import RowtimeWatermarkGenerator
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.errors import DataError
 
@@ -133,6 +136,28 @@ def _top() -> TopKernel:
         changes=True,
         of_windows=False,
     )
+
+
+def _join() -> JoinKernel:
+    return JoinKernel(
+        interval_join(0, 1),
+        TimerHeap(),
+        packed_steps([], []),
+        how="left",
+        has_condition=False,
+        has_kinds=False,
+        steps_done=0,
+        result_limit=1 << 30,
+    )
+
+
+def _join_all(kernel: JoinKernel) -> object:
+    ids, groups, _, *numbers = EVENTS
+    return kernel.process(ids, groups, np.zeros(ROWS, np.int8), *numbers)
+
+
+def _rowtimes() -> RowtimeWatermarkGenerator:
+    return RowtimeWatermarkGenerator(0, 0, 0, 1, 1, 2)
 
 
 def _key_lists() -> KeyLists:
@@ -420,6 +445,32 @@ SHARED: dict[type, Shared] = {
         },
         {"is_full", "counts", "current_watermark", "live_count"},
     ),
+    JoinKernel: Shared(
+        _join,
+        _join_all,
+        {
+            "process": _join_all,
+            "advance": lambda it: it.advance(0),
+            "finish": lambda it: it.finish(),
+            "pairs": lambda it: it.pairs(),
+            "take": lambda it: it.take(),
+            "memory_bytes": lambda it: it.memory_bytes(),
+            "live_rows": lambda it: it.live_rows(0),
+            "renumber": lambda it: it.renumber(NO_NUMBERS, 1),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore("left", NO_NUMBERS, {}, FEW),
+        },
+        {"is_full", "counts", "current_watermark", "live_count"},
+    ),
+    RowtimeWatermarkGenerator: Shared(
+        _rowtimes,
+        lambda it: it.on_events(NUMBERS, NUMBERS, NUMBERS, NUMBERS),
+        {
+            "on_events": lambda it: it.on_events(*[NUMBERS[:1]] * 4),
+            "on_ticks_before": lambda it: it.on_ticks_before(5),
+            "state": lambda it: it.state,
+        },
+    ),
     StatusWatermarkValve: Shared(
         lambda: StatusWatermarkValve(1),
         lambda it: it.input_batch(GROUPS, np.zeros(ROWS, np.int8), NUMBERS),
@@ -533,6 +584,7 @@ NEVER_WITHOUT_THE_GIL = {
     "FilterCall",
     "FixedColumn",
     "FunctionTimers",
+    "JoinKind",
     "KeyedCall",
     "LargestTimestamp",
     "ListColumn",

@@ -18,6 +18,7 @@ from pyspark.errors import PythonException
 
 import flinkcore
 from flinkcore import errors
+from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore._internal.python.replay_threads import ReplayStoppedError
 from flinkcore._native.state_columns import EntryError
 from flinkcore.elements.sources import stream_source
@@ -100,6 +101,7 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
         EntryError,
         OutputFullError,
         ReplayStoppedError,
+        RowFailure,
         stream_source._Cancelled,
         errors.LateEventsWarning,
         errors.RejectedRowsWarning,
@@ -107,8 +109,11 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
 
 
 # OutputFullError holds the calls with which its operator goes on, and never leaves it. Of an EntryError, the reader of
-# savepoints makes an error with file and position.
-@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind not in (OutputFullError, EntryError)])
+# savepoints makes an error with file and position, and of a RowFailure the step of the expression one with the row.
+UNPICKLED = OutputFullError, EntryError, RowFailure
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind not in UNPICKLED])
 def test_every_error_can_be_pickled(kind: type[BaseException]) -> None:
     error = an_error(kind)
     error.remark = "split 3"  # type: ignore[attr-defined]
