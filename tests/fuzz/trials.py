@@ -80,10 +80,10 @@ class Trials:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            # Tests before this one may have left folders of programs, as the working directory or on the path: its own
-            # modules come first.
+            # Tests before this one may have left folders of programs on the path, and a module there hides a folder of
+            # the same name here, wherever it stands on the path.
             cwd=_TESTS,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([_TESTS, *filter(None, sys.path)])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([_TESTS, os.path.dirname(_TESTS)])},
         )
         assert self._program.stdout is not None
         if self._program.stdout.readline() != b"ready\n":
