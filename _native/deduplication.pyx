@@ -8,10 +8,8 @@ processing time. Without changes, the last row comes when the log ends.
 import numpy as np
 
 import cython
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint32_t
 from libc.stdlib cimport free
-from libc.string cimport memset
 
 from flinkcore.errors import SchemaError
 
@@ -24,13 +22,15 @@ from flinkcore._native.relational cimport (
     RelationalCore,
     RelationalEvents,
     core_add,
+    core_advance,
     core_counts,
     core_events,
     core_free,
     core_is_full,
-    core_next_step,
+    core_n_keys,
     core_open,
     core_poll_due,
+    core_process,
     core_take,
 )
 from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_add, timer_queue_move
@@ -41,7 +41,6 @@ from flinkcore._native.window_operator cimport RowKind
 cdef enum:
     NO_ROW_YET = -2  # in place of the row of a key; NO_ROW: its first row is emitted, and no other one counts
     LEAST_KEYS = 1 << 10
-    EVENTS_AT_ONCE = 1 << 20
 
 cdef const char* _WHAT = b"the rows of keys"
 
@@ -79,8 +78,9 @@ cdef int _reach(Deduplication* self, int64_t n_keys) except -1 nogil:
     return 0
 
 
-cdef bint _fire_due(Deduplication* self) except -1 nogil:
-    # Emits the first rows that the watermark in force has reached. Returns false if results are full before.
+cdef bint _fire_due(RelationalCore* core) except -1 nogil:
+    # Emits the first rows that the watermark in force has reached.
+    cdef Deduplication* self = <Deduplication*> core
     cdef Timer timer
     cdef KeptRow* kept
     while core_poll_due(&self.core, self.timers, &timer):
@@ -93,15 +93,6 @@ cdef bint _fire_due(Deduplication* self) except -1 nogil:
         kept.row = NO_ROW
         self.n_live -= 1
     return not self.core.due
-
-
-cdef bint _advance(Deduplication* self, int64_t steps_before, bint to_end) except -1 nogil:
-    if self.core.due and not _fire_due(self):
-        return False
-    while core_next_step(&self.core, steps_before, to_end):
-        if not _fire_due(self):
-            return False
-    return True
 
 
 cdef inline bint _replaces(const Deduplication* self, const KeptRow* kept, int64_t timestamp) noexcept nogil:
@@ -141,14 +132,12 @@ cdef int _process_row(Deduplication* self, const RelationalEvents* events, int64
     return 0
 
 
-cdef int64_t _process(Deduplication* self, const RelationalEvents* events, int64_t first) except -1 nogil:
+cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, int64_t first) except -1 nogil:
+    cdef Deduplication* self = <Deduplication*> core
     cdef int64_t i
-    cdef uint32_t most = 0
+    _reach(self, core_n_keys(events, first))
     for i in range(first, events.n):
-        most = max(most, events.key_ids[i])
-    _reach(self, <int64_t> most + 1)
-    for i in range(first, events.n):
-        if core_is_full(&self.core) or not _advance(self, events.steps[i], False):
+        if core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False):
             return i
         _process_row(self, events, i)
     return events.n
@@ -156,7 +145,7 @@ cdef int64_t _process(Deduplication* self, const RelationalEvents* events, int64
 
 cdef bint _finish(Deduplication* self) except -1 nogil:
     cdef KeptRow* kept
-    if not _advance(self, INT64_MAX, True):
+    if not core_advance(&self.core, _fire_due, INT64_MAX, True):
         return False
     while self.until_end and self.n_emitted < self.n_keys:
         if core_is_full(&self.core):
@@ -239,18 +228,8 @@ cdef class DeduplicationKernel:
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef RelationalEvents events
-        cdef int64_t n
-        memset(&events, 0, sizeof(RelationalEvents))
         core_events(&events, key_ids, key_groups, inputs, rows, timestamps, steps, first)
-        n = events.n
-        while first < n:
-            events.n = min(n, first + EVENTS_AT_ONCE)
-            with nogil:
-                first = _process(&self.state, &events, first)
-            if first < events.n:
-                break
-            PyErr_CheckSignals()
-        return first
+        return core_process(&self.state.core, _take_events, &events, first)
 
     def advance(self, int64_t steps_before):
         """Fire what so many steps make due. Returns false if results are full before: take them, and call again."""
@@ -258,7 +237,7 @@ cdef class DeduplicationKernel:
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef bint done
         with nogil:
-            done = _advance(&self.state, steps_before, False)
+            done = core_advance(&self.state.core, _fire_due, steps_before, False)
         return done
 
     def finish(self):

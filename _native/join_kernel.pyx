@@ -8,7 +8,6 @@ settles, in the order in which they came, which of them are results, and which r
 import numpy as np
 
 import cython
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
@@ -31,12 +30,15 @@ from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.relational cimport (
     NO_EVENT,
     NO_ROW,
+    RelationalCore,
     RelationalEvents,
+    core_advance,
     core_events,
     core_free,
-    core_next_step,
+    core_n_keys,
     core_open,
     core_poll_due,
+    core_process,
     core_take,
 )
 from flinkcore._native.timers cimport TimerHeap
@@ -44,7 +46,6 @@ from flinkcore._native.timers cimport TimerHeap
 
 cdef enum:
     LEAST_KEYS = 1 << 10
-    EVENTS_AT_ONCE = 1 << 18
     AHEAD = 8  # events whose keys are fetched before their turn
 
 cdef const char* _WHAT = b"the keys of a join"
@@ -169,8 +170,9 @@ cdef int _reach(JoinCore* self, int64_t n_keys) except -1 nogil:
     return 0
 
 
-cdef bint _fire_due(JoinCore* self) except -1 nogil:
-    # Fires timers that the watermark in force has reached. Returns false if results are full before.
+cdef bint _fire_due(RelationalCore* core) except -1 nogil:
+    # Fires timers that the watermark in force has reached.
+    cdef JoinCore* self = <JoinCore*> core
     while self.in_timer or core_poll_due(&self.core, self.timers, &self.timer):
         self.event = NO_EVENT
         self.key = <uint32_t> self.timer.key
@@ -183,35 +185,16 @@ cdef bint _fire_due(JoinCore* self) except -1 nogil:
     return not self.core.due
 
 
-cdef bint _advance(JoinCore* self, int64_t steps_before, bint to_end) except -1 nogil:
-    if self.core.due and not _fire_due(self):
-        return False
-    while core_next_step(&self.core, steps_before, to_end):
-        if not _fire_due(self):
-            return False
-    return True
-
-
-cdef struct JoinColumns:
-    # Columns of events besides those that all kernels take; NULL where there are none.
-    const uint8_t* can_match
-    const int64_t* ends
-    const int64_t* offsets  # of `ends`, (n + 1,)
-
-
-cdef int64_t _process(
-    JoinCore* self, const RelationalEvents* events, const JoinColumns* columns, int64_t first
-) except -1 nogil:
+cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, int64_t first) except -1 nogil:
+    cdef JoinCore* self = <JoinCore*> core
+    cdef const JoinColumns* columns = &self.columns
     cdef JoinEvent event
     cdef int64_t i
-    cdef uint32_t most = 0
     event.ends = NULL
     event.n_ends = 0
+    _reach(self, core_n_keys(events, first))
     for i in range(first, events.n):
-        most = max(most, events.key_ids[i])
-    _reach(self, <int64_t> most + 1)
-    for i in range(first, events.n):
-        if not self.in_event and (join_is_full(self) or not _advance(self, events.steps[i], False)):
+        if not self.in_event and (core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False)):
             return i
         if i + AHEAD < events.n:
             prefetch(side_of(self, events.key_ids[i + AHEAD], 0))
@@ -350,10 +333,9 @@ cdef class JoinKernel:
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef RelationalEvents events
-        cdef JoinColumns columns
+        cdef JoinColumns* columns = &self.state.columns
         cdef int64_t n
-        memset(&events, 0, sizeof(RelationalEvents))
-        memset(&columns, 0, sizeof(JoinColumns))
+        memset(columns, 0, sizeof(JoinColumns))
         core_events(&events, key_ids, key_groups, inputs, rows, timestamps, steps, first)
         n = events.n
         if can_match is not None and n:
@@ -365,14 +347,7 @@ cdef class JoinKernel:
                 raise ValueError("the offsets of windows must have one value per event, and their end")
             columns.offsets = &window_offsets[0]
             columns.ends = &window_ends[0] if window_ends.shape[0] else &window_offsets[0]
-        while first < n:
-            events.n = min(n, first + EVENTS_AT_ONCE)
-            with nogil:
-                first = _process(&self.state, &events, &columns, first)
-            if first < events.n:
-                break
-            PyErr_CheckSignals()
-        return first
+        return core_process(&self.state.core, _take_events, &events, first)
 
     def advance(self, int64_t steps_before):
         """Fire what so many steps make due. Returns false if results are full before: take them, and call again."""
@@ -387,7 +362,7 @@ cdef class JoinKernel:
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef bint done
         with nogil:
-            done = _advance(&self.state, steps_before, to_end)
+            done = core_advance(&self.state.core, _fire_due, steps_before, to_end)
         return done
 
     @property

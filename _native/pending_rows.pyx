@@ -13,10 +13,9 @@ A frame of time drops what it has of a key once no row can need it any more. Tha
 import numpy as np
 
 import cython
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from flinkcore.errors import ConfigurationError, SchemaError
 
@@ -28,12 +27,14 @@ from flinkcore._native.relational cimport (
     RelationalCore,
     RelationalEvents,
     core_add,
+    core_advance,
     core_counts,
     core_events,
     core_free,
     core_is_full,
-    core_next_step,
+    core_n_keys,
     core_open,
+    core_process,
     core_take,
 )
 from flinkcore._native.timer_queue cimport (
@@ -51,7 +52,6 @@ from flinkcore._native.window_operator cimport RowKind, saturating_add
 
 cdef enum:
     CLEAN_UP = -1  # in place of a row's number: the time after which a frame of time forgets its key
-    EVENTS_AT_ONCE = 1 << 14  # between two checks of signals
 
 cdef const char* WHAT = b"rows that wait for the watermark"
 
@@ -170,9 +170,9 @@ cdef int _come_up(PendingState* state, const DueRow* row) except -1 nogil:
     return 0
 
 
-cdef bint _fire(PendingState* state) except -1 nogil:
-    # Lets come up what is due at the watermark in force. Returns false if results are full before; a key's rows of one timestamp stay
-    # together.
+cdef bint _fire_due(RelationalCore* core) except -1 nogil:
+    # Lets come up what is due at the watermark in force; a key's rows of one timestamp stay together.
+    cdef PendingState* state = <PendingState*> core
     cdef const Timer* head
     cdef const DueRow* row
     state.core.due = True
@@ -190,15 +190,6 @@ cdef bint _fire(PendingState* state) except -1 nogil:
             break
         _find_moment(state)
     state.core.due = False
-    return True
-
-
-cdef bint _advance(PendingState* state, int64_t steps_before, bint to_end) except -1 nogil:
-    if state.core.due and not _fire(state):
-        return False
-    while core_next_step(&state.core, steps_before, to_end):
-        if not _fire(state):
-            return False
     return True
 
 
@@ -221,14 +212,13 @@ cdef int _put_off_clean_up(PendingState* state, uint32_t key, int32_t key_group,
     return 0
 
 
-cdef int64_t _process(PendingState* state, const RelationalEvents* events, int64_t first) except -1 nogil:
+cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, int64_t first) except -1 nogil:
+    cdef PendingState* state = <PendingState*> core
     cdef int64_t i
-    cdef uint32_t key, most = 0
+    cdef uint32_t key
+    _reach(state, core_n_keys(events, first))
     for i in range(first, events.n):
-        most = max(most, events.key_ids[i])
-    _reach(state, <int64_t> most + 1)
-    for i in range(first, events.n):
-        if core_is_full(&state.core) or not _advance(state, events.steps[i], False):
+        if core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False):
             return i
         key = events.key_ids[i]
         if _is_late(state, key, events.timestamps[i]):
@@ -328,25 +318,15 @@ cdef class PendingRows:
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef RelationalEvents events
-        cdef int64_t n
-        memset(&events, 0, sizeof(RelationalEvents))
         core_events(&events, key_ids, key_groups, inputs, rows, timestamps, steps, first)
-        n = events.n
-        while first < n:
-            events.n = min(n, first + EVENTS_AT_ONCE)
-            with nogil:
-                first = _process(&self.state, &events, first)
-            if first < events.n:
-                break
-            PyErr_CheckSignals()
-        return first
+        return core_process(&self.state.core, _take_events, &events, first)
 
     cdef bint _walk(self, int64_t steps_before, bint to_end) except -1:
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef bint done
         with nogil:
-            done = _advance(&self.state, steps_before, to_end)
+            done = core_advance(&self.state.core, _fire_due, steps_before, to_end)
         return done
 
     def advance(self, int64_t steps_before):

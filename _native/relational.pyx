@@ -9,13 +9,19 @@ from collections import namedtuple
 
 import numpy as np
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memset
 
 from flinkcore.errors import ConfigurationError
 
 from flinkcore._native.memory cimport buffer_free
 from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.window_operator cimport cursor_close, cursor_open
+
+
+cdef enum:
+    EVENTS_AT_ONCE = 1 << 18  # between two checks of signals
 
 
 KernelResults = namedtuple(
@@ -66,6 +72,7 @@ cdef int core_events(
         raise ValueError("inputs must have one value per event")
     if not 0 <= first <= n:
         raise IndexError(f"event number {first} of {n}")
+    memset(events, 0, sizeof(RelationalEvents))
     events.n = n
     if n:
         events.key_ids = &key_ids[0]
@@ -79,6 +86,20 @@ cdef int core_events(
 
 cdef dict core_counts(const RelationalCore* core):
     return {"processed": core.processed, "late": core.late, "event_time_timers": core.timers_fired}
+
+
+cdef int64_t core_process(
+    RelationalCore* core, TakeEvents take_events, RelationalEvents* events, int64_t first
+) except -1:
+    cdef int64_t n = events.n
+    while first < n:
+        events.n = min(n, first + EVENTS_AT_ONCE)
+        with nogil:
+            first = take_events(core, events, first)
+        if first < events.n:
+            break
+        PyErr_CheckSignals()
+    return first
 
 
 cdef object core_take(RelationalCore* core):

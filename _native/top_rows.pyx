@@ -12,7 +12,6 @@ A sort key has a fixed number of words that compare as unsigned numbers, and may
 import numpy as np
 
 import cython
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
@@ -28,13 +27,15 @@ from flinkcore._native.relational cimport (
     RelationalEvents,
     ResultRow,
     core_add,
+    core_advance,
     core_counts,
     core_events,
     core_free,
     core_is_full,
-    core_next_step,
+    core_n_keys,
     core_open,
     core_poll_due,
+    core_process,
     core_take,
 )
 from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_add
@@ -47,7 +48,6 @@ cdef enum:
     TIMESTAMP = 1
     KEY = 2          # of the tail, if there are tails; else of the first word
     LEAST_LISTS = 1 << 10
-    EVENTS_AT_ONCE = 1 << 20
     LOOK_AHEAD = 8
 
 cdef const char* _WHAT = b"the highest rows of keys"
@@ -73,8 +73,16 @@ cdef struct SortKeys:
     const uint8_t* tails
 
 
+cdef struct TopColumns:
+    # Columns of the events of a call besides those that all kernels take; NULL where there are none.
+    SortKeys keys
+    const int64_t* ends      # of windows
+    const uint8_t* is_last
+
+
 cdef struct Top:
     RelationalCore core
+    TopColumns columns
     TimerQueue* timers
     int64_t n
     int64_t skip         # ranks up to this one are not shown
@@ -369,8 +377,9 @@ cdef bint _emit_list(Top* self, int64_t slot, uint32_t key_id, int64_t fired_ms)
     return True
 
 
-cdef bint _fire_due(Top* self) except -1 nogil:
-    # Emits the rows of the windows that the watermark in force has passed. Returns false if results are full before.
+cdef bint _fire_due(RelationalCore* core) except -1 nogil:
+    # Emits the rows of the windows that the watermark in force has passed.
+    cdef Top* self = <Top*> core
     cdef Timer timer
     while True:
         if self.firing >= 0:
@@ -385,15 +394,6 @@ cdef bint _fire_due(Top* self) except -1 nogil:
         if self.buckets != NULL:
             self.firing = <int64_t> self.buckets[_window_bucket(self, <uint32_t> timer.key, timer.namespace_id)] - 1
         self.fired_ms = timer.timestamp_ms
-
-
-cdef bint _advance(Top* self, int64_t steps_before, bint to_end) except -1 nogil:
-    if self.core.due and not _fire_due(self):
-        return False
-    while core_next_step(&self.core, steps_before, to_end):
-        if not _fire_due(self):
-            return False
-    return True
 
 
 # ---- events ------------------------------------------------------------------------------------------------------
@@ -506,32 +506,25 @@ cdef int _offer(
     return 0
 
 
-cdef int64_t _process(
-    Top* self,
-    const RelationalEvents* events,
-    const SortKeys* keys,
-    const int64_t* ends,
-    const uint8_t* is_last,
-    int64_t first,
-) except -1 nogil:
+cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, int64_t first) except -1 nogil:
+    cdef Top* self = <Top*> core
+    cdef const TopColumns* columns = &self.columns
+    cdef const SortKeys* keys = &columns.keys
     cdef int64_t i, list_number, tail_size = 0
     cdef const uint8_t* tail = NULL
-    cdef uint32_t most = 0
     cdef bint counts
     if not self.of_windows:
-        for i in range(first, events.n):
-            most = max(most, events.key_ids[i])
-        _reach(self, <int64_t> most + 1)
+        _reach(self, core_n_keys(events, first))
     for i in range(first, events.n):
-        if core_is_full(&self.core) or not _advance(self, events.steps[i], False):
+        if core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False):
             return i
-        counts = is_last == NULL or is_last[i]
+        counts = columns.is_last == NULL or columns.is_last[i]
         list_number = events.key_ids[i]
         if self.of_windows:
-            if ends[i] - 1 <= self.core.cursor.watermark:
+            if columns.ends[i] - 1 <= self.core.cursor.watermark:
                 self.core.late += counts
                 continue
-            list_number = _window(self, events.key_ids[i], events.key_groups[i], ends[i], True)
+            list_number = _window(self, events.key_ids[i], events.key_groups[i], columns.ends[i], True)
         elif i + LOOK_AHEAD < events.n:
             prefetch(&self.lists[events.key_ids[i + LOOK_AHEAD]])
         self.core.processed += counts
@@ -553,7 +546,7 @@ cdef int64_t _process(
 
 
 cdef bint _finish(Top* self) except -1 nogil:
-    if not _advance(self, INT64_MAX, True):
+    if not core_advance(&self.core, _fire_due, INT64_MAX, True):
         return False
     while not self.of_windows and not self.changes and self.n_emitted < self.n_lists:
         if not _emit_list(self, self.n_emitted, <uint32_t> self.n_emitted, INT64_MAX):
@@ -706,29 +699,20 @@ cdef class TopKernel:
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef RelationalEvents events
-        cdef SortKeys keys
-        cdef const int64_t* of_windows = NULL
-        cdef const uint8_t* counted = NULL
+        cdef TopColumns* columns = &self.state.columns
         cdef int64_t n
-        memset(&events, 0, sizeof(RelationalEvents))
+        memset(columns, 0, sizeof(TopColumns))
         core_events(&events, key_ids, key_groups, inputs, rows, timestamps, steps, first)
         n = events.n
         if n == 0:
             return 0
-        self._sort_keys(&keys, words, tail_ends, tails, n)
+        self._sort_keys(&columns.keys, words, tail_ends, tails, n)
         if self.state.of_windows:
             if ends is None or ends.shape[0] != n or (is_last is not None and is_last.shape[0] != n):
                 raise ValueError("each row needs the end of its window")
-            of_windows = &ends[0]
-            counted = NULL if is_last is None else &is_last[0]
-        while first < n:
-            events.n = min(n, first + EVENTS_AT_ONCE)
-            with nogil:
-                first = _process(&self.state, &events, &keys, of_windows, counted, first)
-            if first < events.n:
-                break
-            PyErr_CheckSignals()
-        return first
+            columns.ends = &ends[0]
+            columns.is_last = NULL if is_last is None else &is_last[0]
+        return core_process(&self.state.core, _take_events, &events, first)
 
     def advance(self, int64_t steps_before):
         """Fire what so many steps make due. Returns false if results are full before: take them, and call again."""
@@ -736,7 +720,7 @@ cdef class TopKernel:
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef bint done
         with nogil:
-            done = _advance(&self.state, steps_before, False)
+            done = core_advance(&self.state.core, _fire_due, steps_before, False)
         return done
 
     def finish(self):

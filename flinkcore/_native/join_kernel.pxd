@@ -54,8 +54,16 @@ cdef struct JoinVerbs:
     bint (*fire)(JoinCore* core, const Timer* timer) except -1 nogil
 
 
+cdef struct JoinColumns:
+    # Columns of the events of a call besides those that all kernels take; NULL where there are none.
+    const uint8_t* can_match
+    const int64_t* ends
+    const int64_t* offsets  # of `ends`, (n + 1,)
+
+
 cdef struct JoinCore:
     RelationalCore core
+    JoinColumns columns
     const JoinVerbs* verbs
     How how
     bint has_condition

@@ -62,6 +62,19 @@ cdef int core_open(
     bint has_values,
 ) except -1
 cdef void core_free(RelationalCore* core) noexcept nogil
+
+
+# What a kernel does with its state, of which the core is the first member. Fires what the watermark in force makes due; returns false if
+# results are full before, and leaves `due` true then.
+ctypedef bint (*FireDue)(RelationalCore* core) except -1 nogil
+# Takes in events from number `first` on; returns the number of the next one, below n if results are full.
+ctypedef int64_t (*TakeEvents)(RelationalCore* core, const RelationalEvents* events, int64_t first) except -1 nogil
+
+
+# Takes in the events of a call, with signals checked in between. Returns as `take_events` does.
+cdef int64_t core_process(
+    RelationalCore* core, TakeEvents take_events, RelationalEvents* events, int64_t first
+) except -1
 # Fills in the events of a call, whose columns the caller owns: (n,) each. Raises ValueError if one is not as long as the others.
 cdef int core_events(
     RelationalEvents* events,
@@ -118,3 +131,22 @@ cdef inline bint core_poll_due(RelationalCore* core, TimerQueue* timers, Timer* 
     timer_queue_poll(timers, timer)
     core.timers_fired += 1
     return True
+
+
+cdef inline bint core_advance(RelationalCore* core, FireDue fire_due, int64_t steps_before, bint to_end) except -1 nogil:
+    # Puts the watermarks of steps in force, one after the other, and fires what is due. Returns false if results are full before.
+    if core.due and not fire_due(core):
+        return False
+    while core_next_step(core, steps_before, to_end):
+        if not fire_due(core):
+            return False
+    return True
+
+
+cdef inline int64_t core_n_keys(const RelationalEvents* events, int64_t first) noexcept nogil:
+    # Returns the number of keys that a kernel must know for the events from `first` on.
+    cdef uint32_t most = 0
+    cdef int64_t i
+    for i in range(first, events.n):
+        most = max(most, events.key_ids[i])
+    return <int64_t> most + 1
