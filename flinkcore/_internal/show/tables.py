@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import pyarrow as pa
@@ -72,9 +72,14 @@ def html_of_table(table: pa.Table, rows: int) -> str:
     )
 
 
+def shown_fields(fields: Iterable[pa.Field]) -> str:
+    """Return the names and types of columns."""
+    return ", ".join(f"{field.name}: {field.type}" for field in fields)
+
+
 def shown_schema(schema: pa.Schema) -> str:
     """Return the names and types of columns on one line, as Spark shows those of a DataFrame."""
-    return f"[{', '.join(f'{field.name}: {field.type}' for field in schema)}]"
+    return f"[{shown_fields(schema)}]"
 
 
 def _columns(table: pa.Table, rows: int) -> list[list[str]]:

@@ -8,15 +8,14 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from flinkcore.checkpoint.table_kinds import TableKind
-from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
-from flinkcore.columnar.operator_plans.relational import require_no_row_kind, with_row_kind
+from flinkcore._internal.show.tables import shown_fields
+from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind, with_row_kind
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import DeduplicateTransformation
 
 
 @dataclass(frozen=True)
-class Deduplication(OperatorPlan):
+class Deduplication(RelationalPlan):
     """One row of each key.
 
     Attributes
@@ -70,10 +69,6 @@ class Deduplication(OperatorPlan):
     def repeating_columns(self) -> tuple[str, ...]:
         return (ROW_KIND,) if self.changes else ()
 
-    @property
-    def tables(self) -> OperatorTables:
-        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
-
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         (events,) = inputs
         return {
@@ -81,5 +76,5 @@ class Deduplication(OperatorPlan):
             "keep": "last" if self.keeps_last else "first",
             "by": "event time" if self.by_time else "arrival",
             "changes": str(self.changes),
-            "rows": ", ".join(f"{field.name}: {field.type}" for field in events),
+            "rows": shown_fields(events),
         }

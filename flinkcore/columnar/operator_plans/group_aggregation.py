@@ -9,7 +9,6 @@ from typing import ClassVar
 import pyarrow as pa
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
-from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.frame_plans import (
     NamedAggregates,
     columns_of,
@@ -18,8 +17,7 @@ from flinkcore.columnar.operator_plans.frame_plans import (
     require_new_names,
     result_types,
 )
-from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
-from flinkcore.columnar.operator_plans.relational import with_row_kind
+from flinkcore.columnar.operator_plans.relational import RelationalPlan, with_row_kind
 from flinkcore.columnar.operator_plans.window_aggregation import given_key_type
 from flinkcore.datastream.aggregates import RETRACTABLE
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
@@ -28,7 +26,7 @@ from flinkcore.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
-class GroupAggregation(OperatorPlan):
+class GroupAggregation(RelationalPlan):
     """Aggregates over all rows of each key.
 
     Attributes
@@ -102,10 +100,6 @@ class GroupAggregation(OperatorPlan):
     @property
     def repeating_columns(self) -> tuple[str, ...]:
         return (ROW_KIND,) if self.changes else ()
-
-    @property
-    def tables(self) -> OperatorTables:
-        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
 
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         (events,) = inputs

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import Select, expression_columns, output_schema, shown_names
-from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore._internal.show.tables import shown_fields
 from flinkcore.columnar.operator_plans.native_windows import window_timestamps
-from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables, bound_type
-from flinkcore.columnar.operator_plans.relational import require_no_row_kind, with_row_kind
+from flinkcore.columnar.operator_plans.operator_plan import bound_type
+from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind, with_row_kind
 from flinkcore.columnar.operator_plans.row_windows import require_row_windows
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.join_operations import JoinOperation, WindowJoin
@@ -26,7 +26,7 @@ WINDOW_COLUMNS = ("window_start", "window_end")
 
 
 @dataclass(frozen=True)
-class Join(OperatorPlan):
+class Join(RelationalPlan):
     """A join of two streams by key.
 
     Attributes
@@ -150,13 +150,9 @@ class Join(OperatorPlan):
         changes = (ROW_KIND,) if self.operation.changes else ()
         return (*(WINDOW_COLUMNS if self.operation.has_windows else ()), *changes)
 
-    @property
-    def tables(self) -> OperatorTables:
-        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
-
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         operation = self.operation
-        left, right = (", ".join(f"{field.name}: {field.type}" for field in each) for each in inputs)
+        left, right = map(shown_fields, inputs)
         return {
             "operator": operation.call,
             "how": operation.how,

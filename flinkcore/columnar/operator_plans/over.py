@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore._internal.show.tables import shown_fields
 from flinkcore.columnar.operator_plans.frame_plans import (
     NamedAggregates,
     described,
@@ -16,13 +16,12 @@ from flinkcore.columnar.operator_plans.frame_plans import (
     require_new_names,
     result_types,
 )
-from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
-from flinkcore.columnar.operator_plans.relational import require_no_row_kind
+from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind
 from flinkcore.datastream.graph.transformations import OverTransformation
 
 
 @dataclass(frozen=True)
-class Over(OperatorPlan):
+class Over(RelationalPlan):
     """Aggregates of each row over its frame: the rows of its key before it, and itself.
 
     Attributes
@@ -84,10 +83,6 @@ class Over(OperatorPlan):
         types = result_types(self.aggregates, events)
         return pa.schema([*events, *map(pa.field, names, types)])
 
-    @property
-    def tables(self) -> OperatorTables:
-        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
-
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         (events,) = inputs
         return {
@@ -96,5 +91,5 @@ class Over(OperatorPlan):
             "peers": str(self.peers),
             "by": "event time" if self.by_time else "arrival",
             "aggregates": described(self.aggregates, events),
-            "rows": ", ".join(f"{field.name}: {field.type}" for field in events),
+            "rows": shown_fields(events),
         }

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError
+
+
+class RelationalPlan(OperatorPlan):
+    """An operator that a relational kernel runs: its state is tables of keys, rows and timers."""
+
+    @property
+    def tables(self) -> OperatorTables:
+        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
 
 
 def with_row_kind(schema: pa.Schema) -> pa.Schema:

@@ -8,15 +8,10 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore._internal.show.tables import shown_fields
 from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_timestamps
-from flinkcore.columnar.operator_plans.operator_plan import (
-    OperatorPlan,
-    OperatorTables,
-    bound_type,
-    require_column,
-)
-from flinkcore.columnar.operator_plans.relational import require_no_row_kind, with_row_kind
+from flinkcore.columnar.operator_plans.operator_plan import bound_type, require_column
+from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind, with_row_kind
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
 from flinkcore.columnar.operator_plans.row_windows import require_row_windows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
@@ -28,7 +23,7 @@ from flinkcore.errors import ConfigurationError, SchemaError
 
 
 @dataclass(frozen=True)
-class TopRows(OperatorPlan):
+class TopRows(RelationalPlan):
     """The highest rows of each key, or of each window of a key.
 
     Attributes
@@ -155,15 +150,11 @@ class TopRows(OperatorPlan):
     def repeating_columns(self) -> tuple[str, ...]:
         return (*self._added, *((ROW_KIND,) if self.changes else ()))
 
-    @property
-    def tables(self) -> OperatorTables:
-        return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
-
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         (events,) = inputs
         own = tuple(field.name for field in fields(self) if field.name not in ("call", "rank_column"))
         return {
             "operator": "highest rows",
             **shown_settings(self, own),
-            "rows": ", ".join(f"{field.name}: {field.type}" for field in events),
+            "rows": shown_fields(events),
         }

@@ -13,6 +13,7 @@ from flinkcore._internal.arrow.column_ops import ColumnOp, Decode, Select, expre
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.plain_columns import decoded_type, plain_schema
 from flinkcore._internal.python.user_warnings import warn_user
+from flinkcore._internal.show.tables import shown_fields
 from flinkcore.columnar.operator_plans.kinds import operator_of
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
@@ -512,8 +513,8 @@ def _united(branches: Sequence[_Branch]) -> tuple[str, ...] | None:
     for number, other in enumerate(whole[1:], start=2):
         if {(field.name, field.type) for field in other} != {(field.name, field.type) for field in whole[0]}:
             raise SchemaError(
-                f"streams of a union have the same columns, but stream 1 has ({_shown(whole[0])}) and stream "
-                f"{number} has ({_shown(other)}): bring them to the same with select(...)"
+                f"streams of a union have the same columns, but stream 1 has ({shown_fields(whole[0])}) and stream "
+                f"{number} has ({shown_fields(other)}): bring them to the same with select(...)"
             )
     given = [branch.schema.names for branch in branches]
     if all(names == given[0] for names in given):
@@ -527,10 +528,6 @@ def _whole_schema(plan: LogPlan, steps: tuple[Transformation, ...], named: froze
     columns.add(ops)
     columns.end(named)
     return visible(output_schema(columns.ops, plan.log.schema))
-
-
-def _shown(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
 
 def _check_tags(logs: list[LogPlan], stages: list[StagePlan]) -> None:

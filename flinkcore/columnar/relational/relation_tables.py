@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.show.tables import shown_fields
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.timers import TimerHeap
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
@@ -150,10 +151,7 @@ class RelationTables:
                 f"the state has the table {name!r}, and this operator has {', '.join(self._kinds)}"
             )
         if not table.batch.schema.equals(expected):
-            found, own = (
-                ", ".join(f"{field.name}: {field.type}" for field in schema)
-                for schema in (table.batch.schema, expected)
-            )
+            found, own = shown_fields(table.batch.schema), shown_fields(expected)
             raise SchemaError(f"the rows {name!r} have the columns {found}, and those of this job are {own}")
         for field in expected:
             if "." not in field.name and table.batch.column(field.name).null_count:

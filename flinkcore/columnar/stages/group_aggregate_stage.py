@@ -15,8 +15,8 @@ from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
+from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS, ImmediateKernel
 from flinkcore.columnar.relational.kernel import RelationalKernel
-from flinkcore.columnar.stages.arriving_rows import NO_RESULTS
 from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates, KeyIds
 from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -30,7 +30,7 @@ _COUNT: Final = ("count", None, None)
 """A last aggregate where rows are withdrawn: a key without rows has no result."""
 
 
-class GroupKernel:
+class GroupKernel(ImmediateKernel):
     """A `RelationalKernel` that follows Flink's GroupAggFunction; results are values, not rows.
 
     Parameters
@@ -66,12 +66,10 @@ class GroupKernel:
         withdraws: bool,
         compared: Callable[[list[pa.Array]], list[pa.Array]],
     ) -> None:
-        self._frames, self._keys, self._timeline = frames, keys, timeline
-        self._steps_done, self._result_limit = steps_done, result_limit
+        super().__init__(timeline, steps_done, result_limit)
+        self._frames, self._keys = frames, keys
         self._changes, self._withdraws, self._compared = changes, withdraws, compared
-        self._processed = 0
         self._at_end: Int64s | None = None
-        self._results = NO_RESULTS
         self.values: list[pa.Array] = []
 
     def process(
@@ -100,8 +98,7 @@ class GroupKernel:
             )
         else:
             self._frames.process(taken, ids, retracts=retracts, emits=False)
-        self._steps_done = int(steps[part][-1])
-        self._processed += len(ids)
+        self._taken_in(steps[part])
         return first + len(ids)
 
     def _changed(
@@ -143,12 +140,8 @@ class GroupKernel:
             left=np.full(n_results, -1), kinds=kinds[order], events=events[order], fired=none
         )
 
-    def advance(self, steps_before: int) -> bool:
-        self._steps_done = max(self._steps_done, steps_before)
-        return True
-
     def finish(self) -> bool:
-        self.advance(len(self._timeline))
+        super().finish()
         if self._changes:
             return True
         if self._at_end is None:
@@ -169,33 +162,8 @@ class GroupKernel:
         )
         return not len(self._at_end)
 
-    @property
-    def is_full(self) -> bool:
-        return len(self._results.left) > 0
-
-    def take(self) -> KernelResults:
-        results, self._results = self._results, NO_RESULTS
-        return results
-
-    def counts(self) -> dict[str, int]:
-        return {"processed": self._processed}
-
-    @property
-    def current_watermark(self) -> int:
-        return int(self._timeline.reader().watermark_after(self._steps_done))
-
     def memory_bytes(self) -> int:
         return self._frames.memory_bytes()
-
-    @property
-    def live_count(self) -> int:
-        return 0
-
-    def live_rows(self) -> Int64s:
-        return NO_RESULTS.left
-
-    def renumber(self, rows: Int64s) -> None:
-        """Do nothing: no row is kept."""
 
     def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
         return {FRAMES: self._frames.snapshot()}

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.column_values import column_values, exact_values, key_values
 from flinkcore._internal.arrow.exact_columns import exact_column
+from flinkcore._internal.show.tables import shown_fields
 from flinkcore._internal.values.row import Row, rows_of_columns
 from flinkcore._native.key_groups import key_groups
 from flinkcore.errors import SchemaError
@@ -110,8 +111,9 @@ def value_columns(rows: Sequence[Any], fields: Sequence[pa.Field], what: str) ->
             for values, field in zip(columns, fields, strict=True)
         ]
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
-        types = ", ".join(f"{field.name}: {field.type}" for field in fields)
-        raise SchemaError(f"{what} are not those of this job, which are {types}: {failure}") from failure
+        raise SchemaError(
+            f"{what} are not those of this job, which are {shown_fields(fields)}: {failure}"
+        ) from failure
     return pa.record_batch(arrays, [field.name for field in fields])
 
 
