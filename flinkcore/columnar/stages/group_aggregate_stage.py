@@ -18,7 +18,7 @@ from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS, ImmediateKernel
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates, KeyIds
-from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
+from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.time_plane.timeline import Timeline
@@ -233,19 +233,14 @@ class GroupAggregateStage(RelationalStage):
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         return self._kernel.values
 
-    def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
-        """Return keys, aggregates, and the row kind of changes."""
+    def _result_columns(self, results: KernelResults, values: list[pa.Array]) -> list[pa.Array]:
+        """Return keys and aggregates."""
         if results.kinds is None:
-            keys = pa.record_batch(self._keys.keys()).take(pa.array(results.key_ids)).columns
-            columns = [*keys, *values]
+            keys = pa.record_batch(self._keys.keys()).take(pa.array(results.key_ids))
         else:
-            keys = self._key_columns(self._rows).take(pa.array(results.events)).columns
-            columns = [*keys, *values, KINDS.take(pa.array(results.kinds))]
-        fields = zip(columns, self._own_schema, strict=True)
-        columns = [
-            column.cast(field.type) if column.type != field.type else column for column, field in fields
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
+            keys = self._key_columns(self._rows).take(pa.array(results.events))
+        fields = zip((*keys.columns, *values), self._own_schema, strict=False)
+        return [column.cast(field.type) if column.type != field.type else column for column, field in fields]
 
     def shown_state(self) -> str:
         return f"aggregates of {len(self._keys):,} keys"

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._internal.arrow.column_ops import Select, expression_columns
-from flinkcore._internal.show.times import dated
 from flinkcore._native.interval_join import interval_join
 from flinkcore._native.join_kernel import JoinKernel, JoinKind
 from flinkcore._native.regular_join import regular_join
@@ -21,10 +20,11 @@ from flinkcore._native.temporal_join import temporal_join
 from flinkcore._native.window_join import window_join
 from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.native_windows import WindowsByTime
-from flinkcore.columnar.operator_plans.row_windows import window_starts, windows_of
+from flinkcore.columnar.operator_plans.row_windows import windows_of
 from flinkcore.columnar.relational.kernel import RelationalKernel
-from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
+from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.columnar.stages.timestamp_range import require_timestamps
 from flinkcore.datastream.graph.join_operations import (
     JoinOperation,
     RegularJoin,
@@ -32,7 +32,6 @@ from flinkcore.datastream.graph.join_operations import (
     TimeIntervalJoin,
     WindowJoin,
 )
-from flinkcore.errors import DataError
 from flinkcore.time_plane.total_order import Events
 
 JOIN_KINDS: Final[Mapping[type[JoinOperation], Callable[[Any], JoinKind]]] = {
@@ -143,7 +142,9 @@ class JoinStage(RelationalStage):
     def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
         """The arguments of all operators, whether each row can match, and the ends of its windows."""
         *_, timestamps, _ = events
-        self._check_timestamps(timestamps)
+        if self._number > 0:
+            takes = f"{self._operation.call} after another operator, and it takes"
+            require_timestamps(timestamps, self._timestamp_range, takes)
         can_match = None
         if not self._operation.nulls_equal and any(column.null_count for column in batch.columns):
             can_match = np.ones(batch.num_rows, np.bool_)
@@ -155,17 +156,6 @@ class JoinStage(RelationalStage):
         windows, each = windows_of(self._windows, timestamps), np.arange(len(timestamps) + 1)
         offsets = each if windows.rows is None else np.searchsorted(windows.rows, each)
         return *events, can_match, windows.ends, offsets
-
-    def _check_timestamps(self, timestamps: Int64s) -> None:
-        lowest, highest = self._timestamp_range
-        least, greatest = int(timestamps.min()), int(timestamps.max())
-        if self._number > 0 and (least < lowest or greatest > highest):
-            outside = least if least < lowest else greatest
-            raise DataError(
-                f"a record with the timestamp {dated(outside)} comes to {self._operation.call} after another operator, "
-                f"and it takes timestamps from {lowest} to {highest}: results of processing-time timers have none "
-                "(-2**63)"
-            )
 
     # ---- results ----
 
@@ -185,16 +175,12 @@ class JoinStage(RelationalStage):
         passed = pc.fill_null(met.column(0), False).to_numpy(zero_copy_only=False)
         return self._kernel.take(passed.view(np.uint8))
 
-    def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
-        columns = list(self._kept[0].take(results.left).columns)
+    def _result_columns(self, results: KernelResults, values: list[pa.Array]) -> list[pa.Array]:
+        """Return the columns of both rows, or of the left one, and the bounds of their window."""
+        columns: list[pa.Array] = self._kept[0].take(results.left).columns
         if not self._gives_left_alone:
             assert results.right is not None
             columns += self._kept[1].take(results.right).columns
         if self._windows is not None:
-            ends = results.timestamps + 1
-            starts = window_starts(self._windows, ends)
-            bound = self._schema.field("window_end").type
-            columns += [pa.array(each).cast(bound) for each in (starts, ends)]
-        if results.kinds is not None:
-            columns.append(KINDS.take(pa.array(results.kinds)))
-        return pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
+            columns += self._window_bounds(self._windows, results)
+        return columns

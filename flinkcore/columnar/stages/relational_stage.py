@@ -23,6 +23,8 @@ from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.snapshot_tables import SnapshotTable
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.columnar.operator_plans.native_windows import WindowsByTime
+from flinkcore.columnar.operator_plans.row_windows import window_starts
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.relational.relation_tables import RelationTables
@@ -43,7 +45,7 @@ DEAD_BATCHES: Final = 4
 LEAST_ROW_BYTES: Final = 16
 """A result is taken to have so many bytes at least, when it is decided how many may wait."""
 
-KINDS: Final = pa.array(["+I", "-U", "+U", "-D"])
+_KINDS: Final = pa.array(["+I", "-U", "+U", "-D"])
 """Row kinds in words, by Flink's number."""
 
 
@@ -141,12 +143,15 @@ class RelationalStage(Stage[Events]):
         """Return columns of values for the results just taken; none by default."""
         return []
 
-    def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
-        """Return the rows of results: by default those of the first input, values, and the row kind of changes."""
-        columns = [*self._kept[0].take(results.left).columns, *values]
-        if results.kinds is not None:
-            columns = [*columns, KINDS.take(pa.array(results.kinds))]
-        return pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
+    def _result_columns(self, results: KernelResults, values: list[pa.Array]) -> list[pa.Array]:
+        """Return the columns of results before row kind and time of emission: those of the first input, and values."""
+        return [*self._kept[0].take(results.left).columns, *values]
+
+    def _window_bounds(self, windows: WindowsByTime, results: KernelResults) -> list[pa.Array]:
+        """Return the starts and ends of windows, of which results have the last millisecond as timestamp."""
+        ends = results.timestamps + 1
+        bound = self._own_schema.field("window_end").type
+        return [pa.array(each).cast(bound) for each in (window_starts(windows, ends), ends)]
 
     @property
     def _own_schema(self) -> pa.Schema:
@@ -244,7 +249,10 @@ class RelationalStage(Stage[Events]):
         step = max(1, self._batch_bytes // max(1, row_bytes))
         for begin in range(0, n, step):
             part = _part(results, begin, begin + step)
-            batch = self._gathered(part, [column.slice(begin, step) for column in values])
+            columns = self._result_columns(part, [column.slice(begin, step) for column in values])
+            if part.kinds is not None:
+                columns = [*columns, _KINDS.take(pa.array(part.kinds))]
+            batch = pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
             if self._emissions is not None:
                 batch = self._with_emission_times(batch, part, events, rows)
             if self._context.places_results:

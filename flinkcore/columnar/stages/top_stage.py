@@ -10,15 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
-from flinkcore._internal.show.times import dated
 from flinkcore._native.relational import KernelResults
 from flinkcore._native.top_rows import TopKernel
 from flinkcore.columnar.operator_plans.row_ranking import SortWords
-from flinkcore.columnar.operator_plans.row_windows import window_starts, windows_of
+from flinkcore.columnar.operator_plans.row_windows import windows_of
 from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.relational.kernel import RelationalKernel
-from flinkcore.columnar.stages.relational_stage import KINDS, RelationalStage
+from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.columnar.stages.timestamp_range import WINDOWS_TAKE, require_timestamps
 from flinkcore.errors import DataError
 
 _SIGN = np.uint64(1 << 63)
@@ -64,7 +64,8 @@ class TopStage(RelationalStage):
         assert timestamps is not None
         words = self._sort_words(batch, timestamps)
         if self._operator.window is not None:
-            self._check_timestamps(timestamps)
+            if self._number > 0:
+                require_timestamps(timestamps, self._operator.timestamp_range, WINDOWS_TAKE)
             windows = windows_of(self._operator.window, timestamps)
             rows, ends, is_last = windows.rows, windows.ends, windows.is_last
             if rows is not None and is_last is not None:
@@ -85,16 +86,6 @@ class TopStage(RelationalStage):
         self._late_without_window += late
         self._in_no_window += int(np.count_nonzero(is_without)) - late
 
-    def _check_timestamps(self, timestamps: Int64s) -> None:
-        """Refuse results of an operator before whose timestamp no window can have; those of logs are checked there."""
-        lowest, highest = self._operator.timestamp_range
-        outside = (timestamps < lowest) | (timestamps > highest)
-        if outside.any():
-            raise DataError(
-                f"a record with the timestamp {dated(int(timestamps[outside][0]))} comes to a window after another "
-                f"operator, whose windows take timestamps from {lowest} to {highest}"
-            )
-
     def _given_ends(self, batch: pa.RecordBatch) -> Int64s:
         name = self._operator.window_end
         column = batch.column(name)
@@ -113,18 +104,14 @@ class TopStage(RelationalStage):
     ) -> Mapping[str, npt.NDArray[Any] | None]:
         return self._sort_words(rows, columns.column("timestamp").to_numpy())._asdict()
 
-    def _gathered(self, results: KernelResults, values: list[pa.Array]) -> pa.RecordBatch:
-        columns = self._kept[0].take(results.left).columns
+    def _result_columns(self, results: KernelResults, values: list[pa.Array]) -> list[pa.Array]:
+        """Return the columns of the rows, the bounds of their windows, and their ranks."""
+        columns: list[pa.Array] = self._kept[0].take(results.left).columns
         if self._operator.window is not None:
-            ends = results.timestamps + 1
-            bounds = window_starts(self._operator.window, ends), ends
-            kind = self._own_schema.field("window_end").type
-            columns += [pa.array(bound).cast(kind) for bound in bounds]
+            columns += self._window_bounds(self._operator.window, results)
         if results.values is not None:
             columns.append(pa.array(results.values))
-        if results.kinds is not None:
-            columns.append(KINDS.take(pa.array(results.kinds)))
-        return pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
+        return columns
 
     def counts(self) -> dict[str, int]:
         counts = super().counts()

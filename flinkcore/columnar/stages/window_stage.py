@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
-from flinkcore._internal.show.times import dated
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.keys import KeyEncoder
@@ -26,10 +25,10 @@ from flinkcore.columnar.stages.restored_operator import RestoredOperator, StageP
 from flinkcore.columnar.stages.restored_windows import ExpectedWindows
 from flinkcore.columnar.stages.stage import PreparedBatches, Stage, StageContext
 from flinkcore.columnar.stages.stage_output import StageOutput
+from flinkcore.columnar.stages.timestamp_range import WINDOWS_TAKE, require_timestamps
 from flinkcore.columnar.stages.window_places import WindowPlaces
 from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table, windows_to_tables
 from flinkcore.common import MIN_TIMESTAMP
-from flinkcore.errors import DataError
 from flinkcore.time_plane.total_order import Events
 
 RESULT_BATCH_ROWS = 1 << 18
@@ -203,7 +202,8 @@ class WindowStage(Stage[EncodedEvents]):
         """
         events = prepared.events
         if self._number > 0:
-            self._check_timestamps(events.timestamps if rows is None else events.timestamps[rows])
+            timestamps = events.timestamps if rows is None else events.timestamps[rows]
+            require_timestamps(timestamps, self._timestamp_range, WINDOWS_TAKE)
         if self._places is None:
             taken, n = 0, events.batch.num_rows if rows is None else len(rows)
             clocks = self._clocks(events)
@@ -249,19 +249,6 @@ class WindowStage(Stage[EncodedEvents]):
                 place = tuple(column[row] for column in order)
                 yield from places.fired_by_event(self._results_of_rows(prepared, row, clocks), place)
             start = alone + 1
-
-    def _check_timestamps(self, timestamps: Int64s) -> None:
-        if len(timestamps) == 0:
-            return
-        lowest, highest = self._timestamp_range
-        least, greatest = int(timestamps.min()), int(timestamps.max())
-        if least < lowest or greatest > highest:
-            outside = least if least < lowest else greatest
-            raise DataError(
-                f"a record with the timestamp {dated(outside)} comes to a window after another operator, whose "
-                f"windows take timestamps from {lowest} to {highest}: results of processing-time timers have none "
-                "(-2**63)"
-            )
 
     def _results_of_rows(
         self, prepared: EncodedEvents, rows: RowNumbers, clocks: Int64s | None
