@@ -20,7 +20,7 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.casts import cast_text
 from flinkcore.sql.expressions.evaluation import nulls
 from flinkcore.sql.nodes.rows import Program, Rows, unique_names
-from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
+from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root, type_of
 
@@ -186,45 +186,27 @@ def names_of(identifier: str) -> list[str]:
 
 def _log_of(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogStream:
     names = names_of(table["identifier"])
-    for name in names:
-        if name in program.tables:
-            given = program.tables[name]
-            break
-    else:
-        known = ", ".join(program.tables) or "none"
+    options = table.get("resolvedTable", {}).get("options") or {}
+    given = program.tables.log_of(names, options)
+    if given is None:
+        known = ", ".join(program.tables.logs) or "none"
         raise ConfigurationError(
-            f"the plan reads the table {names[0]}, and tables= has {known}. Give tables={{'{names[0]}': ...}}: "
-            "a path, Arrow data or env.from_event_log(...)"
+            f"the plan reads the table {names[0]}{_described(options)}, and tables= has {known}. Give "
+            f"tables={{'{names[0]}': ...}}: a path, Arrow data or env.from_event_log(...)"
         )
-    return given if isinstance(given, LogStream) else _new_log(program.environment, table, given, None)
+    if isinstance(given, LogStream):
+        return given
+    return _new_log(program.environment, table, given, program.tables.arrivals.get(names[0]))
 
 
-def log_of_table(
-    environment: StreamExecutionEnvironment, plan: CompiledPlan, name: str, path: str, arrival: str | None
-) -> LogStream:
-    """Return the log of a path that stands for a table of a plan.
-
-    Parameters
-    ----------
-    environment : StreamExecutionEnvironment
-    plan : CompiledPlan
-    name : str
-        Name of the table.
-    path : str
-    arrival : str or None
-        Column of the log with the arrivals of rows, or None if they are derived from positions.
-
-    Raises
-    ------
-    ConfigurationError
-        If the plan does not read such a table.
-    """
-    scans = [node.json["scanTableSource"]["table"] for node in plan.nodes if node.kind == "table-source-scan"]
-    for table in scans:
-        if name in names_of(table["identifier"]):
-            return _new_log(environment, table, path, arrival)
-    known = ", ".join(dict.fromkeys(names_of(table["identifier"])[0] for table in scans)) or "none"
-    raise ConfigurationError(f"the plan reads no table {name}; it reads {known}. Name one of these")
+def _described(options: Mapping[str, str]) -> str:
+    """Return what to know about a connector in whose place no log is given."""
+    connector = options.get("connector")
+    if connector is None:
+        return ""
+    if connector == "datagen":
+        return " of the connector datagen, whose rows are random in Flink, too"
+    return f" of the connector {connector}, which is replaced by a log"
 
 
 def _new_log(
