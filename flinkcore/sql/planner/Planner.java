@@ -47,6 +47,7 @@ import org.apache.flink.table.operations.QueryOperation;
 import org.apache.flink.table.operations.StatementSetOperation;
 import org.apache.flink.table.operations.command.ResetOperation;
 import org.apache.flink.table.operations.command.SetOperation;
+import org.apache.flink.table.operations.ddl.CreateTableOperation;
 import org.apache.flink.table.types.DataType;
 import org.apache.flink.table.types.logical.utils.LogicalTypeUtils;
 import org.apache.flink.table.types.utils.TypeConversions;
@@ -84,6 +85,7 @@ public class Planner {
             this.request = request;
             this.tables = TableEnvironmentImpl.create(EnvironmentSettings.newInstance().inStreamingMode().build());
             this.tables.loadModule("logs", new Logs());
+            this.tables.getConfig().set("table.local-time-zone", "UTC");
         }
 
         ObjectNode planned() {
@@ -140,6 +142,12 @@ public class Planner {
                 return; // connectors are replaced by logs; a function of the jar is missing where it is called
             } else if (operation instanceof CreateTableASOperation) {
                 throw new UnsupportedOperationException(kind);
+            } else if (operation instanceof CreateTableOperation) {
+                CreateTableOperation table = (CreateTableOperation) operation;
+                // A plan has schema and options of permanent tables alone.
+                tables.executeInternal(
+                        new CreateTableOperation(
+                                table.getTableIdentifier(), table.getCatalogTable(), table.isIgnoreIfExists(), false));
             } else if (kind.matches("(Create|Drop|Alter|Use|Load|Unload).*|NopOperation")) {
                 tables.executeInternal(operation);
             } else {
@@ -164,15 +172,16 @@ public class Planner {
                 schema.column(
                         column.getName(),
                         TypeConversions.fromLogicalToDataType(
-                                LogicalTypeUtils.removeTimeAttributes(column.getDataType().getLogicalType())));
+                                LogicalTypeUtils.removeTimeAttributes(column.getDataType().getLogicalType())
+                                        .copy(true)));
             }
-            tables.createTemporaryTable(
+            tables.createTable(
                     "select", TableDescriptor.forConnector("print").schema(schema.build()).build());
             try {
                 List insert = tables.getParser().parse("INSERT INTO `select` " + text);
                 step(number, tables.compilePlan(insert), true);
             } finally {
-                tables.dropTemporaryTable("select");
+                tables.dropTable("select");
             }
         }
 

@@ -80,11 +80,22 @@ def planned_statements(statements: Sequence[Statement], settings: Mapping[str, s
         answer = PROCESS.answer(libraries, texts, settings)
         if "steps" not in answer:
             raise _failure(statements[answer["statement"]], answer["messages"], answer["failure"])
+        for step in answer["steps"]:
+            _renumber(step["plan"])
         keep_answer(key, libraries.version, answer)
     return [
         PlannedJob(statements[step["statement"]], step["is_query"], step["settings"], step["plan"])
         for step in answer["steps"]
     ]
+
+
+def _renumber(plan: Mapping[str, Any]) -> None:
+    """Number the nodes from 1; Flink's numbers depend on all plans that the process has made."""
+    numbers = {node["id"]: number for number, node in enumerate(plan["nodes"], 1)}
+    for node in plan["nodes"]:
+        node["id"] = numbers[node["id"]]
+    for edge in plan["edges"]:
+        edge.update(source=numbers[edge["source"]], target=numbers[edge["target"]])
 
 
 def _failure(statement: Statement, messages: Sequence[str], failure: str) -> Exception:
