@@ -56,7 +56,6 @@ def test_a_text_has_the_plan_that_was_recorded(kind: str) -> None:
         scenario = json.loads(line)
         if "plan" not in scenario or "FilterPushDown" in line:  # logs leave filters to Flink's calc
             continue
-        settings = scenario.get("settings", {})
         (job,) = planned(script_of(scenario), scenario.get("settings", {}))
         assert comparable(dict(job.plan)) == comparable(scenario["plan"]), scenario["name"]
         compared += 1
