@@ -15,10 +15,13 @@ from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.transformations import EventLogSource
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.casts import cast_text
 from flinkcore.sql.expressions.evaluation import nulls
+from flinkcore.sql.nodes.messages import declared_messages, has_changes
 from flinkcore.sql.nodes.rows import Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
@@ -26,8 +29,6 @@ from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root, type_of
 
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
-
-_METADATA: Final = "$metadata$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,22 +118,33 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     stream = _log_of(program, node, table)
     names = unique_names(node)
     scanned = {
-        name: ScannedColumn(column.removeprefix(_METADATA), kind.with_nullable(True))
+        name: ScannedColumn(column, kind.with_nullable(True))
         for name, (column, kind) in zip(names, _produced(node, abilities), strict=True)
     }
     if "FilterPushDown" in abilities:
         stream = _filtered(program, node, stream, abilities["FilterPushDown"], kinds)
     pushed = abilities.get("WatermarkPushDown")
-    rows = Rows(stream.select(**scanned), names, tuple(kind for _, kind in node.fields))
+    carried: tuple[str, ...] = ()
+    changes: frozenset[str] = frozenset()
+    if has_changes(table.get("resolvedTable", {}).get("options") or {}):
+        carried, changes = (ROW_KIND,), frozenset(("+I", "-U", "+U", "-D"))
+    kinds_of = tuple(kind for _, kind in node.fields)
+    rows = Rows(stream.select(*carried, **scanned), names, kinds_of, changes=changes)
     return rows if pushed is None else _with_pushed_watermark(program, node, rows, pushed)
 
 
 def _produced(node: PlanNode, abilities: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
-    """Return the columns that the source produces, with the names of their metadata keys, if any."""
+    """Return the columns that the source produces; those of metadata, which come last, by their keys."""
     for ability in ("ReadingMetadata", "ProjectPushDown"):
         produced = abilities.get(ability, {}).get("producedType")
         if produced is not None:
-            return list(type_of(produced).children)
+            columns = list(type_of(produced).children)
+            keys = abilities.get("ReadingMetadata", {}).get("metadataKeys") or ()
+            first = len(columns) - len(keys)
+            return [
+                (keys[number - first] if number >= first else name, kind)
+                for number, (name, kind) in enumerate(columns)
+            ]
     return list(node.fields)
 
 
@@ -195,8 +207,18 @@ def _log_of(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogSt
             f"tables={{'{names[0]}': ...}}: a path, Arrow data or env.from_event_log(...)"
         )
     if isinstance(given, LogStream):
-        return given
+        return _with_messages(given, table)
     return _new_log(program.environment, table, given, program.tables.arrivals.get(names[0]))
+
+
+def _with_messages(stream: LogStream, table: Mapping[str, Any]) -> LogStream:
+    """Return a log with the messages that its table declares, if it is a log as it was recorded."""
+    source = stream._transformation
+    options = table.get("resolvedTable", {}).get("options") or {}
+    messages = declared_messages(_physical_columns(table), options)
+    if messages is None or not isinstance(source, EventLogSource) or source.decode is not None:
+        return stream
+    return stream._environment._log_stream(replace(source, decode=messages))
 
 
 def _described(options: Mapping[str, str]) -> str:
@@ -212,20 +234,34 @@ def _described(options: Mapping[str, str]) -> str:
 def _new_log(
     environment: StreamExecutionEnvironment, table: Mapping[str, Any], data: Any, arrival: str | None
 ) -> LogStream:
-    columns = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
-    texts = {
-        each["name"]: "STRING"
-        for each in columns
-        if "dataType" in each and type_of(each["dataType"]).root in TEXTS
-    }
+    columns = _physical_columns(table)
+    texts = {name: "STRING" for name, kind in columns if kind.root in TEXTS}
+    options = table.get("resolvedTable", {}).get("options") or {}
+    messages = declared_messages(columns, options)
     is_path = isinstance(data, str | os.PathLike | list)
+    decode: Any = messages
     return environment.from_event_log(
         data,
         timestamp=pc.scalar(0),
         timestamp_unit="ms",
-        schema=texts if is_path and texts else None,
+        schema=texts if is_path and texts and messages is None else None,
         arrival=arrival,
+        decode=decode,
+        on_bad_row="drop" if _ignores_errors(options) else "fail",
     )
+
+
+def _physical_columns(table: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
+    columns = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
+    return [
+        (each["name"], type_of(each["dataType"]))
+        for each in columns
+        if "dataType" in each and each.get("kind") != "METADATA"
+    ]
+
+
+def _ignores_errors(options: Mapping[str, str]) -> bool:
+    return any(key.endswith("ignore-parse-errors") and value == "true" for key, value in options.items())
 
 
 # ---- watermarks
@@ -290,7 +326,7 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
     strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(rows.columns[rowtime])
     stream = rows.stream.assign_timestamps_and_watermarks(strategy)
     kinds = tuple(kind for _, kind in node.fields)
-    return Rows(stream, rows.columns, kinds, times=frozenset((rowtime,)))
+    return replace(rows, stream=stream, types=kinds, times=frozenset((rowtime,)))
 
 
 def _with_pushed_watermark(program: Program, node: PlanNode, rows: Rows, pushed: Mapping[str, Any]) -> Rows:
