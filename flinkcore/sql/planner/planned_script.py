@@ -15,7 +15,9 @@ from flinkcore.sql.planner.statements import Statement, statements_of
 QUERY_SINK: Final = "select"
 """Name of the sink of a query's plan."""
 
-_PLACE: Final = re.compile(r"(?:[Ff]rom |at )?line (\d+), column (\d+)(?: to line \d+, column \d+)?(?::\s*)?")
+_PLACE: Final = re.compile(
+    r"(?:[Ff]rom |[Aa]t )?line (\d+), column (\d+)(?: to line \d+, column \d+)?(?::\s*)?"
+)
 _GENERAL: Final = re.compile(r"SQL (?:validation|parse) failed\. ")
 _UNSUPPORTED: Final = "java.lang.UnsupportedOperationException"
 _MOST_SHOWN: Final = 500
@@ -62,11 +64,12 @@ def planned(script: str, settings: Mapping[str, str]) -> list[PlannedJob]:
         If a statement is not supported.
     """
     statements = statements_of(script)
-    if not any(each.is_planned for each in statements):
+    jobs = planned_statements(statements, settings)
+    if not jobs:
         raise ConfigurationError(
             "the script has neither a query nor an INSERT INTO. Add the statement whose rows are wanted"
         )
-    return planned_statements(statements, settings)
+    return jobs
 
 
 def planned_statements(statements: Sequence[Statement], settings: Mapping[str, str]) -> list[PlannedJob]:

@@ -207,7 +207,8 @@ def test_a_statement_that_scripts_lack_is_refused(monkeypatch: pytest.MonkeyPatc
         planned("SHOW TABLES; SELECT 1", {})
 
 
-def test_a_script_without_rows_is_refused() -> None:
+def test_a_script_without_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner(monkeypatch, {"steps": []})
     with pytest.raises(ConfigurationError, match="neither a query nor an INSERT INTO"):
         planned("CREATE TABLE f (k STRING)", {})
 
