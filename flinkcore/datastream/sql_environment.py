@@ -195,12 +195,7 @@ class SqlEnvironment(LogEnvironment):
         paths.update(sinks or {})
         results = {name: rows.stream.execute() for name, rows in found.items()}
         for name, rows in found.items():
-            if name in paths:
-                results[name].write_parquet(paths[name], mode=mode, partition_by=rows.partition_by)
-            elif rows.connector == "print":
-                rows.print(results[name])
-            elif rows.connector == "blackhole":
-                results[name].report  # noqa: B018 - runs the job
+            rows.deliver(results[name], paths.get(name), mode)
         return results
 
 

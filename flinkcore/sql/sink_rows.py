@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -83,6 +84,15 @@ class SinkRows:
                 f"'format' = 'parquet', or name a directory in sinks={{'{self.name}': ...}}"
             )
         return self.options.get("path")
+
+    def deliver(self, result: JobResult, path: str | PathLike[str] | None, mode: str) -> None:
+        """Write the rows of a result into a directory, or print or count them if the connector of the table does."""
+        if path is not None:
+            result.write_parquet(path, mode=mode, partition_by=self.partition_by)
+        elif self.connector == "print":
+            self.print(result)
+        elif self.connector == "blackhole":
+            result.report  # noqa: B018 - runs the job
 
     def print(self, result: JobResult) -> None:
         """Print the rows of a result as Flink's connector ``print`` does."""
