@@ -61,7 +61,7 @@ class TaskPacking:
         sizes : sequence of int or None
             The size of each in bytes, or None if it is unknown.
         files : sequence of int, optional
-            How many files each opens; by default one.
+            Number of files of each; by default one.
 
         Returns
         -------
