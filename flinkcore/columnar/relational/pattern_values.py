@@ -58,11 +58,12 @@ class PatternValues:
 
     def __init__(self, expressions: Sequence[PatternExpression], schema: pa.Schema) -> None:
         self._expressions, self._schema = expressions, schema
-        self._groups = [group for each in expressions for group in each.aggregates]
         self.places: list[RowOf] = list(
             dict.fromkeys(column.row for each in expressions for column in each.columns)
         )
-        self.variables: list[str] = list(dict.fromkeys(group.variable for group in self._groups))
+        self.variables: list[str] = list(
+            dict.fromkeys(group.variable for each in expressions for group in each.aggregates)
+        )
         self._selects = [Select((), ((str(number), each.expression),)) for number, each in enumerate(expressions)]
 
     def types(self) -> list[pa.DataType]:
@@ -97,15 +98,15 @@ class PatternValues:
             assert looked is not None
             rows = kept.take(np.ascontiguousarray(looked[:, number]), list(dict.fromkeys(wanted.values())))
             columns |= {name: rows.column(column) for name, column in wanted.items()}
-        for group in self._groups:
-            assert counts is not None
-            numbers, matches = _members_of(self.variables.index(group.variable), members, counts)
-            columns |= self._aggregated(group, kept, numbers, matches, n)
         found = []
         for each, select in zip(self._expressions, self._selects, strict=True):
             time = pa.array(times)
-            columns[MATCH_TIME] = time if each.time_type is None else time.view(each.time_type)
-            batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+            own = {**columns, MATCH_TIME: time if each.time_type is None else time.view(each.time_type)}
+            for group in each.aggregates:
+                assert counts is not None
+                numbers, matches = _members_of(self.variables.index(group.variable), members, counts)
+                own |= self._aggregated(group, kept, numbers, matches, n)
+            batch = pa.RecordBatch.from_arrays(list(own.values()), list(own))
             found.append(select.apply(batch)[0].column(0))
         return found
 
