@@ -1,4 +1,4 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, final
 
 import numpy as np
@@ -21,7 +21,7 @@ class PatternMatcher:
         timeline: PackedSteps,
         *,
         steps_done: int,
-        states: list[list[tuple[int, int, Sequence[tuple[int, bool]]]]],
+        states: list[list[tuple[int, int, list[tuple[int, bool]]]]],
         n_variables: int,
         skip: str,
         skip_variable: int,

@@ -1,4 +1,4 @@
-"""Values of expressions over the rows of matches: rows by number are gathered, and expressions evaluated for all at once."""
+"""Values of expressions over the rows of matches, which are gathered by number for many matches at once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ class PatternValues:
         self.variables: list[str] = list(
             dict.fromkeys(group.variable for each in expressions for group in each.aggregates)
         )
-        self._selects = [Select((), ((str(number), each.expression),)) for number, each in enumerate(expressions)]
+        self._selects = [
+            Select((), ((str(number), each.expression),)) for number, each in enumerate(expressions)
+        ]
 
     def types(self) -> list[pa.DataType]:
         """Return the types of the values."""
@@ -116,9 +118,7 @@ class PatternValues:
         """Return the results of the aggregates of a variable."""
         rows = kept.take(numbers, sorted(self._columns_of(group)) or self._schema.names[:1])
         arguments, _ = Select((), group.arguments).apply(rows)
-        accumulators = Accumulators(
-            arguments.schema, [aggregate.spec for _, aggregate in group.aggregates]
-        )
+        accumulators = Accumulators(arguments.schema, [aggregate.spec for _, aggregate in group.aggregates])
         accumulators.reserve(n)
         accumulators.update(arguments, matches.astype(np.uint32))
         accumulators.emit(np.arange(n, dtype=np.uint32))

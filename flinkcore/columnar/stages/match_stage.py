@@ -109,8 +109,8 @@ class MatchKernel:
                 for variable, values in self._conditions.items():
                     asked = self.matcher.asked(variable)
                     if asked is not None:
-                        n, *read = asked
-                        (found,) = values(self._kept, np.zeros(n, np.int64), *read)
+                        n, looked, members, counts = asked
+                        (found,) = values(self._kept, np.zeros(n, np.int64), looked, members, counts)
                         self.matcher.answer(variable, _truth(found))
             self._require_rows_to_skip_to()
         if steps is not None:
@@ -224,9 +224,8 @@ class MatchStage(RelationalStage):
             within_ms=pattern.within_ms or 0,
             known=sum(1 << number for number in of_rows),
             always=sum(1 << number for number, each in enumerate(operator.conditions) if each is None),
-            readers=[
-                _reader(conditions.get(number), names) for number in range(len(names))
-            ] + [_reader(self._values, names)],
+            readers=[_reader(conditions.get(number), names) for number in range(len(names))]
+            + [_reader(self._values, names)],
         )
         order = PendingRows(
             self._timeline.steps,
@@ -237,13 +236,10 @@ class MatchStage(RelationalStage):
             bounded=False,
         )
         ranking = operator.ranking(events) if operator.order_by else None
-        return MatchKernel(
-            order, matcher, self._keys, self._kept[0], operator, conditions, of_rows, ranking
-        )
+        return MatchKernel(order, matcher, self._keys, self._kept[0], operator, conditions, of_rows, ranking)
 
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         """Return the measures of the matches."""
-        kernel = self._kernel
         order = self._kernel.in_order
         times = np.empty_like(results.timestamps)
         times[order] = results.timestamps

@@ -153,7 +153,8 @@ class RowOf:
     offset: int = 0
 
     def __str__(self) -> str:
-        return f"{'first' if self.is_first else 'last'} row{f' {self.offset}' if self.offset else ''} of {self.variable}"
+        place = f"{'first' if self.is_first else 'last'} row"
+        return f"{place}{f' {self.offset}' if self.offset else ''} of {self.variable}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,10 +44,14 @@ def match(program: Program, node: PlanNode, rows: Rows) -> Rows:
     rows.require_inserts(node, "Take rows that do not change, such as those of a table or a window aggregate")
     spec = node.json["matchSpec"]
     if spec["allRows"]:
-        raise node.refuse("ALL ROWS PER MATCH is not supported, nor is it by Flink", "Write ONE ROW PER MATCH")
+        raise node.refuse(
+            "ALL ROWS PER MATCH is not supported, nor is it by Flink", "Write ONE ROW PER MATCH"
+        )
     order = spec["orderBy"]["fields"]
     if not order or not order[0]["isAscending"]:
-        raise node.refuse("rows are not ordered by the rowtime", "Write ORDER BY the rowtime first, ascending")
+        raise node.refuse(
+            "rows are not ordered by the rowtime", "Write ORDER BY the rowtime first, ascending"
+        )
     rows.require_time(node, order[0]["index"])
     pattern = _pattern(node, spec)
     pattern.check()
@@ -60,9 +64,7 @@ def match(program: Program, node: PlanNode, rows: Rows) -> Rows:
     keys = spec["partition"]["fields"]
     names = [name for name in node.names[len(keys) :] if name in spec["measures"]]
     measures = tuple(
-        Measure(
-            f"measure#{number}", _value(program, node, rows, pattern, spec["measures"][name], None)
-        )
+        Measure(f"measure#{number}", _value(program, node, rows, pattern, spec["measures"][name], None))
         for number, name in enumerate(names)
     )
     step = MatchTransformation(
@@ -288,7 +290,12 @@ class _Aggregates:
             native.add(call)
         inner = {name: expression for name, expression, _ in self.inner}
         arguments = tuple(
-            (name, _ArgumentOf(argument, tuple((each, inner[each]) for each in sorted(argument.required_columns))))
+            (
+                name,
+                _ArgumentOf(
+                    argument, tuple((each, inner[each]) for each in sorted(argument.required_columns))
+                ),
+            )
             for name, argument in native.arguments.items()
         )
         results = tuple(zip(self.calls.values(), native.results, strict=True))
@@ -308,9 +315,7 @@ class _ArgumentOf(ColumnExpression):
 
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         columns = [expression.evaluate(batch) for _, expression in self.inner]
-        return self.argument.evaluate(
-            pa.RecordBatch.from_arrays(columns, [name for name, _ in self.inner])
-        )
+        return self.argument.evaluate(pa.RecordBatch.from_arrays(columns, [name for name, _ in self.inner]))
 
     def __str__(self) -> str:
         return str(self.argument)
