@@ -39,6 +39,7 @@ MODULES = (
     "ordered_rows",
     "packed_steps",
     "panes",
+    "pattern_matching",
     "pending_rows",
     "regular_join",
     "relational",

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from flinkcore.sql.nodes.frames import group_aggregate, over_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
+from flinkcore.sql.nodes.matches import match
 from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
 from flinkcore.sql.nodes.ranks import deduplicate, rank, window_deduplicate, window_rank
 from flinkcore.sql.nodes.rows import Rows
@@ -45,6 +46,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "join": join,
     "over-aggregate": over_aggregate,
     "group-aggregate": group_aggregate,
+    "match": match,
     "sink": sink,
 }
 """Functions that build the steps of nodes; a new operator is an entry here."""
@@ -59,7 +61,6 @@ STATELESS: Final = frozenset(
 
 REFUSED: Final[Mapping[str, str]] = {
     "lookup-join": "Give the looked up table as a log, and join it",
-    "match": "Write a function of the DataStream API",
     "changelog-normalize": "Read a log of changes as from_event_log(decode='debezium')",
     "sort": "Sort the results",
     "temporal-sort": "Sort the results",
