@@ -16,6 +16,8 @@ MODULES = (
     "arrow",
     "binary_rows",
     "call_guard",
+    "changing_join",
+    "changing_rows",
     "checksums",
     "column_values",
     "count_windows",
