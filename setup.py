@@ -18,6 +18,7 @@ MODULES = (
     "call_guard",
     "changing_join",
     "changing_rows",
+    "changing_top",
     "checksums",
     "column_values",
     "count_windows",

@@ -31,6 +31,7 @@ from flinkcore._native.changing_rows cimport (
     changing_memory,
     changing_reach,
     changing_remove,
+    changing_slots,
     identity_of,
 )
 from flinkcore._native.join_kernel cimport How
@@ -640,22 +641,15 @@ cdef class ChangingJoinKernel:
     cdef object _slots(self, int side):
         # The slots of the rows of an input, key by key, in their order.
         cdef const ChangingRows* rows = &self.state.sides[side]
-        cdef int64_t[::1] slots = np.empty(rows.n_rows, np.int64)
-        cdef int64_t key, n = 0
-        cdef uint32_t slot
-        with nogil:
-            for key in range(rows.n_keys):
-                slot = rows.keys[key].first
-                while slot != NO_SLOT:
-                    slots[n] = slot
-                    n += 1
-                    slot = rows.slots[slot].after
+        cdef uint32_t[::1] slots = np.empty(rows.n_rows, np.uint32)
+        if rows.n_rows:
+            changing_slots(rows, &slots[0])
         return slots.base
 
     def live_rows(self, int input_number):
         """Return the row numbers that it holds of an input, as an int64 array."""
         cdef Call call = begin_call(&self.guard, self)
-        cdef const int64_t[::1] slots = self._slots(input_number)
+        cdef const uint32_t[::1] slots = self._slots(input_number)
         cdef int64_t[::1] live = np.empty(slots.shape[0], np.int64)
         cdef int64_t i
         for i in range(slots.shape[0]):
@@ -665,7 +659,7 @@ cdef class ChangingJoinKernel:
     def renumber(self, const int64_t[::1] rows not None, int input_number):
         """Hold other numbers for the rows of an input, in the order of `live_rows`. No results wait."""
         cdef Call call = begin_call(&self.guard, self)
-        cdef const int64_t[::1] slots = self._slots(input_number)
+        cdef const uint32_t[::1] slots = self._slots(input_number)
         cdef int64_t[::1] counts = np.empty(slots.shape[0], np.int64)
         cdef int64_t i
         cdef ChangingRow* row
@@ -688,7 +682,7 @@ cdef class ChangingJoinKernel:
         cdef Call call = begin_call(&self.guard, self)
         cdef int side
         cdef int64_t i
-        cdef const int64_t[::1] slots
+        cdef const uint32_t[::1] slots
         cdef int64_t[:, ::1] columns
         cdef const ChangingRow* row
         cdef uint8_t[::1] can_match

@@ -174,6 +174,17 @@ cdef void changing_remove(ChangingRows* rows, uint32_t slot) noexcept nogil:
     rows.free_slot = slot + 1
 
 
+cdef void changing_slots(const ChangingRows* rows, uint32_t* slots) noexcept nogil:
+    cdef int64_t key, n = 0
+    cdef uint32_t slot
+    for key in range(rows.n_keys):
+        slot = rows.keys[key].first
+        while slot != NO_SLOT:
+            slots[n] = slot
+            n += 1
+            slot = rows.slots[slot].after
+
+
 cdef void changing_free(ChangingRows* rows) noexcept nogil:
     free(rows.slots)
     free(rows.buckets)

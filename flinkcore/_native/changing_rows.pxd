@@ -54,6 +54,8 @@ cdef uint32_t changing_add(
 ) except? NO_SLOT nogil
 # Removes a row that is the first of its copies; its slot is free then.
 cdef void changing_remove(ChangingRows* rows, uint32_t slot) noexcept nogil
+# Writes the slots of all rows, those of a key in their order, to (n_rows,).
+cdef void changing_slots(const ChangingRows* rows, uint32_t* slots) noexcept nogil
 cdef void changing_free(ChangingRows* rows) noexcept nogil
 # Returns the bytes held.
 cdef int64_t changing_memory(const ChangingRows* rows) noexcept nogil
