@@ -442,6 +442,7 @@ class TopTransformation(OperatorTransformation, OneInputTransformation):
     changes: bool = False
     window: WindowAssigner[Any, Any] | None = None
     window_end: str | None = None
+    unique_key: tuple[str, ...] | None = None
 
     @property
     def operator_name(self) -> str:
