@@ -10,7 +10,7 @@ from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
-from flinkcore.sql.nodes.kinds import NODES, REFUSED, STATELESS
+from flinkcore.sql.nodes.kinds import NODES, REFUSED, needs_watermarks
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 
@@ -40,7 +40,7 @@ def plan_streams(
         environment.get_config().set_auto_watermark_interval(
             configuration.get(AUTO_WATERMARK_INTERVAL).to_millis()
         )
-    has_event_time = any(node.kind not in STATELESS for node in read.nodes)
+    has_event_time = any(map(needs_watermarks, read.nodes))
     program = Program(environment, tables, dict(settings or {}), emitted_at, has_event_time)
     rows: dict[int, Rows] = {}
     for node in read.nodes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
+from flinkcore.sql.nodes.expansions import correlate
 from flinkcore.sql.nodes.frames import group_aggregate, over_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
 from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
@@ -18,6 +19,7 @@ from flinkcore.sql.nodes.windows import (
     local_window_aggregate,
     window_aggregate,
 )
+from flinkcore.sql.plan.compiled_plan import PlanNode
 
 Builder: TypeAlias = Callable[..., Rows]
 """Takes the program, the node and the rows of its inputs."""
@@ -30,6 +32,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "union": union,
     "values": values,
     "expand": expand,
+    "correlate": correlate,
     "window-table-function": window_table_function,
     "window-aggregate": window_aggregate,
     "local-window-aggregate": local_window_aggregate,
@@ -49,13 +52,20 @@ NODES: Final[Mapping[str, Builder]] = {
 }
 """Functions that build the steps of nodes; a new operator is an entry here."""
 
-STATELESS: Final = frozenset(
+_STATELESS: Final = frozenset(
     (
         *("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand"),
-        *("window-table-function", "sink"),
+        *("window-table-function", "correlate", "sink"),
     )
 )
-"""Nodes that need no watermarks."""
+
+
+def needs_watermarks(node: PlanNode) -> bool:
+    """Return whether a node needs watermarks."""
+    if node.kind == "window-table-function":
+        return bool(node.json["windowing"]["window"]["type"] == "SessionWindow")
+    return node.kind not in _STATELESS
+
 
 REFUSED: Final[Mapping[str, str]] = {
     "lookup-join": "Give the looked up table as a log, and join it",
@@ -65,6 +75,5 @@ REFUSED: Final[Mapping[str, str]] = {
     "temporal-sort": "Sort the results",
     "limit": "Take the first rows of the results",
     "sort-limit": "Take the first rows of the results",
-    "correlate": "Compute the rows before they are read",
 }
 """Advice for nodes that do not run."""
