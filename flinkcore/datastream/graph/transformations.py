@@ -497,6 +497,7 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
     unit: str
     by: str
     aggregates: tuple[tuple[str, Aggregate], ...]
+    late_as_unbounded: bool = False
 
     @property
     def operator_name(self) -> str:

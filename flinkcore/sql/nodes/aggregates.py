@@ -357,6 +357,10 @@ class NativeAggregates:
         form, *parts = self._parts(call, given)
         self.results.append(AggregateResult(call, given, tuple(parts), form))
 
+    def wrapped(self, call: AggregateCall) -> str:
+        """Return the column of a native aggregate that is the list of a call's values, of structs, nulls included."""
+        return self._native("collect", call, "wrapped")
+
     def _parts(self, call: AggregateCall, given: LogicalType) -> list[str]:
         """Return the form of a call's result, and the columns of native aggregates that it is made of."""
         name, root = call.name, given.root
@@ -394,7 +398,7 @@ class NativeAggregates:
         if name == "ARRAY_AGG" and call.is_distinct:
             raise self.node.refuse("ARRAY_AGG(DISTINCT) is not supported")
         if name in _OF_VALUES or (name == "LISTAGG" and not call.is_distinct):
-            return ["of values", self._native("collect", call, "wrapped")]
+            return ["of values", self.wrapped(call)]
         if name == "SINGLE_VALUE":
             raise self.node.refuse(
                 "SINGLE_VALUE is not supported", "Write a join in place of the scalar subquery"

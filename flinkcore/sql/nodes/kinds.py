@@ -6,10 +6,18 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from flinkcore.sql.nodes.expansions import correlate
-from flinkcore.sql.nodes.frames import group_aggregate, over_aggregate
+from flinkcore.sql.nodes.group_aggregates import group_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
+from flinkcore.sql.nodes.over import over_aggregate
 from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
-from flinkcore.sql.nodes.ranks import deduplicate, rank, window_deduplicate, window_rank
+from flinkcore.sql.nodes.ranks import (
+    deduplicate,
+    limit,
+    rank,
+    temporal_sort,
+    window_deduplicate,
+    window_rank,
+)
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.nodes.scans import table_scan, watermark_assigner
 from flinkcore.sql.nodes.window_functions import window_table_function
@@ -40,6 +48,9 @@ NODES: Final[Mapping[str, Builder]] = {
     "group-window-aggregate": group_window_aggregate,
     "deduplicate": deduplicate,
     "rank": rank,
+    "sort-limit": rank,
+    "limit": limit,
+    "temporal-sort": temporal_sort,
     "window-deduplicate": window_deduplicate,
     "window-rank": window_rank,
     "interval-join": interval_join,
@@ -72,8 +83,5 @@ REFUSED: Final[Mapping[str, str]] = {
     "match": "Write a function of the DataStream API",
     "changelog-normalize": "Read a log of changes as from_event_log(decode='debezium')",
     "sort": "Sort the results",
-    "temporal-sort": "Sort the results",
-    "limit": "Take the first rows of the results",
-    "sort-limit": "Take the first rows of the results",
 }
 """Advice for nodes that do not run."""

@@ -188,6 +188,7 @@ class Program:
         times: Collection[int] = (),
         of_windows: bool = False,
         changes: Collection[str] = (),
+        only: Any = None,
     ) -> Rows:
         """Return the rows of an operator, with the columns of its node.
 
@@ -201,10 +202,14 @@ class Program:
         times, of_windows, changes
             As of `Rows`. If there are changes, the results have the column ``row_kind``; ``-U`` are left out if the
             node has none.
+        only : expression, optional
+            Condition on the operator's results.
         """
         names = unique_names(node)
         if self.emitted_at is not None:
             stream = stream.with_emitted_at(EMITTED_AT)
+        if only is not None:
+            stream = stream.filter(only)
         kinds = frozenset(changes)
         if "-U" in kinds and not node.json.get("generateUpdateBefore", True):
             stream, kinds = stream.filter(pc.field(ROW_KIND) != "-U"), kinds - {"-U"}
