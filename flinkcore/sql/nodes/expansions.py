@@ -205,6 +205,10 @@ def session_rows(
     """Return the rows of each session of a partition when it ends, with its start, end and time."""
     rows.require_inserts(node, "Take rows that do not change, such as those of a table")
     rows.require_time(node, window.rowtime)
+    if program.by_arrival:
+        raise node.refuse(
+            "rows of sessions of processing time are not supported", "Group by window_start and window_end"
+        )
     keys = list(dict.fromkeys(rows.columns[number] for number in partition))
     computed: dict[str, Any] = {_ROWS: _WholeRow(rows.columns)}
     if len(keys) == 1:
