@@ -21,6 +21,7 @@ from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.sql.expressions.decimals import fit_one, quotient
 from flinkcore.sql.expressions.evaluation import column, numbers, truth, valid
 from flinkcore.sql.expressions.numeric_casts import cast_number
+from flinkcore.sql.plan.column_names import plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import built_in_name
 from flinkcore.sql.types.logical_types import (
@@ -418,7 +419,8 @@ class NativeAggregates:
         for name, known in self.aggregates.items():
             if known == aggregate:
                 return name
-        name = f"aggregate#{len(self.aggregates)}"
+        column = plain_name(self.columns[call.arguments[0]]) if call.arguments else "*"
+        name = f"{call.name.lstrip('$')}({column})#{self.node.id}_{len(self.aggregates)}"
         self.aggregates[name] = aggregate
         return name
 

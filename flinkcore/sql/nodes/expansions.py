@@ -16,8 +16,9 @@ from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.graph.transformations import ExpandTransformation
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
-from flinkcore.sql.nodes.rows import BESIDE_NULL, EMITTED_AT, Program, Rows
+from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows
 from flinkcore.sql.nodes.windows import SqlWindow, WindowBound, zone_of
+from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import RexCall, rex_of, shifted
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
@@ -91,9 +92,7 @@ class Elements(RowExpansion):
             columns.append(numbers)
         if self.keeps_rows:
             rows, columns = _with_empty(rows, columns, batch.num_rows)
-        return rows, [
-            column.cast(field.type) for column, field in zip(columns, self.fields, strict=True)
-        ]
+        return rows, [column.cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
 
     def _is_flat(self, kind: pa.DataType, n_columns: int) -> bool:
         """Return whether the fields of an element are columns: those of a row, or key and value of a map."""
@@ -111,7 +110,7 @@ def _offsets(collection: pa.MapArray) -> pa.Array:
 
 
 def _with_empty(rows: Int64s, columns: list[pa.Array], n_rows: int) -> tuple[Int64s, list[pa.Array]]:
-    """Return expanded rows with those, once and with nulls, of which there are none."""
+    """Return expanded rows and, once and with nulls, those that have not been expanded."""
     empty = np.setdiff1d(np.arange(n_rows), rows)
     of_all = np.concatenate((rows, empty))
     order = np.argsort(of_all, kind="stable")
@@ -157,7 +156,9 @@ def correlate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if condition is None:
         return found
     if expansion.keeps_rows:
-        raise node.refuse("a LEFT JOIN with a condition is not supported", "Write ON TRUE, and filter after it")
+        raise node.refuse(
+            "a LEFT JOIN with a condition is not supported", "Write ON TRUE, and filter after it"
+        )
     return program.project(found, node, found.refs(), shifted(program.rex(node, condition), own))
 
 

@@ -25,10 +25,10 @@ _IN_PLACE_OF_NULL: Final[Mapping[Root, Any]] = {
     **dict.fromkeys(TEXTS, ""),
     Root.BOOLEAN: False,
 }
-"""What expressions of Flink read for a null value of LAG whose default is not null: its type then has no nulls."""
+"""Values that expressions of Flink read in place of nulls of LAG, if its default and so its type is not null."""
 
 _POSITIONS: Final = ("ROW_NUMBER", "RANK", "DENSE_RANK")
-"""Each is the number of rows up to a row: Flink's streams give RANK and DENSE_RANK no order, and count rows of one time."""
+"""Each is the number of rows up to a row: RANK and DENSE_RANK have no order in streams of Flink, and count all rows."""
 
 _COUNT: Final = AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False))
 

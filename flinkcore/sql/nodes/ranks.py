@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
-from flinkcore.sql.nodes.rows import BESIDE_NULL, Program, Rows
+from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 RANK: Final = "rank#"
@@ -49,7 +50,7 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
     results = rows.keyed(()).top(
         ranks["end"] - ranks["start"] + 1, by=BESIDE_NULL, skip=ranks["start"] - 1, changes=True
     )
-    # Of equal rows the earlier ones are first, so that none is replaced.
+    # Equal rows are ranked by their arrival, so that none is replaced.
     columns = [pc.field(name) for name in rows.columns]
     return program.of_operator(node, results, columns, times=rows.times, only=pc.field(ROW_KIND) == "+I")
 

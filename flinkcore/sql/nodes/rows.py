@@ -13,6 +13,7 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.functions import refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, rex_of
 from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType
@@ -27,9 +28,6 @@ EMITTED_AT = "emitted at"
 
 ARRIVAL: Final = "arrival#"
 """Column of the rows of logs for their arrival, where the program asks for it: their processing time."""
-
-BESIDE_NULL: Final = "key#null"
-"""Column of a constant, which makes a key of one column a composite one: a part of such a key may be null."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +90,7 @@ class Rows:
         """Raise UnsupportedOperationError if a column that a node takes as time is not the timestamp of the rows."""
         if number not in self.times:
             raise node.refuse(
-                f"its time is the column {self.columns[number].partition('#')[0]!r}, and rows of the step before have "
+                f"its time is the column {plain_name(self.columns[number])!r}, and rows of the step before have "
                 "another timestamp",
                 "Take the later one of two rowtimes, or write the step before into a table of its own",
             )

@@ -81,6 +81,10 @@ class ScannedColumn(ColumnExpression):
             return array.cast(pa.int64()).cast(pa.timestamp("ms")).cast(wanted)
         if pa.types.is_floating(given) and pa.types.is_floating(wanted):
             return array.cast(wanted, safe=False)
+        if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
+            return array.cast(pa.decimal128(38, wanted.scale)).cast(
+                wanted
+            )  # whatever fits, not only small types
         if pa.types.is_duration(given):
             return array.cast(pa.duration("ms")).cast(pa.int64()).cast(wanted)
         return array.cast(wanted)
@@ -159,9 +163,7 @@ def _with_arrivals(
     if not isinstance(raw, str):
         stream, raw = stream.with_columns(**{ARRIVAL: raw}), ARRIVAL
     arrival = ScannedColumn(raw, _INSTANT)
-    rows = Rows(
-        stream.select(**scanned, **{ARRIVAL: arrival}), tuple(scanned), kinds, has_arrival=True
-    )
+    rows = Rows(stream.select(**scanned, **{ARRIVAL: arrival}), tuple(scanned), kinds, has_arrival=True)
     if not program.by_arrival:
         return rows
     if log.split is not None:

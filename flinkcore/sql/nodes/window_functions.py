@@ -119,7 +119,9 @@ def window_table_function(program: Program, node: PlanNode, rows: Rows) -> Rows:
     elif isinstance(assigner, CumulativeEventTimeWindows):
         shape = (assigner.size_ms, assigner.step_ms, assigner.offset_ms)
     else:
-        return session_rows(program, node, rows, found, windowing["window"].get("partition_key_indices") or ())
+        return session_rows(
+            program, node, rows, found, windowing["window"].get("partition_key_indices") or ()
+        )
     bounds = dict(zip(range(len(rows.columns), len(node.fields)), _BOUNDS, strict=True))
     if are_assigned_later(node, bounds):
         rows.require_time(node, found.rowtime)

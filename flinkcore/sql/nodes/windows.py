@@ -26,7 +26,8 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
-from flinkcore.sql.nodes.rows import BESIDE_NULL, Program, Rows
+from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 from flinkcore.sql.types.times import MS_OF_DAY
@@ -196,7 +197,9 @@ def _sessions_of_arrivals(node: PlanNode, gap_ms: int) -> WindowAssigner[Any, An
                 "Leave WATERMARK FOR out of the table",
             )
     if gap_ms < 2:
-        raise node.refuse("a gap of 1 ms is not supported for sessions of processing time", "Take a longer gap")
+        raise node.refuse(
+            "a gap of 1 ms is not supported for sessions of processing time", "Take a longer gap"
+        )
     return EventTimeSessionWindows.with_gap(Time.milliseconds(gap_ms - 1))
 
 
@@ -294,7 +297,7 @@ def group_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows
     sizes = {name: _millis(window[name]) for name in ("size", "slide", "gap") if window.get(name) is not None}
     is_instant = time.root is Root.TIMESTAMP_LTZ
     assigner = _assigner(program, node, _GROUP_KINDS[window["kind"]], sizes, is_instant)
-    # A processing time is no column, whatever number the plan writes.
+    # A processing time is not a column, whatever number the plan writes.
     rowtime = -1 if program.by_arrival else window["timeField"]["fieldIndex"]
     found = SqlWindow(assigner, is_instant, rowtime)
     return _aggregated(program, node, rows, found, node.json["grouping"], node.json["aggCalls"])
@@ -391,7 +394,7 @@ def _aggregated(
         for number, each in enumerate(expressions)
         if isinstance(each, WindowBound) and each.column == "window_end" and each.minus_ms == 1
     ]
-    # What only the end of the log fires has not ended yet by the clock.
+    # A window that only the end of the log fires has not ended yet by the clock.
     only = pc.field("watermark") != MAX_TIMESTAMP if program.by_arrival else None
     return program.of_operator(node, results, expressions, times=times, of_windows=True, only=only)
 
