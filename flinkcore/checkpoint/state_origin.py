@@ -62,7 +62,7 @@ class JobOperator:
     row_names : tuple of tuple of str
         Names of the columns of its rows, by input; empty for single elements.
     windows : object
-        Windows over columns, as a `flinkcore.columnar.operator_plans.window_contents.WindowTable`, or None if it has none.
+        Windows over columns as a `flinkcore.columnar.operator_plans.window_contents.WindowTable`, or None without any.
     """
 
     uid: str
@@ -81,6 +81,12 @@ class SavepointStart(Protocol):
         """Return the state of a job's operators, which is checked as far as that is possible without reading it all."""
 
 
+def is_savepoint(path: str | os.PathLike[str], stores: Stores) -> bool:
+    """Return whether a directory has a savepoint or checkpoint of Flink, which may be named by its metadata."""
+    folder = os.fspath(path).removesuffix(f"/{_METADATA}")
+    return bool(folder) and _METADATA in CheckpointDirectory.at(folder, stores).names()
+
+
 def savepoint_start(restore_from: Any, stores: Stores) -> SavepointStart | None:
     """Return the savepoint of Flink from which a job is restored, or None if it is a checkpoint.
 
@@ -93,8 +99,8 @@ def savepoint_start(restore_from: Any, stores: Stores) -> SavepointStart | None:
     """
     if not isinstance(restore_from, str | os.PathLike):
         return cast("SavepointStart", restore_from)
-    path = os.fspath(restore_from).removesuffix(f"/{_METADATA}")
-    if not path or _METADATA not in CheckpointDirectory.at(path, stores).names():
+    if not is_savepoint(restore_from, stores):
         return None
+    path = os.fspath(restore_from).removesuffix(f"/{_METADATA}")
     # By its name, so that jobs without savepoints do not import what reads them.
     return cast("SavepointStart", import_module("flinkcore.savepoints").SavepointSource(path))

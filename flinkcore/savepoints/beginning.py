@@ -95,7 +95,7 @@ class SavepointSource:
                     f"two operators of the savepoint {savepoint.path} have state for operator {operator.uid!r}: "
                     f"{_name(restored[operator.uid].found)!r} and {_name(found)!r}. Leave one of them out"
                 )
-            states = RestoredOperatorStates(found, target, operator)
+            states = RestoredOperatorStates(found.for_tasks(), target, operator)
             _check(savepoint, states)
             restored[operator.uid] = states
         return SavepointState(savepoint.path, restored)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -45,6 +45,12 @@ class SavepointOperator:
     directory: SavepointDirectory = field(repr=False)
     settings: ReadSettings = field(repr=False)
     metadata: OperatorMetadata = field(repr=False)
+
+    def for_tasks(self) -> SavepointOperator:
+        """Return the operator for tasks that read its states; picklable."""
+        keyed = (handle.stream for each in self.metadata.subtasks for handle in each.keyed_states)
+        others = (handle.stream for each in self.metadata.subtasks for handle in each.operator_states)
+        return replace(self, directory=self.directory.for_tasks([*keyed, *others]))
 
     def __getstate__(self) -> dict[str, Any]:
         # Without the headers of files: a task reads those that it needs.

@@ -1,4 +1,7 @@
-"""A replay that begins with a savepoint of real Flink gives the results that Flink gives of the rest."""
+"""A replay that begins with a savepoint gives the results that Flink gives of the rest.
+
+The savepoints are those of real Flink, and those with which replays of the first part stop.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import json
 from pathlib import Path
 
 import pytest
-from jobs.savepoint_jobs import JOBS, results_of_rest
+from jobs.savepoint_jobs import JOBS, results_of_rest, run_first
 
+from flinkcore import savepoints
 from flinkcore.savepoints import SavepointSource
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "savepoints"
@@ -34,3 +38,12 @@ def test_a_replay_goes_on_from_the_savepoint_of_flink(case: Path) -> None:
     for parallelism in (1, 3):
         found = results_of_rest(job, GOLDEN / "inputs", SavepointSource(case / "savepoint"), parallelism)
         assert found == results_of_flink(job)
+
+
+@pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+@pytest.mark.parametrize("job", JOBS)
+def test_a_replay_goes_on_from_the_savepoint_of_a_replay(job: str, tmp_path: Path) -> None:
+    operators = run_first(job, GOLDEN / "inputs", tmp_path / "checkpoint")
+    savepoints.write(tmp_path / "checkpoint", tmp_path / "savepoint", operators, max_parallelism=60)
+    found = results_of_rest(job, GOLDEN / "inputs", SavepointSource(tmp_path / "savepoint"), 2)
+    assert found == results_of_flink(job)

@@ -76,6 +76,10 @@ class SavepointStart(Protocol):
         """Return the state of a job's operators."""
 
 
+RestoreFrom: TypeAlias = str | PathLike[str] | SavepointStart
+"""Path of a checkpoint of flinkcore or of a savepoint of Flink, or a `flinkcore.savepoints.SavepointSource`."""
+
+
 @dataclass(frozen=True)
 class CheckpointSettings:
     """The checkpoints of a job's run.
@@ -101,7 +105,7 @@ class CheckpointSettings:
     Flink's ``SavepointRestoreSettings``, and stop-with-savepoint without ``--drain``.
     """
 
-    restore_from: str | PathLike[str] | SavepointStart | None = None
+    restore_from: RestoreFrom | None = None
     stop_with_checkpoint: str | PathLike[str] | None = None
     stores: Stores | None = field(default=None, compare=False, repr=False)
     savepoint: SavepointStop | None = None
