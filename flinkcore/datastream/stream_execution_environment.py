@@ -34,6 +34,7 @@ from flinkcore.datastream.graph.pipeline_executor import (
     ElementJob,
     ElementJobRun,
     PipelineExecutor,
+    RestoreFrom,
     SavepointStop,
     savepoint_stop,
 )
@@ -378,7 +379,7 @@ class StreamExecutionEnvironment(SqlEnvironment):
         self,
         job_name: str | None = None,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
         stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> JobExecutionResult:
@@ -387,7 +388,7 @@ class StreamExecutionEnvironment(SqlEnvironment):
         Parameters
         ----------
         job_name : str, optional
-        restore_from : path, optional
+        restore_from : path or flinkcore.savepoints.SavepointSource, optional
             Checkpoint of an earlier run of this job, from which it resumes with the present elements of its sources; on
             the system clock after the elements that they had emitted.
         stop_with_checkpoint : path, optional
@@ -420,7 +421,7 @@ class StreamExecutionEnvironment(SqlEnvironment):
         self,
         job_name: str | None = None,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> JobClient:
         """Start in the background what :meth:`execute` runs.
@@ -469,7 +470,7 @@ class StreamExecutionEnvironment(SqlEnvironment):
 
     def _checkpoint_settings(
         self,
-        restore_from: str | PathLike[str] | None,
+        restore_from: RestoreFrom | None,
         stop_with_checkpoint: str | PathLike[str] | None,
         stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> CheckpointSettings:

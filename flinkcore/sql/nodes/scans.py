@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,19 +16,25 @@ from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.transformations import EventLogSource
+from flinkcore.datastream.graph.transformations import (
+    EventLogSource,
+    OneInputTransformation,
+    Transformation,
+)
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.casts import cast_text
 from flinkcore.sql.expressions.evaluation import nulls
 from flinkcore.sql.nodes.messages import declared_messages, has_changes
-from flinkcore.sql.nodes.rows import Program, Rows, unique_names
+from flinkcore.sql.nodes.rows import ARRIVAL, Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root, type_of
 
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+_INSTANT: Final = LogicalType(Root.TIMESTAMP_LTZ, precision=3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +82,10 @@ class ScannedColumn(ColumnExpression):
             return array.cast(pa.int64()).cast(pa.timestamp("ms")).cast(wanted)
         if pa.types.is_floating(given) and pa.types.is_floating(wanted):
             return array.cast(wanted, safe=False)
+        if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
+            return array.cast(pa.decimal128(38, wanted.scale)).cast(
+                wanted
+            )  # whatever fits, not only small types
         if pa.types.is_duration(given):
             return array.cast(pa.duration("ms")).cast(pa.int64()).cast(wanted)
         return array.cast(wanted)
@@ -129,8 +139,54 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     if has_changes(table.get("resolvedTable", {}).get("options") or {}):
         carried, changes = (ROW_KIND,), frozenset(("+I", "-U", "+U", "-D"))
     kinds_of = tuple(kind for _, kind in node.fields)
-    rows = Rows(stream.select(*carried, **scanned), names, kinds_of, changes=changes)
+    if program.reads_arrivals:
+        rows = _with_arrivals(program, node, stream, scanned, kinds_of, carried)
+    else:
+        rows = Rows(stream.select(*carried, **scanned), names, kinds_of)
+    rows = replace(rows, changes=changes)
+    if pushed is None or program.by_arrival:
+        return rows
+    return _with_pushed_watermark(program, node, rows, pushed)
     return rows if pushed is None else _with_pushed_watermark(program, node, rows, pushed)
+
+
+def _with_arrivals(
+    program: Program,
+    node: PlanNode,
+    stream: LogStream,
+    scanned: Mapping[str, ScannedColumn],
+    kinds: tuple[LogicalType, ...],
+    carried: Sequence[str],
+) -> Rows:
+    """Return rows with their arrivals, if the log has them; in a plan of processing time they are the timestamps."""
+    source: Transformation = stream._transformation
+    while isinstance(source, OneInputTransformation):
+        source = source.input
+    log = source.log if isinstance(source, EventLogSource) else None
+    if log is None or log.arrival is None or log.arrival_unit not in (None, "ms"):
+        if program.by_arrival:
+            raise node.refuse(
+                "windows of processing time are those of the rows' arrivals, and its log has none, or not in ms",
+                "Give from_event_log(..., arrival='column', split=None)",
+            )
+        return Rows(stream.select(*carried, **scanned), tuple(scanned), kinds)
+    raw = log.arrival
+    if not isinstance(raw, str):
+        stream, raw = stream.with_columns(**{ARRIVAL: raw}), ARRIVAL
+    arrival = ScannedColumn(raw, _INSTANT)
+    stream = stream.select(*carried, **scanned, **{ARRIVAL: arrival})
+    rows = Rows(stream, tuple(scanned), kinds, has_arrival=True)
+    if not program.by_arrival:
+        return rows
+    if log.split is not None:
+        raise node.refuse(
+            "windows of processing time end by one clock, and the splits of its log have one each",
+            "Give from_event_log(..., split=None), with rows in the order of their arrivals",
+        )
+    # A row that arrives with the last millisecond of a window is still in it: the clock has then passed it not yet.
+    supplier = RowtimeWatermarksSupplier(1, program.environment.get_config().get_auto_watermark_interval())
+    strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(ARRIVAL)
+    return replace(rows, stream=rows.stream.assign_timestamps_and_watermarks(strategy))
 
 
 def _produced(node: PlanNode, abilities: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
@@ -316,7 +372,7 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return rows with the timestamps and watermarks that a table declares."""
     rowtime = node.json["rowtimeFieldIndex"]
     delay = delay_of(program, node, node.json["watermarkExpr"], rowtime)
-    if not program.has_event_time:
+    if program.by_arrival or not program.has_event_time:
         required = RequiredRowtime(rows.columns[rowtime])
         return replace(
             rows, stream=rows.stream.filter(required), types=tuple(kind for _, kind in node.fields)
