@@ -57,7 +57,7 @@ def plan_sinks(
     rows: dict[int, Rows] = {}
     for node in read.nodes:
         rows[node.id] = _built(program, node, [rows[each.id] for each in node.inputs])
-    return _by_name(SinkRows.of(node, rows[node.id]) for node in read.sinks)
+    return _by_name(SinkRows.of(node, rows[node.id], emitted_at) for node in read.sinks)
 
 
 def script_sinks(
