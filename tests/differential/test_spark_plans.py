@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from jobs.sql_scenarios import golden
+from jobs.sql_scripts import CLICKS, Recorded
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.spark import SparkExecutionEnvironment
@@ -81,3 +82,27 @@ def spark_column(name: str) -> Any:
     from pyspark.sql import functions
 
     return functions.col(name)
+
+
+@pytest.mark.parametrize("sink", ["select", "select_2"])
+def test_a_script_over_records_of_kafka_has_the_same_rows_on_spark(
+    spark: Any, sink: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Recorded("kafka")
+    script.stand_for_flink(monkeypatch, tmp_path)
+    (tmp_path / "dump").mkdir()
+    for number in range(4):
+        pq.write_table(CLICKS.slice(number, 1), tmp_path / "dump" / f"{number}.parquet")
+    found = [
+        sorted(
+            map(
+                repr,
+                environment.from_sql(script.text, {"clicks": str(tmp_path / "dump")}, sink=sink)
+                .to_arrow()
+                .to_pylist(),
+            )
+        )
+        for environment in (StreamExecutionEnvironment(), SparkExecutionEnvironment(spark))
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == (4 if sink == "select" else 3)
