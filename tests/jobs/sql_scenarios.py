@@ -211,6 +211,7 @@ def stream_of(
             environment, scenario["plan"], tables, scenario["settings"], emitted_at
         ).values()
     except UnsupportedOperationError as error:
+        assert "it is not as Flink writes it" not in str(error), error
         raise Skipped(str(error)) from error
     return stream
 

@@ -73,7 +73,8 @@ def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if not rows.of_windows:
         rows.require_time(node, node.json["orderKey"])
     keep: Literal["first", "last"] = "last" if node.json["keepLastRow"] else "first"
-    results = rows.keyed(_keys(node, rows, "partitionKeys")).window(window.assigner).deduplicate(keep)
+    keyed = rows.keyed(_keys(node, rows, "partitionKeys")).window(window.assigner)
+    results = window.of_clock(keyed.deduplicate(keep))
     return program.of_operator(node, results, columns_of_windows(program, node, rows), of_windows=True)
 
 
@@ -83,7 +84,7 @@ def window_rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
     arguments = _top_arguments(node, rows, node.json["sortSpec"])
     keyed = rows.keyed(_keys(node, rows, "partitionSpec")).window(window.assigner)
     columns = [*columns_of_windows(program, node, rows), *map(pc.field, _rank_columns(node))]
-    return program.of_operator(node, keyed.top(**arguments), columns, of_windows=True)
+    return program.of_operator(node, window.of_clock(keyed.top(**arguments)), columns, of_windows=True)
 
 
 def _keys(node: PlanNode, rows: Rows, field: str) -> list[int]:
