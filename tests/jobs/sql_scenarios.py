@@ -211,7 +211,8 @@ def stream_of(
             environment, scenario["plan"], tables, scenario["settings"], emitted_at
         ).values()
     except UnsupportedOperationError as error:
-        assert "it is not as Flink writes it" not in str(error), error
+        if "it is not as Flink writes it" in str(error):
+            raise
         raise Skipped(str(error)) from error
     return stream
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -40,8 +40,8 @@ class LocalClock:
 
     Notes
     -----
-    Flink's ``TimeWindowUtil``: ``toUtcTimestampMills`` and ``toEpochMillsForTimer``. Offsets are those of the years 1900
-    to 2200, and the last one from then on.
+    Flink's ``TimeWindowUtil``: ``toUtcTimestampMills`` and ``toEpochMillsForTimer``. Offsets are those of the years
+    1900 to 2200, and the last one from then on.
     """
 
     zone: str
@@ -61,7 +61,7 @@ class LocalClock:
         info = ZoneInfo(zone)
 
         def offset_at(second: int) -> int:
-            found = info.utcoffset(datetime.fromtimestamp(second, timezone.utc))
+            found = datetime.fromtimestamp(second, info).utcoffset()
             assert found is not None
             return round(found.total_seconds())
 
@@ -95,7 +95,9 @@ class LocalClock:
         """Return the local times of instants; those at the ends of 64 bits stay as they are."""
         at, offsets = self._changes
         found: Int64s = instants_ms + offsets[np.searchsorted(at, instants_ms, side="right") - 1]
-        is_end = (instants_ms <= MIN_TIMESTAMP + _DAY_S * 1000) | (instants_ms >= MAX_TIMESTAMP - _DAY_S * 1000)
+        is_end = (instants_ms <= MIN_TIMESTAMP + _DAY_S * 1000) | (
+            instants_ms >= MAX_TIMESTAMP - _DAY_S * 1000
+        )
         return np.where(is_end, instants_ms, found)
 
     def first_instants(self, local_ms: Int64s) -> Int64s:
@@ -125,7 +127,9 @@ class LocalClock:
         if self.sets_back:  # the hour that passes twice has passed with the second time
             following = np.minimum(number + 1, len(at) - 1)
             first_again = at[following] + offsets[following]
-            is_first_time = (number + 1 < len(at)) & (offsets[following] < offsets[number]) & (local >= first_again)
+            is_first_time = (
+                (number + 1 < len(at)) & (offsets[following] < offsets[number]) & (local >= first_again)
+            )
             return np.where(is_first_time, first_again - 1, local)
         before = np.maximum(number - 1, 0)
         last_of_first_time = at[number] + offsets[before] - 1

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.transformations import TopTransformation
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.column_names import BESIDE_NULL
@@ -75,6 +76,15 @@ def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     keep: Literal["first", "last"] = "last" if node.json["keepLastRow"] else "first"
     keyed = rows.keyed(_keys(node, rows, "partitionKeys")).window(window.assigner)
     results = window.of_clock(keyed.deduplicate(keep))
+    step = results._transformation
+    if window.clock is not None and isinstance(step, TopTransformation):
+        # The hour that passes twice has the same local times, but not the same rowtimes.
+        step.by, step.descending, step.nulls_last = (
+            (rows.columns[node.json["orderKey"]],),
+            (keep == "last",),
+            (None,),
+        )
+        step.by_time = False
     return program.of_operator(node, results, columns_of_windows(program, node, rows), of_windows=True)
 
 

@@ -102,7 +102,7 @@ class WindowColumn(ColumnExpression):
             return pa.array(is_valid & (ends > times))
         found = np.asarray({"start": starts, "end": ends, "time": ends - 1}[self.name])
         if self.clock is not None:
-            found = self.clock.timers(found) if self.type.root is Root.TIMESTAMP_LTZ else found
+            found = self.clock.first_instants(found) if self.type.root is Root.TIMESTAMP_LTZ else found
             return column(found * per_milli(self.type), is_valid, self.type.arrow)
         if self.given.root is Root.TIMESTAMP_LTZ and self.type.root is Root.TIMESTAMP:
             return local_time(column(found, is_valid, pa.timestamp("ms", "UTC")), self.zone).cast(

@@ -100,10 +100,12 @@ def _of_clock(local: pa.Array, kind: LogicalType, clock: LocalClock) -> pa.Array
     """Return local times of a clock in ms as a column of a type."""
     if kind.root is not Root.TIMESTAMP_LTZ:
         return local.cast(pa.timestamp("ms")).cast(kind.arrow)
-    instants = clock.timers(local.fill_null(0).to_numpy())
-    return pa.array(instants, mask=local.is_null().to_numpy(zero_copy_only=False)).cast(
-        pa.timestamp("ms", "UTC")
-    ).cast(kind.arrow)
+    instants = clock.first_instants(local.fill_null(0).to_numpy())
+    return (
+        pa.array(instants, mask=local.is_null().to_numpy(zero_copy_only=False))
+        .cast(pa.timestamp("ms", "UTC"))
+        .cast(kind.arrow)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,9 +409,7 @@ def _aggregated(
     results = window.of_clock(keyed.aggregate(**native.aggregates))
     if attached is None:
         later_ms = int(program.by_arrival and isinstance(window.assigner, EventTimeSessionWindows))
-        properties = _properties(
-            program, node, window.is_instant, later_ms=later_ms, clock=window.clock
-        )
+        properties = _properties(program, node, window.is_instant, later_ms=later_ms, clock=window.clock)
     else:
         by_name = {"window_start": rows.columns[attached[0]], "window_end": rows.columns[attached[1]]}
         properties = _properties(program, node, False, by_name.__getitem__)
