@@ -141,7 +141,7 @@ class LocalBatches(PreparedBatches):
     Parameters
     ----------
     batches
-        What else prepares the batches.
+        Further preparation of the batches.
     clock
         The clock that shows the local times.
     """
