@@ -16,6 +16,7 @@ from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.over import Over
+from flinkcore.columnar.operator_plans.pattern_match import PatternMatch
 from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
@@ -28,6 +29,7 @@ from flinkcore.datastream.graph.transformations import (
     GroupAggregateTransformation,
     IntervalJoinTransformation,
     JoinTransformation,
+    MatchTransformation,
     OperatorTransformation,
     OverTransformation,
     ProcessTransformation,
@@ -53,6 +55,7 @@ KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     OverTransformation: Over,
     GroupAggregateTransformation: GroupAggregation,
     TopTransformation: TopRows,
+    MatchTransformation: PatternMatch,
 }
 
 

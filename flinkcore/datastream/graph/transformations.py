@@ -29,6 +29,7 @@ from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.output_mode import OutputMode
+from flinkcore.datastream.graph.row_patterns import Measure, PatternExpression, RowPattern
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -457,6 +458,7 @@ class TopTransformation(OperatorTransformation, OneInputTransformation):
     changes: bool = False
     window: WindowAssigner[Any, Any] | None = None
     window_end: str | None = None
+    unique_key: tuple[str, ...] | None = None
 
     @property
     def operator_name(self) -> str:
@@ -535,6 +537,30 @@ class GroupAggregateTransformation(OperatorTransformation, OneInputTransformatio
     def __str__(self) -> str:
         aggregates = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.aggregates)
         return f"all rows of each key{', as changes' if self.changes else ''}: {aggregates}"
+
+
+@dataclass(eq=False, repr=False)
+class MatchTransformation(OperatorTransformation, OneInputTransformation):
+    """Searches the rows of each key for a pattern; attributes as of the operator's plan."""
+
+    call: ClassVar[str] = "match_recognize"
+
+    pattern: RowPattern
+    conditions: tuple[PatternExpression | None, ...]
+    measures: tuple[Measure, ...]
+    order_by: tuple[str, ...] = ()
+    descending: tuple[bool, ...] = ()
+    nulls_last: tuple[bool, ...] = ()
+
+    @property
+    def operator_name(self) -> str:
+        return "Match"
+
+    def __str__(self) -> str:
+        within = "" if self.pattern.within_ms is None else f" within {self.pattern.within_ms} ms"
+        skip_to = f" {self.pattern.skip_to}" if self.pattern.skip_to else ""
+        names = ", ".join(measure.name for measure in self.measures)
+        return f"pattern {self.pattern}{within}, then {self.pattern.skip.value}{skip_to}: {names}"
 
 
 class FunctionTransformation(OperatorTransformation):

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from flinkcore.sql.nodes.expansions import correlate
 from flinkcore.sql.nodes.group_aggregates import group_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
+from flinkcore.sql.nodes.matches import match
 from flinkcore.sql.nodes.over import over_aggregate
 from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
 from flinkcore.sql.nodes.ranks import (
@@ -59,6 +60,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "join": join,
     "over-aggregate": over_aggregate,
     "group-aggregate": group_aggregate,
+    "match": match,
     "sink": sink,
 }
 """Functions that build the steps of nodes; a new operator is an entry here."""
@@ -80,7 +82,6 @@ def needs_watermarks(node: PlanNode) -> bool:
 
 REFUSED: Final[Mapping[str, str]] = {
     "lookup-join": "Give the looked up table as a log, and join it",
-    "match": "Write a function of the DataStream API",
     "changelog-normalize": "Read a log of changes as from_event_log(decode='debezium')",
     "sort": "Sort the results",
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 import pyarrow.compute as pc
 
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.top_rows import top_step
 from flinkcore.datastream.graph.transformations import TopTransformation
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
 from flinkcore.sql.nodes.rows import Program, Rows
@@ -37,9 +39,16 @@ def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
 
 def rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the changes of the highest rows of each key."""
-    rows.require_inserts(node, _OF_CHANGES)
     arguments = _top_arguments(node, rows, node.json["orderBy"])
-    results = rows.keyed(node.json["partition"]["fields"]).top(**arguments, changes=True)
+    strategy = node.json["rankStrategy"]
+    if strategy["type"] == "UpdateFast":
+        arguments["unique_key"] = tuple(rows.columns[number] for number in strategy["primaryKeys"])
+        if arguments["n"] == 1 and not arguments["skip"]:
+            # Flink's FastTop1Function: an update counts as a new row, and replaces only one that is lower.
+            del arguments["unique_key"]
+            rows = replace(rows, changes=frozenset())
+    keyed = rows.keyed(node.json["partition"]["fields"])
+    results = keyed._then(top_step(keyed._input(), **arguments, rank="row_number", changes=True))
     columns = [pc.field(name) for name in (*rows.columns, *_rank_columns(node))]
     return program.of_operator(node, results, columns, times=rows.times, changes=("-U", "+U", "-D"))
 
