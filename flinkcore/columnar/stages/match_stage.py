@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.key_dictionary import KeyDictionary
@@ -18,12 +19,12 @@ from flinkcore._native.pattern_matching import PatternMatcher
 from flinkcore._native.pending_rows import PendingRows
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.pattern_match import PatternMatch
+from flinkcore.columnar.operator_plans.pattern_values import PatternValues
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, SortWords
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.relational.pattern_states import states_of
-from flinkcore.columnar.relational.pattern_values import PatternValues
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.datastream.graph.row_patterns import ALL_ROWS
 from flinkcore.errors import DataError
@@ -291,7 +292,7 @@ def _sort_columns(words: SortWords) -> list[npt.NDArray[Any]]:
     tails = pa.Array.from_buffers(pa.large_binary(), n, [None, offsets, pa.py_buffer(words.tails)])
     encoded = tails.dictionary_encode()
     places = np.empty(len(encoded.dictionary), np.int64)
-    places[encoded.dictionary.sort_indices().to_numpy()] = np.arange(len(places))
+    places[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(places))
     return [places[encoded.indices.to_numpy()], *columns]
 
 

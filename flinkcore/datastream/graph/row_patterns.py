@@ -23,7 +23,7 @@ MOST_VARIABLES: Final = 64
 
 
 class Skip(Enum):
-    """Where the search continues after a match: Flink's ``AfterMatchSkipStrategy``."""
+    """Place at which the search continues after a match: Flink's ``AfterMatchSkipStrategy``."""
 
     PAST_LAST_ROW = "past last row"
     TO_NEXT_ROW = "to next row"

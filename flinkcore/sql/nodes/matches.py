@@ -97,7 +97,7 @@ def _pattern(node: PlanNode, spec: Mapping[str, Any]) -> RowPattern:
     if interval is not None:
         if interval["kind"] != "LITERAL" or type_of(interval["type"]).root is not Root.INTERVAL_MS:
             raise node.refuse("WITHIN takes a constant interval", "Write WITHIN INTERVAL '1' HOUR")
-        within_ms = int(interval["value"]) or None  # Flink: 0 is no bound
+        within_ms = int(interval["value"]) or None  # as in Flink, 0 does not bound matches
     skip, skip_to = _skip(node, spec["after"])
     return RowPattern(tuple(_variables(node, spec["pattern"])), skip, skip_to, within_ms)
 
