@@ -262,13 +262,16 @@ def _matcher() -> PatternMatcher:
         within_ms=0,
         known=1,
         always=0,
+        programs=[[]],
+        n_columns=0,
         readers=[([], []), ([], [])],
     )
 
 
 def _begin_search(matcher: PatternMatcher, n: int = ROWS) -> None:
     columns = ENTRIES[:n], GROUPS[:n], NUMBERS[:n], NUMBERS[:n], NUMBERS[:n]
-    matcher.begin(*columns, np.ones(n, np.uint64))
+    no_numbers = np.empty((n, 0), np.int64)
+    matcher.begin(*columns, np.ones(n, np.uint64), no_numbers, np.zeros(n, np.uint64))
 
 
 def _searched(matcher: PatternMatcher) -> object:
