@@ -237,7 +237,7 @@ class PatternExpression:
     time_type : pyarrow.DataType or None
         Type of the column `MATCH_TIME`, if it reads the event time of the match.
     native : tuple of NativeStep or None
-        The same as native steps, or None if there are none for it.
+        The same as native steps, or None if it cannot be evaluated so.
     """
 
     expression: Expression
