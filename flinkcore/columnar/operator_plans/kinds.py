@@ -8,6 +8,7 @@ from typing import Final
 from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
 from flinkcore.columnar.operator_plans.deduplication import Deduplication
+from flinkcore.columnar.operator_plans.expansion import Expansion
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
@@ -23,6 +24,7 @@ from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
     DeduplicateTransformation,
+    ExpandTransformation,
     ForwardTransformation,
     GroupAggregateTransformation,
     IntervalJoinTransformation,
@@ -40,6 +42,7 @@ from flinkcore.datastream.graph.transformations import (
 
 KINDS: Final[Mapping[type[OperatorTransformation], type[OperatorPlan]]] = {
     ForwardTransformation: Forward,
+    ExpandTransformation: Expansion,
     WindowTransformation: WindowAggregation,
     WindowProcessTransformation: WindowProcess,
     ProcessTransformation: KeyedProcess,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
 from flinkcore.columnar.operator_plans.deduplication import Deduplication
+from flinkcore.columnar.operator_plans.expansion import Expansion
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
@@ -24,6 +25,7 @@ from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.columnar.stages.batch_process_stage import BatchProcessStage
 from flinkcore.columnar.stages.connected_process_stage import ConnectedProcessStage
 from flinkcore.columnar.stages.deduplicate_stage import DeduplicateStage
+from flinkcore.columnar.stages.expand_stage import ExpandStage
 from flinkcore.columnar.stages.forward_stage import ForwardStage
 from flinkcore.columnar.stages.group_aggregate_stage import GroupAggregateStage
 from flinkcore.columnar.stages.interval_join_stage import IntervalJoinStage
@@ -39,6 +41,7 @@ from flinkcore.columnar.stages.window_stage import WindowStage
 
 STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
     Forward: ForwardStage,
+    Expansion: ExpandStage,
     WindowAggregation: WindowStage,
     WindowProcess: WindowProcessStage,
     KeyedProcess: KeyedProcessStage,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from flinkcore._internal.arrow.expressions import ColumnExpression, Expression
+from flinkcore._internal.arrow.expressions import ColumnExpression, Expression, RowExpansion
 from flinkcore._internal.arrow.schemas import Schema, require_row_schema
 from flinkcore._internal.io.locations import shown_location
 from flinkcore.common.boundedness import Boundedness
@@ -343,6 +343,18 @@ class ForwardTransformation(OperatorTransformation, OneInputTransformation):
 
 
 @dataclass(eq=False, repr=False)
+class ExpandTransformation(OperatorTransformation, OneInputTransformation):
+    """Makes several rows, or none, of each row."""
+
+    call: ClassVar[str] = "expand"
+
+    expansion: RowExpansion
+
+    def __str__(self) -> str:
+        return str(self.expansion)
+
+
+@dataclass(eq=False, repr=False)
 class WindowTransformation(OperatorTransformation, OneInputTransformation):
     """Aggregates the rows of each key and window."""
 
@@ -442,6 +454,7 @@ class TopTransformation(OperatorTransformation, OneInputTransformation):
     changes: bool = False
     window: WindowAssigner[Any, Any] | None = None
     window_end: str | None = None
+    unique_key: tuple[str, ...] | None = None
 
     @property
     def operator_name(self) -> str:
@@ -486,6 +499,7 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
     unit: str
     by: str
     aggregates: tuple[tuple[str, Aggregate], ...]
+    late_as_unbounded: bool = False
 
     @property
     def operator_name(self) -> str:
