@@ -16,7 +16,7 @@ PLANS = ["edges-hop_late_two", "edges-fire_one_phase", "edges-zero_scalars"]
 OF_RELATIONS = [
     *("edges-dedup_last", "edges-top_2_rowtime", "edges-window_topn_ties_desc", "edges-over_range_2s"),
     *("edges-group_of_group", "edges-interval_join_full", "edges-window_join_full"),
-    "edges-temporal_version_gone",
+    *("edges-temporal_version_gone", "edges-match_skip_next"),
 ]
 
 
