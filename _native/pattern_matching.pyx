@@ -43,6 +43,7 @@ cdef enum:
     ALL_ROWS = -1          # in place of a variable
     START = 0xFFFFFFFF     # in place of a run: the start, which waits for a first row
     NOTHING = -1
+    MOST_WORK = 1 << 20    # runs that get a row in one call, so that Ctrl-C ends a long search
 
 cdef enum SkipTo:
     PAST_LAST_ROW
@@ -266,6 +267,7 @@ cdef struct MatchState:
     const uint64_t* values
     const int64_t* numbers   # (n, n_columns)
     const uint64_t* nulls
+    int64_t work         # runs that have got a row in this call
     int32_t* following   # the next row of the same key
     int64_t following_capacity
     Buffer working       # keys with rows of the batch left
@@ -889,6 +891,7 @@ cdef bint _take_row(MatchState* state, uint32_t key_id, int64_t i) except -1 nog
         if waits:
             return False
     state.grown.n = state.ended.n = 0
+    state.work += key.runs.n + 1
     for j in range(max(key.runs.n, <uint32_t> 1)):
         slot = _slot(key, j)
         if slot == START:
@@ -921,13 +924,14 @@ cdef bint _take_row(MatchState* state, uint32_t key_id, int64_t i) except -1 nog
 
 
 cdef int _run_keys(MatchState* state) except -1 nogil:
-    # Searches the rows of each key until none is left, or its conditions must be evaluated.
+    # Searches the rows of each key until none is left, its conditions must be evaluated, or the search has taken long.
     cdef uint32_t* keys = <uint32_t*> state.working.data
     cdef int64_t n = state.working.size // 4, i, left = 0
     cdef MatchKey* key
+    state.work = 0
     for i in range(n):
         key = &state.keys[keys[i]]
-        while key.head != NOTHING and _take_row(state, keys[i], key.head):
+        while key.head != NOTHING and state.work < MOST_WORK and _take_row(state, keys[i], key.head):
             key.head = state.following[key.head]
             if state.failure:
                 return 0
@@ -1215,7 +1219,7 @@ cdef class PatternMatcher:
                 _begin_batch(&self.state)
 
     def run(self):
-        """Search the rows of the batch. Returns true if conditions must be evaluated: see `asked` and `answer`; then call it again."""
+        """Search the rows of the batch. Returns true if rows are left: evaluate the conditions of `asked`, if there are any, and go on."""
         cdef Call call = begin_call(&self.guard, self)
         with nogil:
             _run_keys(&self.state)
