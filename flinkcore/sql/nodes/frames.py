@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from flinkcore.common.time import Time
 from flinkcore.datastream.aggregates import RETRACTABLE, max_
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.rows import Program, Rows
@@ -93,4 +94,6 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     columns = [*(pc.field(rows.columns[number]) for number in node.json["grouping"]), *native.results]
     kinds = ("-U", "+U", "-D") if withdrawn else ("-U", "+U") if native.results else ()
     results = keyed._then(step)
+    if not kinds:  # each key comes once, and never changes
+        results = results.filter(pc.field(ROW_KIND) == "+I")
     return program.of_operator(node, results, columns, times=(), changes=kinds)
