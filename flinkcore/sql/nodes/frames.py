@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from flinkcore.common.time import Time
 from flinkcore.datastream.aggregates import RETRACTABLE, max_
-from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.rows import Program, Rows
@@ -67,15 +66,15 @@ def _preceding(node: PlanNode, spec: Mapping[str, Any], group: Mapping[str, Any]
 
 def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the changes of aggregates of all rows of a key."""
-    native = NativeAggregates(node, rows.columns, rows.types)
+    withdrawn = rows.changes & {"-U", "-D"}
+    native = NativeAggregates(node, rows.columns, rows.types, withdraws=bool(withdrawn))
     for call in map(AggregateCall.of, node.json["aggCalls"]):
         native.add(call)
-    withdrawn = rows.changes & {"-U", "-D"}
     for aggregate in native.aggregates.values():
         if withdrawn and aggregate.function not in RETRACTABLE:
             raise node.refuse(
                 f"its input withdraws rows ({', '.join(sorted(withdrawn))}), and not all of its aggregates can",
-                "Take COUNT, SUM, AVG, and MIN or MAX of other values than floats",
+                "Take others than STDDEV and VAR",
             )
     if rows.changes and not withdrawn:
         raise node.refuse(
@@ -94,6 +93,4 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     columns = [*(pc.field(rows.columns[number]) for number in node.json["grouping"]), *native.results]
     kinds = ("-U", "+U", "-D") if withdrawn else ("-U", "+U") if native.results else ()
     results = keyed._then(step)
-    if not kinds:  # each key comes once, and never changes
-        results = results.filter(pc.field(ROW_KIND) == "+I")
-    return program.of_operator(node, results, columns, times=(), changes=kinds)
+    return program.of_operator(node, results, columns, times=(), changes=kinds, drops_kind=not kinds)

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from flinkcore.sql.nodes.frames import group_aggregate, over_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
-from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
+from flinkcore.sql.nodes.plain import calc, drop_update_before, expand, same_rows, sink, union, values
 from flinkcore.sql.nodes.ranks import deduplicate, rank, window_deduplicate, window_rank
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.nodes.scans import table_scan, watermark_assigner
@@ -29,6 +29,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "exchange": same_rows,
     "union": union,
     "values": values,
+    "drop-update-before": drop_update_before,
     "expand": expand,
     "window-table-function": window_table_function,
     "window-aggregate": window_aggregate,
@@ -52,7 +53,7 @@ NODES: Final[Mapping[str, Builder]] = {
 STATELESS: Final = frozenset(
     (
         *("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand"),
-        *("window-table-function", "sink"),
+        *("drop-update-before", "window-table-function", "sink"),
     )
 )
 """Nodes that need no watermarks."""

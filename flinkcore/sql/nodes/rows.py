@@ -188,6 +188,7 @@ class Program:
         times: Collection[int] = (),
         of_windows: bool = False,
         changes: Collection[str] = (),
+        drops_kind: bool = False,
     ) -> Rows:
         """Return the rows of an operator, with the columns of its node.
 
@@ -201,11 +202,15 @@ class Program:
         times, of_windows, changes
             As of `Rows`. If there are changes, the results have the column ``row_kind``; ``-U`` are left out if the
             node has none.
+        drops_kind : bool
+            Whether results have the column ``row_kind`` although all are inserted.
         """
         names = unique_names(node)
         if self.emitted_at is not None:
             stream = stream.with_emitted_at(EMITTED_AT)
         kinds = frozenset(changes)
+        if drops_kind:
+            stream = stream.filter(pc.field(ROW_KIND) == "+I")
         if "-U" in kinds and not node.json.get("generateUpdateBefore", True):
             stream, kinds = stream.filter(pc.field(ROW_KIND) != "-U"), kinds - {"-U"}
         rows = Rows(
