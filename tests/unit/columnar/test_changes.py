@@ -161,6 +161,35 @@ def test_equal_ranks_of_changes_are_final() -> None:
     assert [tuple(row.values()) for row in found] == [(5, 1), (5, 1), (4, 2)]
 
 
+@pytest.mark.parametrize("changes", [True, False])
+def test_the_last_row_of_a_key_is_normalized(changes: bool, tmp_path: Path) -> None:
+    rows: list[tuple[str, tuple[Any, ...]]] = [
+        ("+U", ("a", 1, "x")),
+        ("+I", ("a", 1, "x")),
+        ("-U", ("b", 1, "never came")),
+        ("+U", ("a", 2, "x")),
+        ("-D", ("a", None, None)),
+        ("-D", ("a", None, None)),
+        ("+I", ("a", 3, "x")),
+    ]
+
+    def normalized(part: Any, begin: int = 0) -> Any:
+        return stream_of(part, first=begin).deduplicate("last", "arrival", changes=changes)
+
+    early = rows_of(normalized(rows[:2]), stop_with_checkpoint=tmp_path)
+    found = [*early, *rows_of(normalized(rows[2:], 2), restore_from=tmp_path)]
+    if not changes:
+        assert [tuple(row.values()) for row in found] == [("a", 3, "x")]
+        return
+    assert [(row["row_kind"], row["n"]) for row in found] == [
+        ("+I", 1),
+        ("-U", 1),
+        ("+U", 2),
+        ("-D", 2),
+        ("+I", 3),
+    ]
+
+
 def test_of_equal_values_the_first_is_withdrawn() -> None:
     changes = [("+I", ("a", 1, "x")), ("+I", ("a", 2, "y")), ("+I", ("a", 1, "x")), ("-U", ("a", 1, "x"))]
     stream = stream_of(changes).aggregate(first=first("n"), last=last("n"), all=collect("text"))
