@@ -43,6 +43,7 @@ MODULES = (
     "ordered_rows",
     "packed_steps",
     "panes",
+    "pattern_matching",
     "pending_rows",
     "regular_join",
     "relational",
@@ -168,7 +169,7 @@ class BuildExtensions(build_ext):
 setup(
     packages=find_packages(include=["flinkcore", "flinkcore.*"]),
     package_dir={"": "."},
-    package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.json", "*.parquet", "*.csv", "*.ipynb"]},
+    package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.json", "*.parquet", "*.csv", "*.ipynb", "*.java"]},
     ext_modules=EXTENSIONS,
     cmdclass={"build_ext": BuildExtensions},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},

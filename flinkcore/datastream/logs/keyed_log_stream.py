@@ -220,7 +220,8 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         """Return one row of each key, with all its columns.
 
         Rows with a column ``row_kind`` are changes, of which the last by arrival can be kept: a row that equals the one
-        before it changes nothing, and ``-U`` and ``-D`` withdraw the row of their key, whatever their other columns are.
+        before it changes nothing, and ``-U`` and ``-D`` withdraw the row of their key, whatever their other columns
+        are.
 
         Parameters
         ----------
@@ -270,8 +271,8 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
     ) -> LogStream:
         """Return the highest rows of each key, with all their columns and their rank.
 
-        Rows with a column ``row_kind`` are changes: ``-U`` and ``-D`` withdraw the first row that equals them, and the next
-        one moves up. One that equals none changes nothing. All rows of a key are kept then.
+        Rows with a column ``row_kind`` are changes: ``-U`` and ``-D`` withdraw the first row that equals them, and the
+        next one moves up. One that equals none changes nothing. All rows of a key are kept then.
 
         Parameters
         ----------
@@ -306,10 +307,10 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
 
         Notes
         -----
-        Flink SQL's Top-N and window Top-N. Changes follow ``AppendOnlyTopNFunction`` and ``FastTop1Function``, of rows that
-        are changes ``RetractableTopNFunction``; with ``rank_column=None`` they are fewer, as there. Flink streams row numbers alone: changes of ``"rank"`` and
-        ``"dense_rank"`` go from the higher rows to the lower, and the new row comes last. NaN is greater than all
-        numbers.
+        Flink SQL's Top-N and window Top-N. Changes follow ``AppendOnlyTopNFunction`` and ``FastTop1Function``, of rows
+        that are changes ``RetractableTopNFunction``; with ``rank_column=None`` they are fewer, as there. Flink streams
+        row numbers alone: changes of ``"rank"`` and ``"dense_rank"`` go from the higher rows to the lower, and the new
+        row comes last. NaN is greater than all numbers.
 
         Examples
         --------
