@@ -13,6 +13,7 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.top_rows import top_step
 from flinkcore.datastream.graph.transformations import TopTransformation
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
+from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -35,6 +36,18 @@ def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     columns = [pc.field(name) for name in rows.columns]
     kinds = ("-U", "+U") if changes else ()
     return program.of_operator(node, results, columns, times=rows.times, changes=kinds)
+
+
+def changelog_normalize(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the changes of the last row of each unique key, whole and each once."""
+    if node.json.get("filterCondition") is not None:
+        raise node.refuse(
+            "a condition that was pushed into it is not supported", "Filter in a query after it"
+        )
+    keyed = with_kinds(rows).keyed(node.json["uniqueKeys"])
+    results = keyed.deduplicate("last", by="arrival", changes=True)
+    columns = [pc.field(name) for name in rows.columns]
+    return program.of_operator(node, results, columns, times=rows.times, changes=("-U", "+U", "-D"))
 
 
 def rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
