@@ -24,6 +24,7 @@ from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.restoring.restored_states import (
     CONTENTS,
     MERGING_WINDOW_SET,
+    WINDOW_TIMERS,
     RestoredOperatorStates,
 )
 from flinkcore.savepoints.serializers import basic
@@ -39,7 +40,6 @@ _TRIGGERS: Final = ("event_time", "count", "continuous_event_time")
 _OF_RESULTS: Final = ("count", "sum", "min", "max", "first", "last")
 """Aggregates whose accumulators hold no more than their results."""
 _TRIGGER_STATES: Final = ("count", "fire-time")
-_TIMERS: Final = "window-timers"
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class RestoredWindows:
         timers = [
             self._rows(state, first, last)
             for service, is_event_time, state in self.states.timers()
-            if service == _TIMERS and is_event_time
+            if service == WINDOW_TIMERS and is_event_time
         ]
         sets = found.pop(MERGING_WINDOW_SET, None)
         parts = {name: rows for name, rows in found.items() if name in (CONTENTS, *_TRIGGER_STATES)}
