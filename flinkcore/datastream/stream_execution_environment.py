@@ -39,7 +39,7 @@ from flinkcore.datastream.graph.pipeline_executor import (
     savepoint_stop,
 )
 from flinkcore.datastream.graph.transformations import EventLogSource, Transformation
-from flinkcore.datastream.plan_environment import PlanEnvironment
+from flinkcore.datastream.sql_environment import SqlEnvironment
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.waiting_sinks import WaitingSinks
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="StreamExecutionEnvironment")
 
 
-class StreamExecutionEnvironment(PlanEnvironment):
+class StreamExecutionEnvironment(SqlEnvironment):
     """Holds the settings of jobs and creates their source streams.
 
     Settings of a cluster that have no meaning in one process are accepted, so that programs need not be changed;

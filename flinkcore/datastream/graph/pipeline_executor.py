@@ -429,13 +429,14 @@ ANALYSES: Final[Mapping[str, str]] = {
 """Analyses of planned jobs, and where each is: a stream finds them by name, as they lie above it."""
 
 
-PLAN_STREAMS: Final = "flinkcore.sql.program:plan_streams"
-"""Builder of streams from compiled plans of Flink SQL, which lies above streams."""
+PLAN_SINKS: Final = "flinkcore.sql.program:plan_sinks"
+SCRIPT_SINKS: Final = "flinkcore.sql.program:script_sinks"
+"""Builders of streams from compiled plans and from scripts of Flink SQL, which lie above streams."""
 
 
-def load_plan_streams() -> Callable[..., Any]:
-    """Return the function that builds the streams of a compiled plan."""
-    module, _, function = PLAN_STREAMS.partition(":")
+def load_sql(place: str) -> Callable[..., Any]:
+    """Return a builder of streams from SQL: `PLAN_SINKS` or `SCRIPT_SINKS`."""
+    module, _, function = place.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return found
 
