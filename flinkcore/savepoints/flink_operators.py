@@ -22,7 +22,7 @@ class FlinkWindow:
         tuple, row or POJO of `fields`, or the type of the only field.
     fields : sequence of str
         For each field of the type the name of an aggregate or of a key column of flinkcore's job, in the order of the
-        type; of a POJO in the order of its names.
+        type; of a POJO in the order of its names. A replay that begins with the windows may leave a field out by None.
     reduces : bool
         Whether the Flink job has a ``ReduceFunction``; otherwise it has an ``AggregateFunction``.
 
@@ -36,7 +36,7 @@ class FlinkWindow:
     """
 
     type: JavaType
-    fields: Sequence[str]
+    fields: Sequence[str | None]
     reduces: bool = False
 
     def __post_init__(self) -> None:

@@ -116,11 +116,11 @@ class RestoredWindows:
                     f"the aggregate {shown} of {what} cannot be restored from the result that a field of {value.name} "
                     f"has; {', '.join(_OF_RESULTS)} can. Restore the accumulator into an AggregateFunction"
                 )
-        for name in window.fields:
-            if name not in keys and name not in [each[0] for each in self._contents.aggregates]:
+        known = [*keys, *(each[0] for each in self._contents.aggregates)]
+        for field in window.fields:
+            if field is not None and field not in known:
                 raise ConfigurationError(
-                    f"{what} has no aggregate or key {name!r} for a field of {value.name}; it has "
-                    f"{[*keys, *(each[0] for each in self._contents.aggregates)]}"
+                    f"{what} has no aggregate or key {field!r} for a field of {value.name}; it has {known}"
                 )
 
     @property
