@@ -225,31 +225,35 @@ class RestoredWindows:
         contents = self._contents
         with_rows = [*parts.values(), *([] if sessions is None else [sessions])]
         every = np.concatenate([rows.places for rows in with_rows])
-        places, firsts = np.unique(every, axis=0, return_index=True)
-        numbers = {tuple(place): number for number, place in enumerate(places.tolist())}
-        n = len(places)
+        places, firsts, numbers = np.unique(every, axis=0, return_index=True, return_inverse=True)
+        ends_of_parts = np.cumsum([rows.n for rows in with_rows])[:-1]
+        at = dict(zip(parts, np.split(numbers.reshape(-1), ends_of_parts), strict=False))
+        n, kind = len(places), self._table.kind
         ids, starts, ends = places[:, 0], places[:, 1], places[:, 2]
         groups = np.concatenate([rows.groups for rows in with_rows])[firsts]
-        armed = {(*place, time) for rows in timers for place, time in rows.timers()}
-        of_keys = list(zip(ids.tolist(), starts.tolist(), ends.tolist(), strict=True))
         states = np.full(n, 0 if contents.trigger == "count" else MIN_TIMESTAMP)
         for name in _TRIGGER_STATES:
             if name in parts and parts[name].n:
-                rows = parts[name]
-                assert rows.value is not None
-                at = [numbers[tuple(place)] for place in rows.places.tolist()]
-                states[at] = rows.value.to_numpy()
+                value = parts[name].value
+                assert value is not None
+                states[at[name]] = value.to_numpy()
         flags = np.zeros(n, np.uint8)
-        filled = (
-            [numbers[tuple(place)] for place in parts[CONTENTS].places.tolist()] if CONTENTS in parts else []
-        )
+        filled = at.get(CONTENTS, np.empty(0, np.int64))
         is_filled = np.zeros(n, np.bool_)
         is_filled[filled] = True
-        ends_armed = np.array([(*key, key[2] - 1) in armed for key in of_keys], np.bool_)
+        # Windows that fire at their end alone, and are over then, have not fired.
+        armed = (
+            set()
+            if kind == "time_windows"
+            else {(*place, time) for rows in timers for place, time in rows.timers()}
+        )
+        of_keys = places.tolist() if armed else []
+        ends_armed = np.ones(n, np.bool_)
+        if kind != "time_windows":
+            ends_armed = np.array([(*key, key[2] - 1) in armed for key in of_keys] or [False] * n, np.bool_)
         if contents.trigger == "continuous_event_time":
-            is_armed = [(*key, state) in armed for key, state in zip(of_keys, states.tolist(), strict=True)]
-            states = np.where(is_armed, states, MIN_TIMESTAMP)
-        kind = self._table.kind
+            is_armed = [(*key, state) in armed for key, state in zip(of_keys, states.tolist(), strict=False)]
+            states = np.where(is_armed or [False] * n, states, MIN_TIMESTAMP)
         if kind == "session_windows":
             if contents.trigger == "count":
                 flags |= np.uint8(_FIRED)
@@ -273,7 +277,7 @@ class RestoredWindows:
             "window_end": pa.array(ends),
             "trigger_state": pa.array(states.astype(np.int64)),
             "flags": pa.array(flags),
-            **self._accumulators(parts.get(CONTENTS), np.array(filled, np.uint32), n),
+            **self._accumulators(parts.get(CONTENTS), filled.astype(np.uint32), n),
         }
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
         attributes = {
