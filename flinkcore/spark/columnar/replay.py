@@ -453,8 +453,7 @@ class SparkReplay:
         """The sample of the events of logs that come to each operator, or None."""
         stages = zip(self.plan.stages, self._times, strict=True)
         return [
-            LateSample.of(number, stage.operator, time.timeline)
-            for number, (stage, time) in enumerate(stages)
+            LateSample.of(number, stage.windows, time.timeline) for number, (stage, time) in enumerate(stages)
         ]
 
     def _late_warnings(self) -> LateWarnings:
