@@ -18,6 +18,7 @@ from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.java_types import serializer_of
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.operator_ids import operator_id
+from flinkcore.savepoints.restoring.pyflink_values import PyFlinkStates, descriptors_by_name
 from flinkcore.savepoints.restoring.restored_states import RestoredOperatorStates
 from flinkcore.savepoints.restoring.restored_windows import RestoredWindows
 from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator, savepoint_in
@@ -43,6 +44,9 @@ class SavepointSource:
         An operator that is not declared continues as the operator of flinkcore with the same uid, or the only one.
     leave_out : sequence of str
         Uids of operators of the Flink job whose state is not restored.
+    allow_pickle : bool
+        Whether pickled values of a PyFlink program may be objects of any class: loading them runs code of their choice.
+        Otherwise they may consist of numbers, texts, bytes and containers.
 
     Raises
     ------
@@ -57,6 +61,7 @@ class SavepointSource:
     path: str | os.PathLike[str]
     operators: Sequence[FlinkOperator] = ()
     leave_out: Sequence[str] = ()
+    allow_pickle: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, str | os.PathLike) or not os.fspath(self.path):
@@ -95,7 +100,8 @@ class SavepointSource:
                     f"two operators of the savepoint {savepoint.path} have state for operator {operator.uid!r}: "
                     f"{_name(restored[operator.uid].found)!r} and {_name(found)!r}. Leave one of them out"
                 )
-            states = RestoredOperatorStates(found.for_tasks(), target, operator)
+            of_pyflink = PyFlinkStates(descriptors_by_name(target.descriptors), self.allow_pickle)
+            states = RestoredOperatorStates(found.for_tasks(), target, operator, of_pyflink)
             _check(savepoint, states)
             restored[operator.uid] = states
         return SavepointState(savepoint.path, restored)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 from flinkcore.savepoints.java_types import JavaType, serializer_of
 from flinkcore.savepoints.serializers.serializer import StateSerializer
@@ -21,7 +22,7 @@ class FlinkWindow:
         tuple, row or POJO of `fields`, or the type of the only field.
     fields : sequence of str
         For each field of the type the name of an aggregate or of a key column of flinkcore's job, in the order of the
-        type; of a POJO in the order of its names.
+        type; of a POJO in the order of its names. A replay that begins with the windows may leave a field out by None.
     reduces : bool
         Whether the Flink job has a ``ReduceFunction``; otherwise it has an ``AggregateFunction``.
 
@@ -35,7 +36,7 @@ class FlinkWindow:
     """
 
     type: JavaType
-    fields: Sequence[str]
+    fields: Sequence[str | None]
     reduces: bool = False
 
     def __post_init__(self) -> None:
@@ -73,6 +74,9 @@ class FlinkOperator:
         Names of states in the Flink job by those that flinkcore's descriptors have, if they differ.
     window : FlinkWindow, optional
         Contents of a window over columns.
+    descriptors : sequence of StateDescriptor, optional
+        Descriptors of the states of a PyFlink program, by which a replay that begins with its savepoint reads them:
+        the savepoint does not have all kinds and types. Those of windows have the name ``window-contents``.
 
     Raises
     ------
@@ -86,10 +90,15 @@ class FlinkOperator:
     states: Mapping[str, JavaType | tuple[JavaType, JavaType]] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     window: FlinkWindow | None = None
+    descriptors: Sequence[StateDescriptor] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.uid, str) or not self.uid:
             raise ArgumentTypeError(f"the uid of a Flink job's operator is a text, not {self.uid!r}")
+        object.__setattr__(self, "descriptors", tuple(self.descriptors))
+        for descriptor in self.descriptors:
+            if not isinstance(descriptor, StateDescriptor):
+                raise ArgumentTypeError(f"descriptors is a list of StateDescriptor, not of {descriptor!r}")
         if self.window is not None and not isinstance(self.window, FlinkWindow):
             raise ArgumentTypeError(f"window is a FlinkWindow, not {self.window!r}")
         if self.key is not None:

@@ -22,6 +22,8 @@ PACKAGE = Path(flinkcore.__file__).parent
 MAY_UNPICKLE = {
     "common/serializer.py": "where a job's own descriptor asks for it",
     "operators/records/copies.py": "what this process has pickled",
+    "savepoints/beginning.py": "where a job says that it trusts a savepoint of PyFlink",
+    "savepoints/restoring/pyflink_values.py": "plain values, and objects where a job says so",
     "spark/exchange/sent_bytes.py": "bytes of the driver, for Spark's workers",
     "spark/logs/log_input.py": "the chunks that the driver deals to Spark's tasks",
     "spark/logs/ranked_rows.py": "the same chunks, with the ranks of their rows",
@@ -34,6 +36,7 @@ MAY_IMPORT_BY_NAME = {
     "cli/": "flinkcore's own modules, and the programs that the command line gives",
     "_internal/python/extras.py": "the packages of flinkcore's extras",
     "_internal/python/lazy_names.py": "flinkcore's own modules",
+    "checkpoint/state_origin.py": "flinkcore's own modules",
     "datastream/data_stream.py": "flinkcore's own modules",
     "datastream/graph/pipeline_executor.py": "flinkcore's own modules",
     "pyflink.py": "flinkcore's own modules, by PyFlink's names",

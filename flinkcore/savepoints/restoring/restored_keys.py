@@ -43,11 +43,14 @@ class RestoredKeys:
     ----------
     operator : JobOperator
     serializer : StateSerializer
-        Serializer of Flink's keys.
+        Serializer of Flink's keys. PyFlink's are rows of one field, which may be a pickle.
+    unpickled : callable
+        Returns the value of a pickle.
     """
 
     operator: JobOperator
     serializer: StateSerializer
+    unpickled: Callable[[bytes], Any]
 
     def check(self, what: str) -> None:
         """Check that the job has keys of the savepoint's type.
@@ -99,6 +102,10 @@ class RestoredKeys:
             groups = event_key_groups(columns, names, max_parallelism)
             return groups, lambda rows: element_keys(columns.take(pa.array(rows)), names)
         found = python_values(keys, self.serializer)
+        if isinstance(self.serializer, RowSerializer) and len(self.serializer.nested) == 1:
+            found = [row[0] for row in found]
+            if self.serializer.nested[0] == basic.BYTES:
+                found = [self.unpickled(key) for key in found]
         if fields is not None:
             groups = groups_of_keys(found, fields, max_parallelism)
         else:

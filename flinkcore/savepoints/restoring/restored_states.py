@@ -22,15 +22,18 @@ from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.operator_state import OperatorState
+from flinkcore.savepoints.restoring.pyflink_values import PREFIX, PyFlinkStates
 from flinkcore.savepoints.restoring.python_values import Names, names_of, obstacle, python_values
 from flinkcore.savepoints.restoring.restored_keys import RestoredKeys
 from flinkcore.savepoints.savepoint import SavepointOperator
+from flinkcore.savepoints.serializers import times
 from flinkcore.savepoints.serializers.composite import BufferEntrySerializer
 from flinkcore.savepoints.serializers.serializer import StateSerializer
 
 TIMERS: Final = "_timer_state/"
 CONTENTS: Final = "window-contents"
 MERGING_WINDOW_SET: Final = "merging-window-set"
+WINDOW_TIMERS: Final = "window-timers"
 _BUFFERS: Final = ("LEFT_BUFFER", "RIGHT_BUFFER")
 _MODES: Final = {
     "SPLIT_DISTRIBUTE": DistributionMode.SPLIT_DISTRIBUTE,
@@ -52,11 +55,14 @@ class RestoredOperatorStates:
         Declaration of Flink's operator.
     operator : JobOperator
         Operator of flinkcore's job.
+    pyflink : PyFlinkStates
+        Reads what PyFlink has written.
     """
 
     found: SavepointOperator
     target: FlinkOperator
     operator: JobOperator
+    pyflink: PyFlinkStates
 
     def keyed_states(self) -> Iterator[tuple[str, KeyedState]]:
         """Yield keyed states with the names that flinkcore's descriptors have, timers left out."""
@@ -69,6 +75,8 @@ class RestoredOperatorStates:
         for name, state in self.found.states.items():
             if isinstance(state, KeyedState) and state.kind == "TIMERS":
                 domain, _, service = name.removeprefix(TIMERS).partition("_")
+                if self.is_of_process_mode and state.keyed_types.namespace.name == times.TIME_WINDOW.name:
+                    service = WINDOW_TIMERS  # PyFlink has one service for both
                 yield self.own_name(service), domain == "event", state
 
     def operator_states(self) -> Iterator[tuple[str, OperatorState]]:
@@ -79,17 +87,26 @@ class RestoredOperatorStates:
 
     def own_name(self, name: str) -> str:
         """Return the name that a state of Flink's operator has in flinkcore's."""
+        name = name.removeprefix(PREFIX)
         return next((own for own, flinks in self.target.names.items() if flinks == name), name)
+
+    @cached_property
+    def is_of_process_mode(self) -> bool:
+        """Return whether a PyFlink program has written the state in process mode."""
+        return any(name.startswith(PREFIX) for name in self.found.states)
 
     @cached_property
     def keys(self) -> RestoredKeys | None:
         """Converter of the keys, or None if the operator has no keyed state."""
         states = [state for _, state in self.keyed_states()] + [state for *_, state in self.timers()]
-        return RestoredKeys(self.operator, states[0].keyed_types.key) if states else None
+        if not states:
+            return None
+        return RestoredKeys(self.operator, states[0].keyed_types.key, self.pyflink.unpickled)
 
     def __getstate__(self) -> dict[str, Any]:
         # Tasks read the headers of files again: serializers made there are those that they compare with.
-        return {"found": self.found, "target": self.target, "operator": self.operator}
+        names = "found", "target", "operator", "pyflink"
+        return {name: getattr(self, name) for name in names}
 
     def key_groups(self, first: int, last: int) -> range | None:
         """Return the key groups of the savepoint to read for some of the job's, or None for all of them."""
@@ -111,6 +128,11 @@ class RestoredOperatorStates:
 
     def obstacles(self) -> Iterator[tuple[str, str]]:
         """Yield names of states that cannot be restored, and why."""
+        if self.is_of_process_mode:
+            for name, _ in self.keyed_states():
+                reason = None if name == MERGING_WINDOW_SET else self.pyflink.obstacle(name)
+                if reason is not None:
+                    yield name, reason
         for name, state in self.found.states.items():
             for column, serializer in state.types.items():
                 reason = obstacle(_element(serializer))
@@ -134,6 +156,8 @@ class RestoredOperatorStates:
             If a key or a value has no place in Python or in the key columns.
         """
         states = {name: self._keyed(name, state, first, last) for name, state in self.keyed_states()}
+        decoded = self.pyflink.of_process_mode if self.is_of_process_mode else self.pyflink.of_thread_mode
+        states = {name: decoded(name, state) for name, state in states.items()}
         services: dict[str, list[tuple[bool, KeyedState]]] = {}
         for name, is_event_time, timers in self.timers():
             services.setdefault(name, []).append((is_event_time, timers))
@@ -179,10 +203,11 @@ class RestoredOperatorStates:
                     values.append(maps[place])
                 maps[place][entry[0]] = entry[1]
             groups.append(of_batch[np.array(new, np.int64)])
-        if name == MERGING_WINDOW_SET:
+        is_merging = name == MERGING_WINDOW_SET and types.kind == "LIST"
+        if is_merging:
             values = [dict(pairs) for pairs in values]
         found = np.concatenate(groups).astype(np.int64) if groups else np.empty(0, np.int64)
-        kind = StateDescriptor.Type[types.kind if name != MERGING_WINDOW_SET else "VALUE"]
+        kind = StateDescriptor.Type[types.kind if not is_merging else "VALUE"]
         return KeyedStateSnapshot(
             kind, _PROCESSING_TIME if types.has_ttl else None, keys, found, namespaces, values
         )

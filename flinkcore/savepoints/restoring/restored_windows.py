@@ -24,6 +24,7 @@ from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.restoring.restored_states import (
     CONTENTS,
     MERGING_WINDOW_SET,
+    WINDOW_TIMERS,
     RestoredOperatorStates,
 )
 from flinkcore.savepoints.serializers import basic
@@ -39,7 +40,6 @@ _TRIGGERS: Final = ("event_time", "count", "continuous_event_time")
 _OF_RESULTS: Final = ("count", "sum", "min", "max", "first", "last")
 """Aggregates whose accumulators hold no more than their results."""
 _TRIGGER_STATES: Final = ("count", "fire-time")
-_TIMERS: Final = "window-timers"
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,11 @@ class RestoredWindows:
                     f"the aggregate {shown} of {what} cannot be restored from the result that a field of {value.name} "
                     f"has; {', '.join(_OF_RESULTS)} can. Restore the accumulator into an AggregateFunction"
                 )
-        for name in window.fields:
-            if name not in keys and name not in [each[0] for each in self._contents.aggregates]:
+        known = [*keys, *(each[0] for each in self._contents.aggregates)]
+        for field in window.fields:
+            if field is not None and field not in known:
                 raise ConfigurationError(
-                    f"{what} has no aggregate or key {name!r} for a field of {value.name}; it has "
-                    f"{[*keys, *(each[0] for each in self._contents.aggregates)]}"
+                    f"{what} has no aggregate or key {field!r} for a field of {value.name}; it has {known}"
                 )
 
     @property
@@ -147,7 +147,7 @@ class RestoredWindows:
         timers = [
             self._rows(state, first, last)
             for service, is_event_time, state in self.states.timers()
-            if service == _TIMERS and is_event_time
+            if service == WINDOW_TIMERS and is_event_time
         ]
         sets = found.pop(MERGING_WINDOW_SET, None)
         parts = {name: rows for name, rows in found.items() if name in (CONTENTS, *_TRIGGER_STATES)}
@@ -225,31 +225,35 @@ class RestoredWindows:
         contents = self._contents
         with_rows = [*parts.values(), *([] if sessions is None else [sessions])]
         every = np.concatenate([rows.places for rows in with_rows])
-        places, firsts = np.unique(every, axis=0, return_index=True)
-        numbers = {tuple(place): number for number, place in enumerate(places.tolist())}
-        n = len(places)
+        places, firsts, numbers = np.unique(every, axis=0, return_index=True, return_inverse=True)
+        ends_of_parts = np.cumsum([rows.n for rows in with_rows])[:-1]
+        at = dict(zip(parts, np.split(numbers.reshape(-1), ends_of_parts), strict=False))
+        n, kind = len(places), self._table.kind
         ids, starts, ends = places[:, 0], places[:, 1], places[:, 2]
         groups = np.concatenate([rows.groups for rows in with_rows])[firsts]
-        armed = {(*place, time) for rows in timers for place, time in rows.timers()}
-        of_keys = list(zip(ids.tolist(), starts.tolist(), ends.tolist(), strict=True))
         states = np.full(n, 0 if contents.trigger == "count" else MIN_TIMESTAMP)
         for name in _TRIGGER_STATES:
             if name in parts and parts[name].n:
-                rows = parts[name]
-                assert rows.value is not None
-                at = [numbers[tuple(place)] for place in rows.places.tolist()]
-                states[at] = rows.value.to_numpy()
+                value = parts[name].value
+                assert value is not None
+                states[at[name]] = value.to_numpy()
         flags = np.zeros(n, np.uint8)
-        filled = (
-            [numbers[tuple(place)] for place in parts[CONTENTS].places.tolist()] if CONTENTS in parts else []
-        )
+        filled = at.get(CONTENTS, np.empty(0, np.int64))
         is_filled = np.zeros(n, np.bool_)
         is_filled[filled] = True
-        ends_armed = np.array([(*key, key[2] - 1) in armed for key in of_keys], np.bool_)
+        # Windows that fire at their end alone, and are over then, have not fired.
+        armed = (
+            set()
+            if kind == "time_windows"
+            else {(*place, time) for rows in timers for place, time in rows.timers()}
+        )
+        of_keys = places.tolist() if armed else []
+        ends_armed = np.ones(n, np.bool_)
+        if kind != "time_windows":
+            ends_armed = np.array([(*key, key[2] - 1) in armed for key in of_keys] or [False] * n, np.bool_)
         if contents.trigger == "continuous_event_time":
-            is_armed = [(*key, state) in armed for key, state in zip(of_keys, states.tolist(), strict=True)]
-            states = np.where(is_armed, states, MIN_TIMESTAMP)
-        kind = self._table.kind
+            is_armed = [(*key, state) in armed for key, state in zip(of_keys, states.tolist(), strict=False)]
+            states = np.where(is_armed or [False] * n, states, MIN_TIMESTAMP)
         if kind == "session_windows":
             if contents.trigger == "count":
                 flags |= np.uint8(_FIRED)
@@ -273,7 +277,7 @@ class RestoredWindows:
             "window_end": pa.array(ends),
             "trigger_state": pa.array(states.astype(np.int64)),
             "flags": pa.array(flags),
-            **self._accumulators(parts.get(CONTENTS), np.array(filled, np.uint32), n),
+            **self._accumulators(parts.get(CONTENTS), filled.astype(np.uint32), n),
         }
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
         attributes = {

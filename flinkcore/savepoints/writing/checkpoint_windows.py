@@ -235,7 +235,7 @@ class _Windows:
             )
         )
         known = {**{name: rows.batch.column(f"key.{name}") for name in self.key_names}, **results}
-        columns = [known[name] for name in self.window.fields]
+        columns = [known[name] for name in self.window.fields if name is not None]
         try:
             value = _structs(columns, None, self.window.serializer)
         except (pa.ArrowException, ValueError) as failure:

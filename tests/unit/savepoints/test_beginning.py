@@ -167,6 +167,27 @@ def test_windows_hold_each_aggregate_of_the_job() -> None:
         job(FlinkWindow(SUMS.type, ["other", "total", "last"]), **sums)
 
 
+def test_windows_of_all_keys_begin_with_those_of_flink() -> None:
+    every = FlinkWindow(SUMS.type, [None, "total", "last"], reduces=True)
+    windows = rest().window_all(TumblingEventTimeWindows.of(Time.seconds(10))).allowed_lateness(8000)
+    source = SavepointSource(case("window_all-rocks3z"), [FlinkOperator("win", window=every)])
+    found = (
+        windows.aggregate(total=fc.sum_("value"), last=fc.max_("ts")).execute(restore_from=source).to_arrow()
+    )
+    rows = (
+        savepoints.open(case("window_all-rocks3z"))
+        .operator("win")
+        .state("window-contents")
+        .to_arrow()
+        .to_pylist()
+    )
+    (before,) = (row["value"] for row in rows if row["namespace"]["start_ms"] == 1_070_000)
+    own = sum(
+        row["value"] for row in rest().execute().to_arrow().to_pylist() if 1_070_000 <= row["ts"] < 1_080_000
+    )
+    assert found["total"].to_pylist()[0] == before["f1"] + own
+
+
 def test_elements_of_windows_are_restored_into_functions_only() -> None:
     sessions = rest().key_by("key").window(fc.EventTimeSessionWindows.with_gap(Time.seconds(9)))
     with pytest.raises(
