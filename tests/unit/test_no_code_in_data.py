@@ -42,6 +42,7 @@ MAY_IMPORT_BY_NAME = {
     "pyflink.py": "flinkcore's own modules, by PyFlink's names",
     "columnar/results/progress.py": "tqdm",
     "spark/shipping/worker_environment.py": "flinkcore's own modules, and pyarrow",
+    "table/__init__.py": "flinkcore's own modules, by PyFlink's names",
 }
 """Modules, and folders of them, that import by a name in a variable or a text, and which modules."""
 
