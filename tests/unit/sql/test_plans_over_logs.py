@@ -212,12 +212,13 @@ def test_a_watermark_that_was_pushed_into_the_source_comes_at_ticks_only(plan: d
 def test_metadata_columns_are_read_by_their_keys(plan: dict[str, Any]) -> None:
     text = json.dumps(plan)
     scan = plan["nodes"][0]["scanTableSource"]
-    produced = "ROW<`k` VARCHAR(2147483647), `$metadata$offset` BIGINT, `ts` TIMESTAMP(3)> NOT NULL"
-    abilities = [{"type": "ReadingMetadata", "metadataKeys": ["offset"], "producedType": produced}]
+    produced = "ROW<`k` VARCHAR(2147483647), `$metadata$offset` BIGINT, `$metadata$timestamp` TIMESTAMP(3)> NOT NULL"
+    keys = ["offset", "timestamp"]
+    abilities = [{"type": "ReadingMetadata", "metadataKeys": keys, "producedType": produced}]
     given = json.loads(text)
     given["nodes"][0]["scanTableSource"] = {**scan, "abilities": abilities}
     environment = StreamExecutionEnvironment.get_execution_environment()
-    data = pa.table({"k": ["a"], "offset": [7], "ts": pa.array([1000], pa.timestamp("ms"))})
+    data = pa.table({"k": ["a"], "offset": [7], "timestamp": pa.array([1000], pa.timestamp("ms"))})
     rows = environment.from_plan(given, {"f": data}).to_arrow().to_pylist()
     assert [row["s"] for row in rows] == [7]
 
