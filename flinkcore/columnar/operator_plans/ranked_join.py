@@ -43,8 +43,9 @@ class RankedJoin(RelationalPlan):
     def takes(join: Join, top: TopRows) -> bool:
         """Return whether these two can be one operator: pairs are final, and so are the rows of a rank."""
         operation = join.operation
-        is_final = not (operation.changes or operation.has_windows or join.gives_left_alone or top.changes)
-        return is_final and operation.how in ("inner", "left") and top.window is None
+        of_changes = any(join.changing) or operation.changes or top.of_changes or top.changes
+        has_windows = operation.has_windows or top.window is not None
+        return operation.how in ("inner", "left") and not of_changes and not has_windows
 
     @property
     def function_name(self) -> str:
