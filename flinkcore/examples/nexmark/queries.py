@@ -107,12 +107,8 @@ def q3(streams: Streams) -> LogStream:
     return sold.select("name", "city", "state", "auction")
 
 
-def winning_bids(streams: Streams) -> LogStream:
+def winning_bids(streams: Streams, auctions: LogStream, bids: LogStream) -> LogStream:
     """The highest bid of each auction while it was open, the earliest of several, when it expires."""
-    bids = streams.bids.select(
-        "auction", "bidder", "price", bid_date_time=pc.field("date_time"), bid_extra=pc.field("extra")
-    )
-    auctions = streams.auctions.select(*_OF_AUCTION)
     while_open = auctions.key_by("id").join_interval(
         bids.key_by("auction"),
         Time.milliseconds(0),
@@ -124,9 +120,16 @@ def winning_bids(streams: Streams) -> LogStream:
     )
 
 
+def _prices_won(streams: Streams, column: str) -> LogStream:
+    """The price of each winning bid, with a column of its auction."""
+    auctions = streams.auctions.select("id", "expires", column)
+    bids = streams.bids.select("auction", "price", bid_date_time=pc.field("date_time"))
+    return winning_bids(streams, auctions, bids).select(column, "price")
+
+
 def q4(streams: Streams) -> LogStream:
     """Return the average price of the winning bids of a category, updated with each of them."""
-    of_category = winning_bids(streams).key_by("category")
+    of_category = _prices_won(streams, "category").key_by("category")
     changes = of_category.aggregate(average=mean("price"), auctions=count(), changes=True)
     return changes.filter(pc.field("row_kind") != "-U")
 
@@ -144,7 +147,7 @@ def q5(streams: Streams) -> LogStream:
 
 def q6(streams: Streams) -> LogStream:
     """Average selling price by seller: of the last ten auctions of each; Flink SQL cannot express it."""
-    last_ten = winning_bids(streams).select("seller", "price").key_by("seller").over(9, by="arrival")
+    last_ten = _prices_won(streams, "seller").key_by("seller").over(9, by="arrival")
     return last_ten.aggregate(average=mean("price")).select("seller", "average")
 
 
@@ -166,7 +169,10 @@ def q8(streams: Streams) -> LogStream:
 
 def q9(streams: Streams) -> LogStream:
     """Winning bids: of each auction."""
-    return winning_bids(streams)
+    bids = streams.bids.select(
+        "auction", "bidder", "price", bid_date_time=pc.field("date_time"), bid_extra=pc.field("extra")
+    )
+    return winning_bids(streams, streams.auctions.select(*_OF_AUCTION), bids)
 
 
 def q10(streams: Streams) -> LogStream:
