@@ -50,8 +50,9 @@ def _join_before(number: int, stages: Sequence[StagePlan]) -> int | None:
     if not isinstance(join.operator, Join) or not RankedJoin.takes(join.operator, rank.operator):
         return None
     uses = sum(one.stage == results.stage for stage in stages for _, one in stage.results)
-    is_alike = join.emitted_at is None and join.keys == rank.keys
-    return results.stage if uses == 1 and is_alike and _leave_alone(results.ops, rank.keys) else None
+    is_plain = join.emitted_at is None and join.clock is None and rank.clock is None
+    is_alike = join.keys == rank.keys and _leave_alone(results.ops, rank.keys)
+    return results.stage if uses == 1 and is_plain and is_alike else None
 
 
 def _leave_alone(ops: Sequence[ColumnOp], names: Sequence[str]) -> bool:
