@@ -43,6 +43,7 @@ from flinkcore._native.column_values cimport (
     OwnedBytes,
     ValueList,
     ValueState,
+    WordPlace,
     WordSet,
     byte_lists_add,
     byte_set_reserve,
@@ -54,6 +55,7 @@ from flinkcore._native.column_values cimport (
     owned_bytes_view,
     sketch_is_sound,
     word_lists_add,
+    word_set_next,
     word_set_reserve,
     word_sets_add,
 )
@@ -96,20 +98,13 @@ cdef int _add_strings(Parts* parts, const OwnedBytes* strings, const uint32_t* e
 
 
 cdef int _add_word_sets(Parts* parts, const WordSet* sets, const uint32_t* entries, int64_t n) except -1 nogil:
-    cdef const WordSet* words
+    cdef WordPlace place
     cdef int64_t i
-    cdef uint64_t at
+    cdef uint64_t word
     for i in range(n):
-        words = &sets[entries[i]]
-        if words.slots == NULL:
-            if words.count:
-                buffer_append_int64(&parts.values, <int64_t> words.only)
-        else:
-            for at in range(<uint64_t> words.mask + 1):
-                if words.slots[at]:
-                    buffer_append_int64(&parts.values, <int64_t> words.slots[at])
-            if words.slots[<uint64_t> words.mask + 1]:
-                buffer_append_int64(&parts.values, 0)
+        memset(&place, 0, sizeof(WordPlace))
+        while word_set_next(&sets[entries[i]], &place, &word):
+            buffer_append_int64(&parts.values, <int64_t> word)
         buffer_append_int64(&parts.ends, parts.values.size >> 3)
     return 0
 

@@ -36,6 +36,7 @@ from flinkcore._native.memory cimport (
     buffer_free,
     buffer_reserve,
     grow,
+    prefetch,
 )
 
 
@@ -976,6 +977,10 @@ cdef bint value_list_is_sound(const ValueList* values, bint words) noexcept nogi
 cdef enum:
     FIRST_SLOTS = 8
     MAX_SLOTS = 0x80000000
+    LEAST_IN_PAGES = 24  # words: fewer fit into a few lines of a cache
+    WORDS_OF_PAGE = 4    # on average, at least: a table of pages then takes less than half of one of words
+    LEAST_FETCHED = 1 << 12
+    WORDS_AHEAD = 8
 
 
 cdef void* _new_slots(uint64_t n_slots, size_t size) except NULL nogil:
@@ -988,14 +993,26 @@ cdef void* _new_slots(uint64_t n_slots, size_t size) except NULL nogil:
     return slots
 
 
+cdef inline uint64_t _word_hash(uint64_t word) noexcept nogil:
+    cdef uint64_t hash = (word ^ (word >> 32)) * <uint64_t> 0x9E3779B97F4A7C15
+    return hash ^ (hash >> 32)
+
+
 cdef inline uint64_t* _word_slot(const WordSet* words, uint64_t word) noexcept nogil:
     # Returns the slot of the word, or the empty slot for it. 0 marks an empty slot, so that whether 0 is a member stands in one more
     # slot after all others.
-    cdef uint64_t at = (word ^ (word >> 32)) * <uint64_t> 0x9E3779B97F4A7C15
-    at = (at ^ (at >> 32)) & words.mask
+    cdef uint64_t at = _word_hash(word) & words.mask
     while words.slots[at] != 0 and words.slots[at] != word:
         at = (at + 1) & words.mask
     return &words.slots[at]
+
+
+cdef inline uint64_t* _page_slot(const WordSet* words, uint64_t page) noexcept nogil:
+    # Returns the slot of a page, or the empty slot for it: the page, and a bit for each of its words.
+    cdef uint64_t at = _word_hash(page) & words.mask
+    while words.slots[2 * at + 1] != 0 and words.slots[2 * at] != page:
+        at = (at + 1) & words.mask
+    return &words.slots[2 * at]
 
 
 cdef uint64_t _slots_for(uint64_t count) noexcept nogil:
@@ -1006,11 +1023,71 @@ cdef uint64_t _slots_for(uint64_t count) noexcept nogil:
     return n_slots
 
 
+cdef inline int64_t _slot_words(const WordSet* words) noexcept nogil:
+    return 2 * (<int64_t> words.mask + 1) if words.pages else <int64_t> words.mask + 2
+
+
+cdef int _pages_reserve(WordSet* words, uint64_t pages) except -1 nogil:
+    # Room for so many pages.
+    cdef uint64_t n_slots = _slots_for(pages), at
+    cdef WordSet grown = words[0]
+    cdef uint64_t* slot
+    if n_slots <= <uint64_t> words.mask + 1:
+        return 0
+    grown.slots = <uint64_t*> _new_slots(n_slots, 2 * sizeof(uint64_t))
+    grown.mask = <uint32_t> (n_slots - 1)
+    for at in range(<uint64_t> words.mask + 1):
+        if words.slots[2 * at + 1]:
+            slot = _page_slot(&grown, words.slots[2 * at])
+            slot[0] = words.slots[2 * at]
+            slot[1] = words.slots[2 * at + 1]
+    free(words.slots)
+    words[0] = grown
+    return 0
+
+
+cdef int _page_add(WordSet* words, uint64_t word) except -1 nogil:
+    cdef uint64_t* slot = _page_slot(words, word >> 6)
+    cdef uint64_t bit = <uint64_t> 1 << (word & 63)
+    if slot[1] & bit:
+        return 0
+    if slot[1] == 0:
+        if (<uint64_t> words.pages + 1) * 4 > (<uint64_t> words.mask + 1) * 3:
+            _pages_reserve(words, 2 * <uint64_t> words.pages)
+            slot = _page_slot(words, word >> 6)
+        slot[0] = word >> 6
+        words.pages += 1
+    slot[1] |= bit
+    words.count += 1
+    return 0
+
+
+cdef bint _put_in_pages(WordSet* words) except -1 nogil:
+    # Puts the words of a table in pages, if they lie close together. Returns whether they do.
+    cdef uint64_t most = words.count // WORDS_OF_PAGE, n_slots = _slots_for(words.count // WORDS_OF_PAGE + 1), word
+    cdef WordPlace place
+    cdef WordSet paged
+    memset(&place, 0, sizeof(WordPlace))
+    memset(&paged, 0, sizeof(WordSet))
+    paged.slots = <uint64_t*> _new_slots(n_slots, 2 * sizeof(uint64_t))
+    paged.mask = <uint32_t> (n_slots - 1)
+    while word_set_next(words, &place, &word):
+        _page_add(&paged, word)
+        if paged.pages > most:
+            free(paged.slots)
+            return False
+    free(words.slots)
+    words[0] = paged
+    return True
+
+
 cdef int _word_set_grow(WordSet* words, uint64_t count) except -1 nogil:
     cdef WordSet grown
     cdef uint64_t n_slots = _slots_for(count), at
+    if words.count >= LEAST_IN_PAGES and _put_in_pages(words):
+        return 0
+    memset(&grown, 0, sizeof(WordSet))
     grown.slots = <uint64_t*> _new_slots(n_slots, sizeof(uint64_t))
-    grown.only = 0
     grown.mask = <uint32_t> (n_slots - 1)
     grown.count = words.count
     if words.slots == NULL:
@@ -1029,13 +1106,15 @@ cdef int _word_set_grow(WordSet* words, uint64_t count) except -1 nogil:
 
 
 cdef int word_set_reserve(WordSet* words, uint64_t count) except -1 nogil:
-    if count > 1 and (words.slots == NULL or count * 4 > (<uint64_t> words.mask + 1) * 3):
+    if words.pages == 0 and count > 1 and (words.slots == NULL or count * 4 > (<uint64_t> words.mask + 1) * 3):
         _word_set_grow(words, count)
     return 0
 
 
 cdef int _word_set_add(WordSet* words, uint64_t word) except -1 nogil:
     cdef uint64_t* slot
+    if words.pages:
+        return _page_add(words, word)
     if words.slots == NULL:
         if words.count == 0:
             words.only = word
@@ -1054,46 +1133,57 @@ cdef int _word_set_add(WordSet* words, uint64_t word) except -1 nogil:
         return 0
     if (<uint64_t> words.count + 1) * 4 > (<uint64_t> words.mask + 1) * 3:
         _word_set_grow(words, <uint64_t> words.count + 1)
+        if words.pages:
+            return _page_add(words, word)
         slot = _word_slot(words, word)
     slot[0] = word
     words.count += 1
     return 0
 
 
+cdef inline void _fetch_slot(const WordSet* words, uint64_t word) noexcept nogil:
+    # Fetches the slot of a word before its turn, if the table is so large that it may lie in memory.
+    if words.mask < LEAST_FETCHED:
+        return
+    if words.pages:
+        prefetch(&words.slots[2 * (_word_hash(word >> 6) & words.mask)])
+    else:
+        prefetch(&words.slots[_word_hash(word) & words.mask])
+
+
 cdef int word_sets_add(WordSet* sets, const uint32_t* entries, const uint64_t* words, int64_t n) except -1 nogil:
     cdef int64_t i
     for i in range(n):
+        if i + 2 * WORDS_AHEAD < n:
+            prefetch(&sets[entries[i + 2 * WORDS_AHEAD]])
+            _fetch_slot(&sets[entries[i + WORDS_AHEAD]], words[i + WORDS_AHEAD])
         _word_set_add(&sets[entries[i]], words[i])
     return 0
 
 
 cdef int word_set_merge(WordSet* into, WordSet* other) except -1 nogil:
     cdef WordSet larger
-    cdef uint64_t at
+    cdef WordPlace place
+    cdef uint64_t word
     # Members of the smaller set go into the larger one: n merges take O(m log m) for m members.
     if other.count > into.count:
         larger = other[0]
         other[0] = into[0]
         into[0] = larger
-    if other.count == 0:
-        return 0
-    if other.slots == NULL:
-        return _word_set_add(into, other.only)
     word_set_reserve(into, <uint64_t> into.count + other.count)
-    for at in range(<uint64_t> other.mask + 1):
-        if other.slots[at]:
-            _word_set_add(into, other.slots[at])
-    if other.slots[<uint64_t> other.mask + 1]:
-        _word_set_add(into, 0)
+    if into.pages and other.pages:
+        _pages_reserve(into, <uint64_t> into.pages + other.pages)
+    memset(&place, 0, sizeof(WordPlace))
+    while word_set_next(other, &place, &word):
+        _word_set_add(into, word)
     return 0
 
 
 cdef int word_set_copy(WordSet* into, const WordSet* other) except -1 nogil:
-    cdef uint64_t n_slots = <uint64_t> other.mask + 1
     cdef uint64_t* slots = NULL
     if other.slots != NULL:
-        slots = <uint64_t*> _new_slots(n_slots, sizeof(uint64_t))
-        memcpy(slots, other.slots, (n_slots + 1) * sizeof(uint64_t))
+        slots = <uint64_t*> _new_slots(_slot_words(other), sizeof(uint64_t))
+        memcpy(slots, other.slots, _slot_words(other) * sizeof(uint64_t))
     into[0] = other[0]
     into.slots = slots
     return 0
@@ -1105,20 +1195,26 @@ cdef void word_set_free(WordSet* words) noexcept nogil:
 
 
 cdef int64_t word_set_memory(const WordSet* words) noexcept nogil:
-    return 0 if words.slots == NULL else (<int64_t> words.mask + 2) * <int64_t> sizeof(uint64_t)
+    return 0 if words.slots == NULL else _slot_words(words) * <int64_t> sizeof(uint64_t)
 
 
 cdef bint word_set_is_sound(const WordSet* words) noexcept nogil:
-    cdef uint64_t at, count = 0
+    cdef uint64_t at, word, count = 0, pages = 0
+    cdef WordPlace place
     if words.slots == NULL:
-        return words.count <= 1 and words.mask == 0
+        return words.count <= 1 and words.mask == 0 and words.pages == 0
     for at in range(<uint64_t> words.mask + 1):
-        if words.slots[at]:
-            count += 1
-            if _word_slot(words, words.slots[at]) != &words.slots[at]:
-                return False
-    count += words.slots[<uint64_t> words.mask + 1] != 0
-    return count == words.count
+        if words.pages:
+            if words.slots[2 * at + 1]:
+                pages += 1
+                if _page_slot(words, words.slots[2 * at]) != &words.slots[2 * at]:
+                    return False
+        elif words.slots[at] and _word_slot(words, words.slots[at]) != &words.slots[at]:
+            return False
+    memset(&place, 0, sizeof(WordPlace))
+    while word_set_next(words, &place, &word):
+        count += 1
+    return count == words.count and pages == words.pages
 
 
 cdef inline ByteView _stored(const ByteSet* strings, const ByteSlot* slot) noexcept nogil:
@@ -1264,17 +1360,11 @@ cdef inline void _register(OwnedBytes* registers, uint64_t hash) noexcept nogil:
 
 
 cdef void _register_all(OwnedBytes* registers, const WordSet* hashes) noexcept nogil:
-    cdef uint64_t at
-    if hashes.count == 0:
-        return
-    if hashes.slots == NULL:
-        _register(registers, hashes.only)
-        return
-    for at in range(<uint64_t> hashes.mask + 1):
-        if hashes.slots[at]:
-            _register(registers, hashes.slots[at])
-    if hashes.slots[<uint64_t> hashes.mask + 1]:
-        _register(registers, 0)
+    cdef WordPlace place
+    cdef uint64_t hash
+    memset(&place, 0, sizeof(WordPlace))
+    while word_set_next(hashes, &place, &hash):
+        _register(registers, hash)
 
 
 cdef int _make_registers(WordSet* hashes, OwnedBytes* registers) except -1 nogil:
@@ -1303,7 +1393,8 @@ cdef int sketch_add(WordSet* hashes, OwnedBytes* registers, uint64_t hash) excep
 cdef int sketch_merge(
     WordSet* into, OwnedBytes* into_registers, WordSet* other, OwnedBytes* other_registers
 ) except -1 nogil:
-    cdef uint64_t at
+    cdef WordPlace place
+    cdef uint64_t hash
     cdef int64_t i
     if other_registers.length:
         if into_registers.length == 0:
@@ -1315,14 +1406,9 @@ cdef int sketch_merge(
     if into_registers.length:
         _register_all(into_registers, other)
         return 0
-    if other.count and other.slots == NULL:
-        return sketch_add(into, into_registers, other.only)
-    if other.count:
-        for at in range(<uint64_t> other.mask + 1):
-            if other.slots[at]:
-                sketch_add(into, into_registers, other.slots[at])
-        if other.slots[<uint64_t> other.mask + 1]:
-            sketch_add(into, into_registers, 0)
+    memset(&place, 0, sizeof(WordPlace))
+    while word_set_next(other, &place, &hash):
+        sketch_add(into, into_registers, hash)
     return 0
 
 

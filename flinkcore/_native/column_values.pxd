@@ -7,6 +7,10 @@ from flinkcore._native.arrow cimport ArrowArray, ArrowSchema, Column, ColumnType
 from flinkcore._native.memory cimport BitBuffer, Buffer
 
 
+cdef extern from *:
+    int lowest_bit "__builtin_ctzll"(unsigned long long word) noexcept nogil
+
+
 cdef struct ByteView:
     const uint8_t* data
     int64_t length
@@ -267,11 +271,20 @@ cdef bint value_list_is_sound(const ValueList* values, bint words) noexcept nogi
 
 
 cdef struct WordSet:
-    # One word needs no table. `slots` has mask + 2 places: open addressing where 0 is empty, and last whether 0 is in.
+    # One word needs no table. `slots` has mask + 2 places: open addressing where 0 is empty, and last whether 0 is in. Words that lie
+    # close together, as dense ids do, are in pages of 64 instead: `slots` has mask + 1 pairs of a page's number and its bits, of which
+    # none: empty.
     uint64_t* slots
     uint64_t only
     uint32_t mask
     uint32_t count
+    uint32_t pages  # that are taken, if words are in pages; else 0
+
+
+cdef struct WordPlace:
+    # How far a walk over a set has come. Zero-initialise.
+    uint64_t at
+    uint64_t bits
 
 
 cdef struct ByteSlot:
@@ -284,6 +297,31 @@ cdef struct ByteSet:
     Buffer data
     uint32_t mask
     uint32_t count
+
+
+# Gives the next word of a set that does not change, in the order of the table; returns false at the end.
+cdef inline bint word_set_next(const WordSet* words, WordPlace* place, uint64_t* word) noexcept nogil:
+    if words.slots == NULL:
+        word[0] = words.only
+        place.at += 1
+        return place.at <= words.count
+    if words.pages:
+        while place.bits == 0:
+            if place.at > words.mask:
+                return False
+            place.bits = words.slots[2 * place.at + 1]
+            place.at += 1
+        word[0] = words.slots[2 * (place.at - 1)] << 6 | lowest_bit(place.bits)
+        place.bits &= place.bits - 1
+        return True
+    while place.at <= <uint64_t> words.mask + 1:
+        place.at += 1
+        word[0] = words.slots[place.at - 1]
+        if word[0]:
+            if place.at == <uint64_t> words.mask + 2:
+                word[0] = 0
+            return True
+    return False
 
 
 # For i in range(n): adds the i-th value to the set of entries[i].

@@ -18,6 +18,7 @@ from flinkcore.columnar.operator_plans.kinds import operator_of
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.plans.batch_mode import refuse_in_batch_mode
+from flinkcore.columnar.plans.fused_stages import fused
 from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
 from flinkcore.columnar.plans.keys import check_keys, require_alike_keys
 from flinkcore.columnar.plans.log_plan import LogPlan, column_op, plan_of_log, visible
@@ -233,7 +234,7 @@ def _planned(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     planner = _JobPlanner(configuration)
     last, behind = _operator_at_end(graph)
     planner.stage(last)
-    logs, stages = planner.named_logs(), planner.stages
+    logs, stages = planner.named_logs(), fused(planner.stages)
     stages[-1] = _followed_by(stages[-1], behind)
     _check_tags(logs, stages)
     refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])

@@ -16,6 +16,9 @@ from flinkcore.errors import DataError
 SMALL_ROWS: Final = 1 << 12
 """Batches with fewer rows are copied into larger ones: else a gather would have to look at too many."""
 
+JOINED_ROWS: Final = 1 << 14
+"""Pieces with so many rows are not joined any more: that would cost copies, and save little in a gather."""
+
 ALL_COPIED: Final = 1 << 62
 """As the rows of a small batch: whoever adds rows may change them, or they are part of many more."""
 
@@ -70,12 +73,13 @@ class NumberedRows:
         self.nbytes += n_bytes
 
     def _join_last(self) -> None:
-        """Join the last pieces as long as the one before is not twice as large as all after it."""
+        """Join the last pieces as long as the one before is small, and not twice as large as all after it."""
         kept = len(self._pieces) - 1
         n_rows, n_bytes = self._pieces[kept].num_rows, self._bytes[kept]
         while kept:
             before, bytes_before = self._pieces[kept - 1].num_rows, self._bytes[kept - 1]
-            if before >= 2 * n_rows or n_bytes + bytes_before > self._piece_bytes:
+            joins_on = before < max(JOINED_ROWS, self._small_rows)
+            if not joins_on or before >= 2 * n_rows or n_bytes + bytes_before > self._piece_bytes:
                 break
             n_rows, n_bytes, kept = n_rows + before, n_bytes + bytes_before, kept - 1
         last = self._pieces[kept:]

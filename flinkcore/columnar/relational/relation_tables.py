@@ -1,7 +1,7 @@
 """The state of a relational operator as tables, whose rows say all by values: keys, rows and timers.
 
 Columns: `key_group`, the keys as `key.NAME`, the columns of a row as `row.NAME` and `right_row.NAME` after `has_row`
-and `has_right_row`, and what else the kernel has. The table `timers` has `timestamp_ms` and `namespace` in order of
+and `has_right_row`, and what else the kernel has. A table of timers has `timestamp_ms` and `namespace` in order of
 registration.
 """
 
@@ -38,7 +38,8 @@ class RelationTables:
     ----------
     kernel : RelationalKernel
     keys : KeyDictionary
-    timers : TimerHeap
+    timers : mapping of str to TimerHeap
+        By the name of their table.
     kept : sequence of NumberedRows
         The rows of each input.
     restored_columns : callable
@@ -52,7 +53,7 @@ class RelationTables:
         self,
         kernel: RelationalKernel,
         keys: KeyDictionary,
-        timers: TimerHeap,
+        timers: Mapping[str, TimerHeap],
         kept: Sequence[NumberedRows],
         restored_columns: Callable[[pa.RecordBatch, pa.RecordBatch], Mapping[str, npt.NDArray[Any] | None]],
         table_rows: int = TABLE_ROWS,
@@ -61,7 +62,7 @@ class RelationTables:
         self._restored_columns = restored_columns
         self._table_rows = table_rows
         self._kinds = {name: self._columns(table).schema for name, table in kernel.snapshot().items()}
-        self._kinds[TIMERS] = self._timer_columns().schema
+        self._kinds |= {name: self._timer_columns(name).schema for name in timers}
 
     def whole(self) -> Iterator[tuple[str, CheckpointTable]]:
         """Yield the state by name of the table; no results wait.
@@ -73,7 +74,8 @@ class RelationTables:
         """
         for name, table in self._kernel.snapshot().items():
             yield name, CheckpointTable(self._columns(table), {}, {})
-        yield TIMERS, CheckpointTable(self._timer_columns(), {}, {})
+        for name in self._timers:
+            yield name, CheckpointTable(self._timer_columns(name), {}, {})
 
     def parts(self) -> Iterator[tuple[str, CheckpointTable]]:
         """Yield the state as `whole` does, in tables of a limited number of rows, of which a name may have several."""
@@ -82,9 +84,10 @@ class RelationTables:
             for begin in range(0, n, self._table_rows):
                 part = {column: values[begin : begin + self._table_rows] for column, values in table.items()}
                 yield name, CheckpointTable(self._columns(part), {}, {})
-        timers = self._timer_columns()
-        for begin in range(0, timers.num_rows, self._table_rows):
-            yield TIMERS, CheckpointTable(timers.slice(begin, self._table_rows), {}, {})
+        for name in self._timers:
+            timers = self._timer_columns(name)
+            for begin in range(0, timers.num_rows, self._table_rows):
+                yield name, CheckpointTable(timers.slice(begin, self._table_rows), {}, {})
 
     def _columns(self, table: Mapping[str, Any]) -> pa.RecordBatch:
         columns = self._key_columns(table["key"])
@@ -105,8 +108,8 @@ class RelationTables:
             columns[f"key.{name}"] = column.take(pa.array(ids))
         return columns
 
-    def _timer_columns(self) -> pa.RecordBatch:
-        timers = pa.record_batch(self._timers.snapshot())
+    def _timer_columns(self, name: str) -> pa.RecordBatch:
+        timers = pa.record_batch(self._timers[name].snapshot())
         columns = self._key_columns(timers.column("key").to_numpy())
         columns |= {name: timers.column(name) for name in ("timestamp_ms", "namespace")}
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
@@ -123,8 +126,8 @@ class RelationTables:
             self._check(name, table)
             batch = table.batch
             ids = self._key_ids(table)
-            if name == TIMERS:
-                self._restore_timers(batch, ids)
+            if name in self._timers:
+                self._restore_timers(self._timers[name], batch, ids)
                 continue
             others = [each for each in batch.schema.names if each != "key_group" and "." not in each]
             columns = batch.select(others)
@@ -171,7 +174,7 @@ class RelationTables:
             )
         return ids.astype(np.int64)
 
-    def _restore_timers(self, batch: pa.RecordBatch, ids: Int64s) -> None:
+    def _restore_timers(self, heap: TimerHeap, batch: pa.RecordBatch, ids: Int64s) -> None:
         timers = pa.record_batch(
             {
                 "timestamp_ms": batch.column("timestamp_ms"),
@@ -180,5 +183,5 @@ class RelationTables:
                 "namespace": batch.column("namespace"),
             }
         )
-        if self._timers.restore(timers) < timers.num_rows:
+        if heap.restore(timers) < timers.num_rows:
             raise SchemaError("a timer of the state is there twice")

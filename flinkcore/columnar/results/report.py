@@ -62,6 +62,8 @@ class ReplayReport:
     late
         Events too late for all their windows, or for an interval join: in the late side output where there is one,
         else dropped.
+    late_pairs
+        Pairs of a join that are ranked by windows and come too late for theirs; dropped.
     in_no_window
         Events in no window, where the slide is longer than the size.
     processed
@@ -126,6 +128,7 @@ class ReplayReport:
     rejected: Counter[str] = field(default_factory=Counter)
     windowed: int = 0
     late: int = 0
+    late_pairs: int = 0
     in_no_window: int = 0
     processed: int = 0
     waiting: int = 0
@@ -511,6 +514,8 @@ class ReplayReport:
             lines.append(
                 f"{_counted(self.pending_processing_time_timers, 'processing-time timer')} due after the end of the log"
             )
+        if self.late_pairs:
+            lines.append(f"{_counted(self.late_pairs, 'pair')} of rows dropped: late for their window")
         if self.dropped_side_results:
             lines.append(
                 f"{_counted(self.dropped_side_results, 'row')} for side outputs that nobody asked for, dropped"

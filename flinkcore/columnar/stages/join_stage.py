@@ -24,6 +24,8 @@ from flinkcore.columnar.operator_plans.native_windows import WindowsByTime
 from flinkcore.columnar.operator_plans.relational import without_kind
 from flinkcore.columnar.operator_plans.row_windows import windows_of
 from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.relational.pair_columns import PairColumns
+from flinkcore.columnar.relational.ranked_pairs import RankedPairs
 from flinkcore.columnar.relational.row_changes import Identities, Kinds, identities_of, kinds_of
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
@@ -53,7 +55,7 @@ class JoinStage(RelationalStage):
     rows of those that meet it are gathered.
     """
 
-    _kernel: JoinKernel | ChangingJoinKernel
+    _kernel: JoinKernel | ChangingJoinKernel | RankedPairs
 
     def __init__(self, context: StageContext, operator: Join, partition: int) -> None:
         assert context.inputs is not None
@@ -76,16 +78,8 @@ class JoinStage(RelationalStage):
         if operation.where is not None:
             self._condition = Select((), (("where", operation.where),))
             pairs = operator.pair_schema(context.plan.input_schemas)
-            wanted = expression_columns(operation.where)
-            read = pairs.names if wanted is None else [name for name in pairs.names if name in wanted]
-            read = read or pairs.names[:1]  # a batch without columns has no rows
-            left, right = (without_kind(each.schema).names for each in (first, second))
-            places = [pairs.get_field_index(name) for name in read]
-            self._read = (
-                [left[place] for place in places if place < len(left)],
-                [right[place - len(left)] for place in places if place >= len(left)],
-            )
-            self._pairs = pa.schema([pairs.field(place) for place in sorted(places)])
+            left, right = (without_kind(each.schema) for each in (first, second))
+            self._read = PairColumns(left, right, pairs, expression_columns(operation.where))
         super().__init__(context, operator, partition)
 
     def _made_kernel(self, operator: Join, steps_done: int, result_limit: int) -> RelationalKernel:
@@ -121,7 +115,7 @@ class JoinStage(RelationalStage):
         """All columns of left rows; of right rows that never come out, those that the condition reads, or a key."""
         left, right = map(without_kind, inputs)
         if operator.gives_left_alone:
-            names = [] if self._condition is None else self._read[1]
+            names = [] if self._condition is None else self._read.right
             key = self._context.plan.inputs[1].keys[0]
             right = pa.schema([right.field(name) for name in names or [key]])
         return [left, right]
@@ -203,13 +197,7 @@ class JoinStage(RelationalStage):
         pairs = self._kernel.pairs()
         if not len(pairs[0]):
             return self._kernel.take()
-        columns = [
-            column
-            for numbers, kept, names in zip(pairs, self._kept, self._read, strict=True)
-            for column in kept.take(numbers, names).columns
-        ]
-        batch = pa.RecordBatch.from_arrays(columns, schema=self._pairs)
-        met, _ = self._condition.apply(batch)
+        met, _ = self._condition.apply(self._read.take(self._kept, *pairs))
         passed = pc.fill_null(met.column(0), False).to_numpy(zero_copy_only=False)
         return self._kernel.take(passed.view(np.uint8))
 

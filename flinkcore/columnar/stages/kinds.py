@@ -18,6 +18,7 @@ from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.over import Over
 from flinkcore.columnar.operator_plans.pattern_match import PatternMatch
+from flinkcore.columnar.operator_plans.ranked_join import RankedJoin
 from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
@@ -33,6 +34,7 @@ from flinkcore.columnar.stages.join_stage import JoinStage
 from flinkcore.columnar.stages.keyed_process_stage import KeyedProcessStage
 from flinkcore.columnar.stages.match_stage import MatchStage
 from flinkcore.columnar.stages.over_stage import OverStage
+from flinkcore.columnar.stages.ranked_join_stage import RankedJoinStage
 from flinkcore.columnar.stages.stage import LocalBatches, PreparedBatches, Stage, StageContext
 from flinkcore.columnar.stages.top_stage import TopStage
 from flinkcore.columnar.stages.window_join_stage import WindowJoinStage
@@ -54,6 +56,7 @@ STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
     Over: OverStage,
     GroupAggregation: GroupAggregateStage,
     TopRows: TopStage,
+    RankedJoin: RankedJoinStage,
     PatternMatch: MatchStage,
 }
 """The stage that runs each kind of operator."""

@@ -27,7 +27,7 @@ from flinkcore.columnar.operator_plans.native_windows import WindowsByTime
 from flinkcore.columnar.operator_plans.row_windows import window_starts
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
-from flinkcore.columnar.relational.relation_tables import RelationTables
+from flinkcore.columnar.relational.relation_tables import TIMERS, RelationTables
 from flinkcore.columnar.relational.row_changes import ROW_KINDS
 from flinkcore.columnar.stages.placed_events import Order, PlacedEvents, cause_of_firing, order_of
 from flinkcore.columnar.stages.restored_operator import RestoredOperator, StagePlace, SuspendedOperator
@@ -81,7 +81,7 @@ class RelationalStage(Stage[Events]):
         limit = max(1, min(MOST_RESULTS, plan.batch_bytes // LEAST_ROW_BYTES))
         self._kernel = self._made_kernel(operator, self._steps_done, limit)
         self._tables = RelationTables(
-            self._kernel, self._keys, self._timers, self._kept, self._restored_columns
+            self._kernel, self._keys, self._timer_tables(), self._kept, self._restored_columns
         )
         if isinstance(restored, RestoredOperator):
             with refused_as(restored.origin):
@@ -98,6 +98,10 @@ class RelationalStage(Stage[Events]):
     @abstractmethod
     def _made_kernel(self, operator: Any, steps_done: int, result_limit: int) -> RelationalKernel:
         """Return the kernel, which may use the timers and the timeline of the stage."""
+
+    def _timer_tables(self) -> Mapping[str, TimerHeap]:
+        """Return the timers by the name of their table in a checkpoint."""
+        return {TIMERS: self._timers}
 
     def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: Any) -> list[pa.Schema]:
         """Return the columns to keep of the rows of each input; all by default."""
@@ -234,7 +238,12 @@ class RelationalStage(Stage[Events]):
     # ---- results ----
 
     def _taken(self, events: Events | None, rows: RowNumbers | None) -> Iterator[StageOutput]:
-        results = self._ready_results()
+        yield from self._given(self._ready_results(), events, rows)
+
+    def _given(
+        self, results: KernelResults, events: Events | None, rows: RowNumbers | None
+    ) -> Iterator[StageOutput]:
+        """Gather results, and give them batch by batch."""
         n = len(results.left)
         if not n:
             return
@@ -310,7 +319,8 @@ class RelationalStage(Stage[Events]):
 
     def memory_bytes(self) -> int:
         kept = sum(each.nbytes for each in self._kept)
-        return kept + self._keys.memory_bytes() + self._kernel.memory_bytes() + 80 * len(self._timers)
+        n_timers = sum(map(len, self._timer_tables().values()))
+        return kept + self._keys.memory_bytes() + self._kernel.memory_bytes() + 80 * n_timers
 
     def shown_state(self) -> str:
         return f"{self._kernel.live_count:,} rows of {len(self._keys):,} keys"

@@ -12,9 +12,10 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.changing_top import ChangingTopKernel
 from flinkcore._native.relational import KernelResults
+from flinkcore._native.timers import TimerHeap
 from flinkcore._native.top_rows import TopKernel
 from flinkcore.columnar.operator_plans.relational import without_kind
-from flinkcore.columnar.operator_plans.row_ranking import SortWords
+from flinkcore.columnar.operator_plans.row_ranking import RowRanking, SortWords
 from flinkcore.columnar.operator_plans.row_windows import windows_of
 from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.relational.kernel import RelationalKernel
@@ -23,6 +24,7 @@ from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.timestamp_range import WINDOWS_TAKE, require_timestamps
 from flinkcore.errors import DataError
+from flinkcore.time_plane.timeline import Timeline
 
 _SIGN = np.uint64(1 << 63)
 
@@ -53,30 +55,20 @@ class TopStage(RelationalStage):
                 changes=operator.changes,
                 replaces=operator.unique_key is not None,
             )
-        return TopKernel(
+        return top_kernel(
+            operator,
+            self._ranking,
             self._timers,
-            self._timeline.steps,
+            self._timeline,
             steps_done=steps_done,
             result_limit=result_limit,
-            n=operator.n,
-            skip=operator.skip,
-            rank=operator.rank,
-            n_words=1 if operator.by_time else self._ranking.n_words,
-            has_tails=self._ranking.has_tails,
-            latest_first=operator.latest_first,
-            ranks_shown=operator.rank_column is not None,
-            changes=operator.changes,
-            of_windows=operator.of_windows,
         )
 
     def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: TopRows) -> list[pa.Schema]:
         return list(map(without_kind, inputs))
 
     def _sort_words(self, rows: pa.RecordBatch, timestamps: Int64s) -> SortWords:
-        if not self._operator.by_time:
-            return self._ranking.of(rows)
-        words = timestamps.view(np.uint64) ^ _SIGN
-        return SortWords((~words if self._operator.latest_first else words).reshape(-1, 1), None, None)
+        return sort_words(self._operator, self._ranking, rows, timestamps)
 
     def _kernel_arguments(
         self, batch: pa.RecordBatch, *events: npt.NDArray[Any] | None
@@ -96,7 +88,8 @@ class TopStage(RelationalStage):
                 events = tuple(None if column is None else column[rows] for column in events)
                 words = _repeated(words, rows)
             return (*events, *words, ends, is_last)
-        given = None if self._operator.window_end is None else self._given_ends(batch)
+        name = self._operator.window_end
+        given = None if name is None else given_ends(batch, name)
         return (*events, *words, given, None)
 
     def _count_without_window(self, rows: Int64s, timestamps: Int64s, steps: npt.NDArray[Any] | None) -> None:
@@ -108,19 +101,6 @@ class TopStage(RelationalStage):
         late = int(np.count_nonzero(timestamps[is_without] <= watermarks))
         self._late_without_window += late
         self._in_no_window += int(np.count_nonzero(is_without)) - late
-
-    def _given_ends(self, batch: pa.RecordBatch) -> Int64s:
-        name = self._operator.window_end
-        column = batch.column(name)
-        if column.null_count:
-            raise DataError(
-                f"the column {name!r}, the end of each row's window, has nulls: filter such rows out first",
-                column=name,
-            )
-        if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-        ends: Int64s = column.to_numpy()
-        return ends
 
     def _restored_columns(
         self, rows: pa.RecordBatch, columns: pa.RecordBatch
@@ -140,6 +120,55 @@ class TopStage(RelationalStage):
         counts = super().counts()
         counts["late"] += self._late_without_window
         return {**counts, "in_no_window": self._in_no_window}
+
+
+def top_kernel(
+    operator: TopRows,
+    ranking: RowRanking,
+    timers: TimerHeap,
+    timeline: Timeline,
+    *,
+    steps_done: int,
+    result_limit: int,
+) -> TopKernel:
+    """Return the kernel of an operator, whose rows have this order."""
+    return TopKernel(
+        timers,
+        timeline.steps,
+        steps_done=steps_done,
+        result_limit=result_limit,
+        n=operator.n,
+        skip=operator.skip,
+        rank=operator.rank,
+        n_words=1 if operator.by_time else ranking.n_words,
+        has_tails=ranking.has_tails,
+        latest_first=operator.latest_first,
+        ranks_shown=operator.rank_column is not None,
+        changes=operator.changes,
+        of_windows=operator.of_windows,
+    )
+
+
+def sort_words(operator: TopRows, ranking: RowRanking, rows: pa.RecordBatch, timestamps: Int64s) -> SortWords:
+    """Return the sort keys of rows with these event times."""
+    if not operator.by_time:
+        return ranking.of(rows)
+    words = timestamps.view(np.uint64) ^ _SIGN
+    return SortWords((~words if operator.latest_first else words).reshape(-1, 1), None, None)
+
+
+def given_ends(rows: pa.RecordBatch, name: str) -> Int64s:
+    """Return the ends of the windows of rows, which a column has, in ms since the epoch; a DataError for nulls."""
+    column = rows.column(name)
+    if column.null_count:
+        raise DataError(
+            f"the column {name!r}, the end of each row's window, has nulls: filter such rows out first",
+            column=name,
+        )
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+    ends: Int64s = column.to_numpy()
+    return ends
 
 
 def _repeated(words: SortWords, rows: Int64s) -> SortWords:

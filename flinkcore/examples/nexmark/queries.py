@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import (
     EventTimeSessionWindows,
-    KeyedLogStream,
     LogStream,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
@@ -22,17 +21,13 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, mean, min_, sum_
 from flinkcore.datastream.window import GlobalWindows
-from flinkcore.examples.nexmark.functions import (
-    BIDS_WITH_VALUES,
-    WINNING_BIDS,
-    SideInput,
-    WinningBids,
-)
+from flinkcore.examples.nexmark.functions import BIDS_WITH_VALUES, SideInput
 from flinkcore.examples.nexmark.generator import AUCTION, BID, Log
 
 OUT_OF_ORDERNESS = Duration.of_seconds(4)
 WATERMARKS = WatermarkStrategy.for_bounded_out_of_orderness(OUT_OF_ORDERNESS)
 TEN_SECONDS = TumblingEventTimeWindows.of(Time.seconds(10))
+LONGEST_AUCTION = Time.seconds(10)
 DAYS = TumblingEventTimeWindows.of(Time.days(1))
 UNTIL_THE_END = GlobalWindows.create_with_end_of_stream_trigger()
 
@@ -44,11 +39,17 @@ class Streams:
     ----------
     environment : StreamExecutionEnvironment
     log : Log
+    longest_auction : Time
+        No auction is open for longer. They are so for at most ``Generator.longest_auction_ms``, 332 ms at the rate that
+        generators have by themselves.
     """
 
-    def __init__(self, environment: StreamExecutionEnvironment, log: Log) -> None:
+    def __init__(
+        self, environment: StreamExecutionEnvironment, log: Log, longest_auction: Time = LONGEST_AUCTION
+    ) -> None:
         self._environment = environment
         self._log = log
+        self.longest_auction = longest_auction
 
     def _of(self, events: object) -> LogStream:
         log = self._environment.from_event_log(events, timestamp="date_time", arrival="arrival")
@@ -76,35 +77,7 @@ class Streams:
         return log.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
 
 
-def _united(*streams: LogStream, schemas: tuple[pa.Schema, ...], keys: tuple[str, ...]) -> KeyedLogStream:
-    """Streams of different columns as one, keyed by one column of each, `key`; `stream` says of which a row is.
-
-    The columns of the others are null.
-    """
-    columns = {field.name: field.type for schema in schemas for field in schema}
-    aligned = [
-        stream.select(
-            key=pc.field(key),
-            stream=pc.scalar(number),
-            **{
-                name: pc.field(name) if name in schema.names else pc.scalar(pa.scalar(None, type_))
-                for name, type_ in columns.items()
-            },
-        )
-        for number, (stream, schema, key) in enumerate(zip(streams, schemas, keys, strict=True))
-    ]
-    return aligned[0].union(*aligned[1:]).key_by("key")
-
-
-def _fields(schema: pa.Schema, *names: str, **renamed: str) -> pa.Schema:
-    """Some columns of a schema; others under a new name, as ``new="old"``."""
-    return pa.schema(
-        [schema.field(name) for name in names]
-        + [schema.field(name).with_name(new) for new, name in renamed.items()]
-    )
-
-
-_OF_AUCTION = pa.schema([field for field in AUCTION if field.name != "arrival"])
+_OF_AUCTION = [name for name in AUCTION.names if name != "arrival"]
 _BID = [name for name in BID.names if name != "arrival"]
 
 
@@ -134,20 +107,29 @@ def q3(streams: Streams) -> LogStream:
     return sold.select("name", "city", "state", "auction")
 
 
-def winning_bids(streams: Streams) -> LogStream:
+def winning_bids(streams: Streams, auctions: LogStream, bids: LogStream) -> LogStream:
     """The highest bid of each auction while it was open, the earliest of several, when it expires."""
-    bids = streams.bids.select(
-        "auction", "bidder", "price", bid_date_time=pc.field("date_time"), bid_extra=pc.field("extra")
+    while_open = auctions.key_by("id").join_interval(
+        bids.key_by("auction"),
+        Time.milliseconds(0),
+        streams.longest_auction,
+        where=pc.field("bid_date_time") <= pc.field("expires"),
     )
-    auctions = streams.auctions.select(*_OF_AUCTION.names)
-    of_bid = _fields(BID, "auction", "bidder", "price", bid_date_time="date_time", bid_extra="extra")
-    by_auction = _united(auctions, bids, schemas=(_OF_AUCTION, of_bid), keys=("id", "auction"))
-    return by_auction.process(WinningBids(), WINNING_BIDS)
+    return while_open.key_by("id").top(
+        1, by=["price", "bid_date_time"], descending=[True, False], rank_column=None, window_end="expires"
+    )
+
+
+def _prices_won(streams: Streams, column: str) -> LogStream:
+    """The price of each winning bid, with a column of its auction."""
+    auctions = streams.auctions.select("id", "expires", column)
+    bids = streams.bids.select("auction", "price", bid_date_time=pc.field("date_time"))
+    return winning_bids(streams, auctions, bids).select(column, "price")
 
 
 def q4(streams: Streams) -> LogStream:
     """Return the average price of the winning bids of a category, updated with each of them."""
-    of_category = winning_bids(streams).key_by("category")
+    of_category = _prices_won(streams, "category").key_by("category")
     changes = of_category.aggregate(average=mean("price"), auctions=count(), changes=True)
     return changes.filter(pc.field("row_kind") != "-U")
 
@@ -165,7 +147,7 @@ def q5(streams: Streams) -> LogStream:
 
 def q6(streams: Streams) -> LogStream:
     """Average selling price by seller: of the last ten auctions of each; Flink SQL cannot express it."""
-    last_ten = winning_bids(streams).select("seller", "price").key_by("seller").over(9, by="arrival")
+    last_ten = _prices_won(streams, "seller").key_by("seller").over(9, by="arrival")
     return last_ten.aggregate(average=mean("price")).select("seller", "average")
 
 
@@ -187,7 +169,10 @@ def q8(streams: Streams) -> LogStream:
 
 def q9(streams: Streams) -> LogStream:
     """Winning bids: of each auction."""
-    return winning_bids(streams)
+    bids = streams.bids.select(
+        "auction", "bidder", "price", bid_date_time=pc.field("date_time"), bid_extra=pc.field("extra")
+    )
+    return winning_bids(streams, streams.auctions.select(*_OF_AUCTION), bids)
 
 
 def q10(streams: Streams) -> LogStream:
@@ -309,14 +294,14 @@ def q19(streams: Streams) -> LogStream:
 
 def q20(streams: Streams) -> LogStream:
     """Expand bid with auction: for the auctions of category 10."""
-    auctions = streams.auctions.filter(pc.field("category") == 10).select(*_OF_AUCTION.names)
+    auctions = streams.auctions.filter(pc.field("category") == 10).select(*_OF_AUCTION)
     bids = streams.bids.select(
         *("auction", "bidder", "price", "channel", "url"),
         bid_date_time=pc.field("date_time"),
         bid_extra=pc.field("extra"),
     )
     both = bids.key_by("auction").join_regular(auctions.key_by("id"))
-    of_auction = (name for name in _OF_AUCTION.names if name != "id")
+    of_auction = (name for name in _OF_AUCTION if name != "id")
     return both.select(
         "auction", "bidder", "price", "channel", "url", "bid_date_time", "bid_extra", *of_auction
     )

@@ -190,7 +190,7 @@ def test_values_of_another_width_than_their_columns_are_refused(
 @pytest.mark.parametrize("text", [False, True])
 def test_a_set_has_room_for_all_of_another_before_it_takes_that_in(text: bool) -> None:
     # They come in the order of its slots, and would crowd the first slots of a table that is too small for all of them.
-    numbers = np.arange(3_000)
+    numbers = np.arange(3_000) * 1_000  # so far apart that they are not in pages
     batch = pa.record_batch({"x": [str(number) for number in numbers] if text else numbers})
     one, two = (Accumulators(batch.schema, [("count_distinct", "x", None)]) for _ in range(2))
     for made in (one, two):

@@ -27,6 +27,7 @@ from flinkcore.examples.nexmark.sql import DUCKDB_MACROS, SQL
 
 # Two minutes, in which no two auctions of a seller expire at once: the order of such is left open in q6.
 LOG = Generator(6_000, events_per_second=50)
+LONGEST_AUCTION = Time.milliseconds(LOG.longest_auction_ms)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_a_query_gives_what_it_gives_in_sql(
     log: Log, tables: duckdb.DuckDBPyConnection, query: str, parallelism: int
 ) -> None:
     environment = StreamExecutionEnvironment().set_parallelism(parallelism)
-    found = QUERIES[query](Streams(environment, log)).to_arrow()
+    found = QUERIES[query](Streams(environment, log, LONGEST_AUCTION)).to_arrow()
     if query == "q4":
         found = last_of_keys(found, "category", "auctions")
     expected = tables.sql(SQL[query]).to_arrow_table()
@@ -91,10 +92,16 @@ def test_a_query_over_two_halves_of_a_log_gives_what_it_gives_over_all_of_it(
         Log(*(table.filter(is_in(pc.field("arrival").cast(pa.int64()), cut)) for table in log))  # type: ignore[attr-defined]
         for is_in in (pc.less, pc.greater_equal)
     ]
-    first = QUERIES[query](Streams(environment, halves[0])).execute(stop_with_checkpoint=tmp_path / "cut")
+    first = QUERIES[query](Streams(environment, halves[0], LONGEST_AUCTION)).execute(
+        stop_with_checkpoint=tmp_path / "cut"
+    )
     early = first.to_arrow()
-    later = QUERIES[query](Streams(environment, halves[1])).execute(restore_from=tmp_path / "cut").to_arrow()
-    whole = QUERIES[query](Streams(environment, log)).to_arrow()
+    later = (
+        QUERIES[query](Streams(environment, halves[1], LONGEST_AUCTION))
+        .execute(restore_from=tmp_path / "cut")
+        .to_arrow()
+    )
+    whole = QUERIES[query](Streams(environment, log, LONGEST_AUCTION)).to_arrow()
     names = whole.column_names
     assert rows(early, names) + rows(later, names) == rows(whole, names)
     assert later.num_rows > 0
@@ -106,7 +113,7 @@ class WithBidder(ProcessWindowFunction[int, Any, int, TimeWindow]):
 
 
 def test_windows_over_arrivals_are_those_of_processing_time(log: Log) -> None:
-    streams = Streams(StreamExecutionEnvironment(), log)
+    streams = Streams(StreamExecutionEnvironment(), log, LONGEST_AUCTION)
     schema = pa.schema({"bidder": pa.int64(), "start": pa.timestamp("ms"), "bids": pa.int64()})
     windows = streams.bids.key_by("bidder").window(TumblingProcessingTimeWindows.of(Time.seconds(10)))
     by_clock = windows.aggregate(Count(), WithBidder(), output_type=schema).to_arrow()

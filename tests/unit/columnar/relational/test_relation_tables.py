@@ -39,7 +39,7 @@ class Operator:
             changes=False,
         )
         self.tables = RelationTables(
-            self.kernel, self.keys, self.timers, [self.kept], lambda rows, columns: {}, table_rows
+            self.kernel, self.keys, {"timers": self.timers}, [self.kept], lambda rows, columns: {}, table_rows
         )
 
     def filled(self) -> Operator:
