@@ -15,7 +15,7 @@ from flinkcore.datastream import LogStream, StreamExecutionEnvironment
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import DataError, UnsupportedOperationError
 from flinkcore.sql.plan.compiled_plan import CompiledPlan
-from flinkcore.sql.program import plan_streams
+from flinkcore.sql.program import plan_sinks
 from flinkcore.sql.types.logical_types import (
     BINARIES,
     FLOATS,
@@ -207,12 +207,10 @@ def stream_of(
     """Return the rows into the sink of a scenario's plan; raise Skipped with the refusal if it does not run."""
     try:
         tables = tables_of(environment, scenario)
-        (stream,) = plan_streams(
-            environment, scenario["plan"], tables, scenario["settings"], emitted_at
-        ).values()
+        (sink,) = plan_sinks(environment, scenario["plan"], tables, scenario["settings"], emitted_at).values()
     except UnsupportedOperationError as error:
         raise Skipped(str(error)) from error
-    return stream
+    return sink.stream
 
 
 def cut_at(scenario: dict[str, Any], steps: int) -> dict[str, Any]:
@@ -301,8 +299,9 @@ def has_rows_of_several_windows(scenario: dict[str, Any]) -> bool:
 
 
 def _counts_no_late_rows(scenario: dict[str, Any]) -> bool:
-    """Return whether late rows are a rate in Flink, as those of window joins, and not a count."""
-    return any("LateRecordsDroppedRate" in counter for _, counter, _ in scenario["late_dropped"])
+    """Return whether late rows are a rate in Flink, as those of window joins, or not counted, as those of sorts."""
+    sorts = any(node["type"].startswith("stream-exec-temporal-sort") for node in scenario["plan"]["nodes"])
+    return sorts or any("LateRecordsDroppedRate" in counter for _, counter, _ in scenario["late_dropped"])
 
 
 NOT_COMPARED = {

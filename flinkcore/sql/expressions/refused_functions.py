@@ -11,7 +11,9 @@ _JSON: Final = (
 )
 _CLOCK: Final = "the time of the machine is not that of the log: take the rowtime"
 _CHANCE: Final = "it returns something else each time"
-_PATTERN: Final = "MATCH_RECOGNIZE is not supported"
+_PATTERN: Final = (
+    "MATCH_RECOGNIZE has FIRST, LAST and FINAL, MATCH_ROWTIME in measures, and nothing else of its own"
+)
 _BITMAPS: Final = "functions of bitmaps are not supported"
 
 REFUSED_FUNCTIONS: Final[dict[str, str]] = {
