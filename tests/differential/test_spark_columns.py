@@ -24,7 +24,8 @@ from flinkcore.errors import DataError, FlinkcoreError
 from flinkcore.log.decoding.decoded_chunk import decoded_chunk, decoded_schema
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columns.arrow_expressions import spark_value
-from flinkcore.spark.columns.arrow_functions import ARROW_FUNCTIONS, SessionSettings
+from flinkcore.spark.columns.arrow_functions import ARROW_FUNCTIONS
+from flinkcore.spark.columns.function_calls import SessionSettings
 from flinkcore.spark.columns.spark_values import SparkValue
 from flinkcore.spark.logs.parquet_scan import ScannedFiles, parquet_files
 from flinkcore.spark.logs.plan_nodes import NotJustFiles

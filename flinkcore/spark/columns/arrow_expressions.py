@@ -15,14 +15,11 @@ from flinkcore._internal.arrow.expression_trees import (
     expression_tree,
 )
 from flinkcore._internal.arrow.expressions import ColumnExpression, Expression
-from flinkcore.spark.columns.arrow_functions import (
-    ARROW_FUNCTIONS,
-    FunctionCall,
-    SessionSettings,
-    part_of_text,
-    remainder,
-)
+from flinkcore.spark.columns.arrow_functions import ARROW_FUNCTIONS
+from flinkcore.spark.columns.function_calls import FunctionCall, SessionSettings
+from flinkcore.spark.columns.number_functions import remainder
 from flinkcore.spark.columns.spark_values import SparkValue, constant_value
+from flinkcore.spark.columns.text_functions import part_of_text
 
 _MINUS = ("subtract", "subtract_checked")
 _TIMES = ("multiply", "multiply_checked")

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -34,7 +35,7 @@ from flinkcore.log.event_reader import arrival_column
 from flinkcore.log.formats.columnar_formats import ParquetFormat
 from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.spark.columns.arrow_expressions import spark_value
-from flinkcore.spark.columns.arrow_functions import SessionSettings
+from flinkcore.spark.columns.function_calls import SessionSettings
 from flinkcore.spark.columns.spark_types import SparkSchema
 from flinkcore.spark.columns.spark_values import SparkValue
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, log_schema, quoted
@@ -192,9 +193,9 @@ class _LogColumns:
         for op in made:
             columns.apply(op)
         if arrival is not None:
-            columns.apply(WithColumns(((_ARRIVAL, pa.compute.field(arrival)),)))
+            columns.apply(WithColumns(((_ARRIVAL, pc.field(arrival)),)))
         if isinstance(log.split, str):
-            columns.apply(WithColumns(((_SPLIT, pa.compute.field(log.split)),)))
+            columns.apply(WithColumns(((_SPLIT, pc.field(log.split)),)))
         return columns
 
     def results(self, names: Sequence[str]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,7 +11,6 @@ from pyspark.sql import functions as F
 
 from flinkcore.spark.columns.spark_types import SparkSchema
 
-EPOCH: Final = datetime(1970, 1, 1)
 _YEARS_OF_PYTHON_US: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 
 
