@@ -24,7 +24,7 @@ _EXACT_FLOATS: Final = 1 << 53
 
 
 def arithmetic(name: str, of_columns: Callable[[Column, Column], Column], is_checked: bool) -> SparkFunction:
-    """Return the function of Arrow that adds, subtracts or multiplies; checked ones raise an error where it overflows."""
+    """Return the function that adds, subtracts or multiplies; if it is checked, overflow is an error."""
 
     def of(call: FunctionCall, operands: Operands) -> SparkValue | None:
         same = _of_one_number_type(operands)
