@@ -424,6 +424,16 @@ def test_a_job_that_spark_may_compute_otherwise_is_replayed(utc_spark: Any, tmp_
     assert len(replayed(until)) == 3
 
 
+@pytest.mark.skipif(not hasattr(F, "collate"), reason="Spark 3.5 has no collations")
+def test_text_with_a_collation_is_compared_by_its_bytes(utc_spark: Any, tmp_path: Path) -> None:
+    log = utc_spark.read.parquet(log_of(tmp_path)).withColumn("text", F.collate("text", "UTF8_LCASE"))
+    upper = stream(utc_spark, log).filter(pc.field("text") == "A").select("n")
+    assert (
+        "to_dataframe() replays the log, for Spark compares text of the log by a collation" in upper.explain()
+    )
+    assert upper.to_dataframe().count() == 0
+
+
 @pytest.mark.parametrize("column", ["at", "came", "text"])
 @pytest.mark.parametrize("as_dataframe", [False, True], ids=["files", "DataFrame"])
 def test_rows_that_a_replay_refuses_are_an_error_or_left_out(

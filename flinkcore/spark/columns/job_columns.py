@@ -185,6 +185,8 @@ class _LogColumns:
         else:
             rows = _rows_of_files(spark, log.source, schema)
             files = parquet_files(rows).files
+        if any("collate" in each.dataType.simpleString() for each in rows.schema):
+            raise NotJustColumns("Spark compares text of the log by a collation")
         if log_schema(rows).types != list(SparkSchema(schema).arrow.types):
             raise NotJustColumns("Spark gives columns of the log other types")
         values = {field.name: SparkValue(F.col(quoted(field.name)), field.type) for field in schema}
