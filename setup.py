@@ -32,6 +32,7 @@ MODULES = (
     "interval_join",
     "join_kernel",
     "json_lines",
+    "kept_values",
     "key_dictionary",
     "key_groups",
     "key_lists",

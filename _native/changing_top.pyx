@@ -2,7 +2,9 @@
 
 Follows Flink's RetractableTopNFunction: all rows are kept, those that are shown in order, the others in a heap, from which the best one
 moves up when one above is withdrawn. With a unique key it follows UpdatableTopNFunction: a row that comes takes the place of that with
-the same unique key, never to a lower one, and rows below are forgotten. Of equal sort keys, the row that came first is higher.
+the same unique key, never to a lower one, and rows below are forgotten. Of equal sort keys, the row that came first is higher. The last
+row of each key, without sort keys and with one unique key for all, is what Flink's changelog normalization keeps
+(DeduplicateFunctionHelper.processLastRowOnChangelog).
 
     of a key:   top, best first   slot │ ... │ slot        rest, a heap with the best at the front   slot │ ... │ slot
 """
@@ -91,6 +93,7 @@ cdef struct ChangingColumns:
     SortKeys keys
     const uint8_t* kinds        # RowKind; NULL: all are insertions
     const uint64_t* identities  # (n, 2)
+    const uint64_t* contents    # (n, 2): of all columns; NULL: a row that replaces an equal one is a change, too
 
 
 cdef struct ChangingTop:
@@ -103,10 +106,12 @@ cdef struct ChangingTop:
     bint ranks_shown
     bint is_final           # rows come when the log ends, and not before
     bint replaces           # identities are those of a unique key
+    bint skips_equal        # a row that comes and equals that with the same unique key changes nothing
     ChangingRows rows
     uint64_t* sort_keys     # by slot, `stride` words each
     int64_t* sequences      # by slot: order of coming
     uint32_t* heap_places   # by slot: in the heap, or IN_TOP
+    Identity* contents      # by slot, if equal rows are skipped
     int64_t capacity        # of these
     int64_t stride
     int64_t tail_bytes
@@ -279,6 +284,8 @@ cdef uint32_t _added(
         self.sort_keys = <uint64_t*> grow(self.sort_keys, max(<int64_t> 1, self.rows.capacity * self.stride) * 8, _WHAT)
         self.sequences = <int64_t*> grow(self.sequences, self.rows.capacity * <int64_t> 8, _WHAT)
         self.heap_places = <uint32_t*> grow(self.heap_places, self.rows.capacity * <int64_t> 4, _WHAT)
+        if self.skips_equal:
+            self.contents = <Identity*> grow(self.contents, self.rows.capacity * <int64_t> sizeof(Identity), _WHAT)
         self.capacity = self.rows.capacity
     sort_key_write(&self.shape, self.sort_keys + slot * self.stride, key, block)
     self.sequences[slot] = self.next_sequence
@@ -439,6 +446,10 @@ cdef int _withdraw(ChangingTop* self, KeyTop* of_key, uint32_t slot, const Cause
     return 0
 
 
+cdef inline bint _is_same(Identity a, Identity b) noexcept nogil:
+    return a.low == b.low and a.high == b.high
+
+
 cdef bint _fire_due(RelationalCore* core) except -1 nogil:
     return True  # without timers
 
@@ -472,10 +483,15 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
                 _withdraw(self, of_key, slot, &cause)
             else:
                 self.unknown += 1
-        elif slot != NO_SLOT:
+            continue
+        if self.skips_equal and slot != NO_SLOT and _is_same(self.contents[slot], identity_of(columns.contents, i)):
+            continue
+        if slot != NO_SLOT:
             _replace(self, of_key, slot, events.rows[i], events.timestamps[i], &key, &cause)
         else:
             _come(self, of_key, identity, events.rows[i], events.timestamps[i], &key, &cause)
+        if self.skips_equal:
+            self.contents[changing_find(&self.rows, cause.key_id, identity)] = identity_of(columns.contents, i)
     return events.n
 
 
@@ -556,6 +572,8 @@ cdef class ChangingTopKernel:
         Whether results are changes, at once; else those of a key come when the log ends.
     replaces : bool
         Whether identities are those of a unique key, whose rows only rise.
+    skips_equal : bool
+        Whether a row that comes changes nothing if it equals that with the same unique key; of the one highest row only.
 
     Raises
     ------
@@ -584,8 +602,11 @@ cdef class ChangingTopKernel:
         bint ranks_shown,
         bint changes,
         bint replaces,
+        bint skips_equal=False,
     ):
         cdef ChangingTop* state = &self.state
+        if skips_equal and not (replaces and n == 1 and n_words == 0 and not has_tails):
+            raise ConfigurationError("equal rows are skipped where a key has one row, whatever its columns are")
         if not 0 <= skip < n < 1 << 31:
             raise ConfigurationError(f"ranks from {skip + 1} to {n}: they must be from 1 to 2**31 - 1")
         self._keys = keys
@@ -599,6 +620,7 @@ cdef class ChangingTopKernel:
         state.ranks_shown = ranks_shown
         state.is_final = not changes
         state.replaces = replaces
+        state.skips_equal = skips_equal
         core_open(&state.core, timeline, steps_done, result_limit, False, changes, ranks_shown)
 
     def __dealloc__(self):
@@ -617,6 +639,7 @@ cdef class ChangingTopKernel:
         free(state.sort_keys)
         free(state.sequences)
         free(state.heap_places)
+        free(state.contents)
 
     def process(
         self,
@@ -631,6 +654,7 @@ cdef class ChangingTopKernel:
         const uint8_t[::1] tails,
         const uint8_t[::1] kinds,
         const uint64_t[:, ::1] identities not None,
+        const uint64_t[:, ::1] contents=None,
         int64_t first=0,
     ):
         """Take in events in total order from number `first` on, until results are full. Returns the number of the next event.
@@ -643,6 +667,8 @@ cdef class ChangingTopKernel:
             Flink's number of the kind of change; None: all are insertions.
         identities : uint64 array (n, 2)
             Equal for rows that are equal: that have the same columns, or the same unique key.
+        contents : uint64 array (n, 2) or None
+            Equal for rows that have the same columns; given if equal rows are skipped.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef RelationalEvents events
@@ -652,8 +678,11 @@ cdef class ChangingTopKernel:
         core_events(&events, key_ids, key_groups, inputs, rows, timestamps, steps, first)
         if identities.shape[0] != n or identities.shape[1] != 2 or (kinds is not None and kinds.shape[0] != n):
             raise ValueError("each event needs its kind, and an identity of two words")
+        if self.state.skips_equal and (contents is None or contents.shape[0] != n or contents.shape[1] != 2):
+            raise ValueError("each event needs its content")
         if n == 0:
             return 0
+        columns.contents = &contents[0, 0] if self.state.skips_equal else NULL
         sort_keys_of(&columns.keys, &self.state.shape, words, tail_ends, tails, n)
         columns.kinds = NULL if kinds is None else &kinds[0]
         columns.identities = &identities[0, 0]
@@ -703,7 +732,7 @@ cdef class ChangingTopKernel:
     def memory_bytes(self):
         """Bytes that its state takes, without rows, keys and timers."""
         check_no_call(&self.guard, self)
-        cdef int64_t by_slot = self.state.capacity * (8 * self.state.stride + 12)
+        cdef int64_t by_slot = self.state.capacity * (8 * self.state.stride + 12 + 16 * self.state.skips_equal)
         cdef int64_t by_key = self.state.key_capacity * <int64_t> sizeof(KeyTop)
         return changing_memory(&self.state.rows) + by_slot + by_key + self.state.tail_bytes + self.state.list_bytes
 
@@ -742,20 +771,24 @@ cdef class ChangingTopKernel:
     def snapshot(self):
         """Return its state as columns by table: `top` has `key`, `row`, `timestamp` and the identity, `low` and `high`.
 
+        Where equal rows are skipped, `low` and `high` are the content.
+
         The rows of a key are in order of their coming.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef const uint32_t[::1] slots = self._slots()
         cdef int64_t[:, ::1] columns = np.empty((5, slots.shape[0]), np.int64)
         cdef const ChangingRow* row
+        cdef Identity identity
         cdef int64_t i
         for i in range(slots.shape[0]):
             row = &self.state.rows.slots[slots[i]]
             columns[0, i] = row.key
             columns[1, i] = row.row
             columns[2, i] = row.timestamp
-            columns[3, i] = <int64_t> row.identity.low
-            columns[4, i] = <int64_t> row.identity.high
+            identity = self.state.contents[slots[i]] if self.state.skips_equal else row.identity
+            columns[3, i] = <int64_t> identity.low
+            columns[4, i] = <int64_t> identity.high
         return {"top": dict(zip(("key", "row", "timestamp", "low", "high"), columns.base))}
 
     def restore(self, str table not None, const int64_t[::1] keys not None, dict rows not None, columns not None):
@@ -779,7 +812,7 @@ cdef class ChangingTopKernel:
         cdef ChangingTop* state = &self.state
         cdef SortKeys sort_keys
         cdef SortKey key
-        cdef Identity identity
+        cdef Identity identity, content
         cdef Slots* top
         cdef uint32_t slot
         cdef int64_t i, at
@@ -793,8 +826,13 @@ cdef class ChangingTopKernel:
                 raise SchemaError(f"row {i} of the state is missing, or one more than the {state.n} highest of its key")
             identity.low = <uint64_t> low[i]
             identity.high = <uint64_t> high[i]
+            content = identity
+            if state.skips_equal:
+                identity.low = identity.high = 0
             key = sort_key_at(&sort_keys, &state.shape, i)
             slot = _added(state, <uint32_t> keys[i], identity, numbers[i], timestamps[i], &key)
+            if state.skips_equal:
+                state.contents[slot] = content
             at = _place(state, top, &key)
             if at < state.n:
                 _insert(state, top, at, slot)

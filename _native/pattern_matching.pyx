@@ -43,6 +43,7 @@ cdef enum:
     ALL_ROWS = -1          # in place of a variable
     START = 0xFFFFFFFF     # in place of a run: the start, which waits for a first row
     NOTHING = -1
+    MOST_WORK = 1 << 20    # runs that get a row in one call, so that Ctrl-C ends a long search
 
 cdef enum SkipTo:
     PAST_LAST_ROW
@@ -54,6 +55,49 @@ cdef enum Failure:
     NO_FAILURE
     SKIPPED_TO_NO_ROW
     SKIPPED_TO_FIRST_ROW
+
+cdef enum Operation:
+    LOOK              # the value of a row
+    COUNT             # values of a variable that are not null
+    SUM
+    LEAST
+    GREATEST
+    CONSTANT
+    NULL_VALUE
+    ADD               # integers, up to MODULO
+    SUBTRACT
+    MULTIPLY
+    DIVIDE
+    MODULO
+    WRAP
+    TO_DOUBLE
+    ADD_DOUBLES       # doubles, up to DIVIDE_DOUBLES
+    SUBTRACT_DOUBLES
+    MULTIPLY_DOUBLES
+    DIVIDE_DOUBLES
+    LESS              # integers
+    AT_MOST
+    EQUAL
+    LESS_DOUBLES
+    AT_MOST_DOUBLES
+    EQUAL_DOUBLES
+    BOTH
+    EITHER
+    NEGATED
+    IS_NULL
+
+OPERATIONS = {
+    "look": LOOK, "count": COUNT, "sum": SUM, "min": LEAST, "max": GREATEST, "constant": CONSTANT, "null": NULL_VALUE, "+": ADD,
+    "-": SUBTRACT, "*": MULTIPLY, "/": DIVIDE, "%": MODULO, "wrap": WRAP, "double": TO_DOUBLE, "+ doubles": ADD_DOUBLES,
+    "- doubles": SUBTRACT_DOUBLES, "* doubles": MULTIPLY_DOUBLES, "/ doubles": DIVIDE_DOUBLES, "<": LESS, "<=": AT_MOST, "=": EQUAL,
+    "< doubles": LESS_DOUBLES, "<= doubles": AT_MOST_DOUBLES, "= doubles": EQUAL_DOUBLES, "and": BOTH, "or": EITHER, "not": NEGATED,
+    "is null": IS_NULL,
+}  # fmt: skip
+
+cdef enum:
+    MOST_VALUES = 64  # on the stack of a condition
+
+MOST_STEPS = MOST_VALUES
 
 SKIPS = {"past last row": PAST_LAST_ROW, "to next row": TO_NEXT_ROW, "to first": TO_FIRST, "to last": TO_LAST}
 FAILURES = {SKIPPED_TO_NO_ROW: "no row", SKIPPED_TO_FIRST_ROW: "first row"}
@@ -96,6 +140,31 @@ cdef struct Reader:
     Buffer asked         # Request; conditions only
 
 
+cdef union Number:
+    int64_t whole
+    double real
+
+
+cdef struct Value:
+    Number number
+    bint is_null
+
+
+cdef struct Step:
+    int32_t operation
+    int32_t bits
+    int32_t column
+    int32_t is_first
+    int32_t variable
+    int64_t value        # a constant, or the offset of a row
+
+
+cdef struct Program:
+    # A condition that is evaluated natively; without steps, none.
+    Step* steps
+    int64_t n
+
+
 cdef struct Request:
     uint32_t key
     uint32_t run
@@ -104,6 +173,7 @@ cdef struct Request:
 cdef struct KeyedRow:
     int64_t row
     int64_t time
+    uint64_t nulls       # of the values, which follow
 
 
 cdef struct Run:
@@ -123,7 +193,7 @@ cdef struct Runs:
 
 
 cdef struct MatchKey:
-    KeyedRow* rows       # from place `first` on: those that runs and matches still have
+    char* rows           # KeyedRow and values, from place `first` on: those that runs and matches still have
     uint32_t rows_begin
     uint32_t rows_end
     uint32_t rows_capacity
@@ -163,6 +233,9 @@ cdef struct MatchState:
     int64_t within_ms    # 0: none
     uint64_t known       # variables whose condition the batch has for each row, and those without
     uint64_t always      # those without
+    Program* programs    # of the conditions by variable
+    int64_t n_columns
+    int64_t row_bytes    # of a row with its values
     Reader* readers      # of the conditions by variable, then of the measures
     TimerQueue* timers
     StepCursor steps
@@ -192,6 +265,9 @@ cdef struct MatchState:
     const int64_t* timestamps
     const int64_t* row_steps
     const uint64_t* values
+    const int64_t* numbers   # (n, n_columns)
+    const uint64_t* nulls
+    int64_t work         # runs that have got a row in this call
     int32_t* following   # the next row of the same key
     int64_t following_capacity
     Buffer working       # keys with rows of the batch left
@@ -277,7 +353,7 @@ cdef int _prune(MatchState* state, Runs* runs, int64_t last) except -1 nogil:
     return 0
 
 
-cdef uint32_t _new_run(MatchState* state) except? START nogil:
+cdef uint32_t _new_run(MatchState* state) except? 0xFFFFFFFF nogil:
     cdef uint32_t capacity, slot
     if state.free_slots.size:
         state.free_slots.size -= 4
@@ -301,25 +377,35 @@ cdef int _free_run(MatchState* state, uint32_t slot) except -1 nogil:
 # ---- rows of a key -----------------------------------------------------------------------------------------------
 
 
-cdef inline int64_t _row_at(const MatchKey* key, int64_t place, int64_t current) noexcept nogil:
+cdef inline KeyedRow* _kept(const MatchState* state, const MatchKey* key, int64_t place) noexcept nogil:
+    return <KeyedRow*> (key.rows + (key.rows_begin + (place - key.first)) * state.row_bytes)
+
+
+cdef inline int64_t _row_at(const MatchState* state, const MatchKey* key, int64_t place, int64_t current) noexcept nogil:
     # The row to be taken has the next place.
-    return current if place == key.next else key.rows[key.rows_begin + (place - key.first)].row
+    return current if place == key.next else _kept(state, key, place).row
 
 
-cdef int _keep_row(MatchState* state, MatchKey* key, int64_t row, int64_t time) except -1 nogil:
+cdef int _keep_row(
+    MatchState* state, MatchKey* key, int64_t row, int64_t time, uint64_t nulls, const int64_t* numbers
+) except -1 nogil:
+    cdef KeyedRow* kept
     cdef uint32_t n = key.rows_end - key.rows_begin, capacity
     if n == 0:
         key.first = key.next
         key.rows_begin = key.rows_end = 0
     if key.rows_end == key.rows_capacity:
         if key.rows_begin > 8 and 2 * key.rows_begin >= key.rows_capacity:
-            memmove(key.rows, key.rows + key.rows_begin, n * sizeof(KeyedRow))
+            memmove(key.rows, key.rows + key.rows_begin * state.row_bytes, n * state.row_bytes)
             key.rows_begin, key.rows_end = 0, n
         else:
             capacity = 2 * key.rows_capacity + 2
-            key.rows = <KeyedRow*> grow(key.rows, <int64_t> capacity * <int64_t> sizeof(KeyedRow), WHAT)
+            key.rows = <char*> grow(key.rows, <int64_t> capacity * state.row_bytes, WHAT)
             key.rows_capacity = capacity
-    key.rows[key.rows_end] = KeyedRow(row, time)
+    kept = <KeyedRow*> (key.rows + <int64_t> key.rows_end * state.row_bytes)
+    kept.row, kept.time, kept.nulls = row, time, nulls
+    if state.n_columns:
+        memcpy(kept + 1, numbers, 8 * state.n_columns)
     key.rows_end += 1
     state.n_live += 1
     return 0
@@ -397,11 +483,11 @@ cdef int _read(
     for i in range(reader.n_looks):
         _range(state, key, run, taker, reader.looks[i].variable, &begin, &end)
         place = begin + reader.looks[i].offset if reader.looks[i].is_first else end - 1 - reader.looks[i].offset
-        buffer_append_int64(&reader.looked, _row_at(key, place, current) if begin <= place < end else -1)
+        buffer_append_int64(&reader.looked, _row_at(state, key, place, current) if begin <= place < end else -1)
     for i in range(reader.n_groups):
         _range(state, key, run, taker, reader.groups[i], &begin, &end)
         for place in range(begin, end):
-            buffer_append_int64(&reader.members, _row_at(key, place, current))
+            buffer_append_int64(&reader.members, _row_at(state, key, place, current))
         buffer_append_int64(&reader.member_counts, end - begin)
     return 0
 
@@ -425,6 +511,135 @@ cdef void _range(
         if begin[0] == end[0]:
             begin[0] = key.next
         end[0] = key.next + 1
+
+
+cdef inline bint _value_at(
+    const MatchState* state, const MatchKey* key, int64_t place, int64_t i, int32_t column, Number* found
+) noexcept nogil:
+    # Finds a value of a row of the key, or of row i of the batch, which has the next place. False: it is null.
+    cdef const KeyedRow* kept
+    if place == key.next:
+        found.whole = state.numbers[i * state.n_columns + column]
+        return not (state.nulls[i] >> column) & 1
+    kept = _kept(state, key, place)
+    found.whole = (<const int64_t*> (kept + 1))[column]
+    return not (kept.nulls >> column) & 1
+
+
+cdef inline int64_t _wrapped(int64_t value, int32_t bits) noexcept nogil:
+    return value if bits == 64 else (<int64_t> (<uint64_t> value << (64 - bits))) >> (64 - bits)
+
+
+cdef void _aggregate(
+    const MatchState* state, const MatchKey* key, int64_t begin, int64_t end, int64_t i, const Step* step, Value* found
+) noexcept nogil:
+    cdef int64_t place, total = 0, n = 0
+    cdef Number each
+    for place in range(begin, end):
+        if _value_at(state, key, place, i, step.column, &each):
+            if step.operation == Operation.SUM:
+                total += each.whole
+            elif n == 0 or (each.whole < total if step.operation == Operation.LEAST else each.whole > total):
+                total = each.whole
+            n += 1
+    found.is_null = n == 0 and step.operation != Operation.COUNT
+    found.number.whole = n if step.operation == Operation.COUNT else _wrapped(total, step.bits)
+
+
+cdef bint _compute(const Step* step, Value* left, const Value* right) noexcept nogil:
+    # Computes an operation of two values into the first. Returns false where it fails: a division by zero.
+    cdef int64_t a = left.number.whole, b = right.number.whole
+    cdef double x = left.number.real, y = right.number.real
+    cdef int32_t operation = step.operation
+    if operation == Operation.BOTH or operation == Operation.EITHER:
+        # The value that decides, if one of them is it, and else null if one of them is null.
+        if (not left.is_null and (a != 0) == (operation == Operation.EITHER)) or (
+            not right.is_null and (b != 0) == (operation == Operation.EITHER)
+        ):
+            left.number.whole = operation == Operation.EITHER
+            left.is_null = False
+        else:
+            left.is_null |= right.is_null
+        return True
+    if left.is_null or right.is_null:
+        left.is_null = True
+        return True
+    if operation == Operation.ADD:
+        a = _wrapped(a + b, step.bits)
+    elif operation == Operation.SUBTRACT:
+        a = _wrapped(a - b, step.bits)
+    elif operation == Operation.MULTIPLY:
+        a = _wrapped(a * b, step.bits)
+    elif operation == Operation.DIVIDE or operation == Operation.MODULO:
+        if b == 0:
+            return False
+        if b == -1:
+            a = _wrapped(-a, step.bits) if operation == Operation.DIVIDE else 0
+        else:
+            a = a // b if operation == Operation.DIVIDE else a % b
+    elif operation == Operation.LESS:
+        a = a < b
+    elif operation == Operation.AT_MOST:
+        a = a <= b
+    elif operation == Operation.EQUAL:
+        a = a == b
+    elif operation == Operation.LESS_DOUBLES:
+        a = x < y
+    elif operation == Operation.AT_MOST_DOUBLES:
+        a = x <= y
+    elif operation == Operation.EQUAL_DOUBLES:
+        a = x == y
+    else:
+        if operation == Operation.ADD_DOUBLES:
+            x = x + y
+        elif operation == Operation.SUBTRACT_DOUBLES:
+            x = x - y
+        elif operation == Operation.MULTIPLY_DOUBLES:
+            x = x * y
+        else:
+            x = x / y
+        left.number.real = x
+        return True
+    left.number.whole = a
+    return True
+
+
+cdef int32_t _evaluate(
+    const MatchState* state, const Program* program, const MatchKey* key, Run* run, int32_t taker, int64_t i
+) noexcept nogil:
+    # Returns the value of a condition for row i of the batch, 0 or 1; -1 where it fails.
+    cdef Value[MOST_VALUES] stack
+    cdef Value* top = stack - 1
+    cdef const Step* step
+    cdef int64_t begin, end, place, at
+    for at in range(program.n):
+        step = &program.steps[at]
+        if step.operation <= Operation.GREATEST:
+            _range(state, key, run, taker, step.variable, &begin, &end)
+            top += 1
+            if step.operation == Operation.LOOK:
+                place = begin + step.value if step.is_first else end - 1 - step.value
+                top.is_null = not (begin <= place < end and _value_at(state, key, place, i, step.column, &top.number))
+            else:
+                _aggregate(state, key, begin, end, i, step, top)
+        elif step.operation == Operation.CONSTANT or step.operation == Operation.NULL_VALUE:
+            top += 1
+            top.number.whole = step.value
+            top.is_null = step.operation == Operation.NULL_VALUE
+        elif step.operation == Operation.WRAP:
+            top.number.whole = _wrapped(top.number.whole, step.bits)
+        elif step.operation == Operation.TO_DOUBLE:
+            top.number.real = <double> top.number.whole
+        elif step.operation == Operation.NEGATED:
+            top.number.whole = not top.number.whole
+        elif step.operation == Operation.IS_NULL:
+            top.number.whole = top.is_null
+            top.is_null = False
+        else:
+            top -= 1
+            if not _compute(step, top, top + 1):
+                return -1
+    return not top.is_null and top.number.whole != 0
 
 
 # ---- what a row does ---------------------------------------------------------------------------------------------
@@ -491,7 +706,7 @@ cdef int32_t _decide(
 
 cdef uint32_t _grown(
     MatchState* state, MatchKey* key, uint32_t slot, int32_t taker, int32_t target, int64_t time
-) except? START nogil:
+) except? 0xFFFFFFFF nogil:
     # Returns a new run: one that has taken the row, too.
     cdef uint32_t new = _new_run(state)
     cdef Run* run = _run(state, new)
@@ -511,7 +726,7 @@ cdef int _emit(
     MatchState* state, MatchKey* key, uint32_t key_id, Run* run, int64_t current, int64_t timestamp, int64_t step, int64_t fired, int64_t order
 ) except -1 nogil:
     cdef MatchRow* row = <MatchRow*> buffer_append(&state.emitted, sizeof(MatchRow))
-    row.row = _row_at(key, run.start, current)
+    row.row = _row_at(state, key, run.start, current)
     row.step = step
     row.fired = fired
     row.timestamp = timestamp
@@ -533,7 +748,7 @@ cdef int64_t _last_skipped(MatchState* state, const MatchKey* key, Run* run, int
     place = begin if state.skip == SkipTo.TO_FIRST else end - 1
     if begin == end or place == run.start:
         state.failure = Failure.SKIPPED_TO_NO_ROW if begin == end else Failure.SKIPPED_TO_FIRST_ROW
-        state.failed_row = _row_at(key, run.start, current)
+        state.failed_row = _row_at(state, key, run.start, current)
     return place - 1
 
 
@@ -624,6 +839,28 @@ cdef inline uint32_t _slot(const MatchKey* key, uint32_t i) noexcept nogil:
     return key.runs.slots[i] if key.runs.n else <uint32_t> START
 
 
+cdef bint _knows(MatchState* state, MatchKey* key, uint32_t slot, int64_t i) except -1 nogil:
+    # Evaluates the conditions on which it depends what a run does with a row, natively where it can. Returns false, and asks for the
+    # first other one, if there are others.
+    cdef Run* run = NULL if slot == START else _run(state, slot)
+    cdef uint64_t* known = &key.start_known if run == NULL else &run.known
+    cdef uint64_t* values = &key.start_values if run == NULL else &run.values
+    cdef int32_t needed = 0, found
+    cdef Request* request
+    while _decide(state, 0 if run == NULL else run.state, known[0], values[0], &needed) < 0:
+        found = -1
+        if state.programs[needed].n:
+            found = _evaluate(state, &state.programs[needed], key, run, needed, i)
+        if found < 0:
+            request = <Request*> buffer_append(&state.readers[needed].asked, sizeof(Request))
+            request.key, request.run = <uint32_t> (key - state.keys), slot
+            _read(state, &state.readers[needed], key, run, needed, state.rows[i])
+            return False
+        known[0] |= <uint64_t> 1 << needed
+        values[0] |= <uint64_t> found << needed
+    return True
+
+
 cdef bint _take_row(MatchState* state, uint32_t key_id, int64_t i) except -1 nogil:
     # Gives a row to all runs of its key. Returns false if conditions must be evaluated first.
     cdef MatchKey* key = &state.keys[key_id]
@@ -634,7 +871,6 @@ cdef bint _take_row(MatchState* state, uint32_t key_id, int64_t i) except -1 nog
     cdef Run* run
     cdef bint waits = False
     cdef uint64_t known
-    cdef Request* request
     if not key.in_row:
         key.key_group = state.key_groups[i]
         if state.within_ms and key.runs.n:
@@ -651,20 +887,11 @@ cdef bint _take_row(MatchState* state, uint32_t key_id, int64_t i) except -1 nog
         key.in_row = True
     if state.known != <uint64_t> -1:
         for j in range(max(key.runs.n, <uint32_t> 1)):
-            slot = _slot(key, j)
-            if slot == START:
-                run, k, known, values = NULL, 0, key.start_known, key.start_values
-            else:
-                run = _run(state, slot)
-                k, known, values = run.state, run.known, run.values
-            if _decide(state, k, known, values, &needed) < 0:
-                request = <Request*> buffer_append(&state.readers[needed].asked, sizeof(Request))
-                request.key, request.run = key_id, slot
-                _read(state, &state.readers[needed], key, run, needed, row)
-                waits = True
+            waits |= not _knows(state, key, _slot(key, j), i)
         if waits:
             return False
     state.grown.n = state.ended.n = 0
+    state.work += key.runs.n + 1
     for j in range(max(key.runs.n, <uint32_t> 1)):
         slot = _slot(key, j)
         if slot == START:
@@ -687,7 +914,7 @@ cdef bint _take_row(MatchState* state, uint32_t key_id, int64_t i) except -1 nog
     _emit_matches(state, key, key_id, &state.grown, row, time, state.row_steps[i], time, i)
     _put_runs(state, key)
     if key.runs.n or key.matches.n:
-        _keep_row(state, key, row, time)
+        _keep_row(state, key, row, time, state.nulls[i], state.numbers + i * state.n_columns)
     key.next += 1
     _rest(state, key)
     _set_timer(state, key, key_id)
@@ -697,13 +924,14 @@ cdef bint _take_row(MatchState* state, uint32_t key_id, int64_t i) except -1 nog
 
 
 cdef int _run_keys(MatchState* state) except -1 nogil:
-    # Searches the rows of each key until none is left, or its conditions must be evaluated.
+    # Searches the rows of each key until none is left, its conditions must be evaluated, or the search has taken long.
     cdef uint32_t* keys = <uint32_t*> state.working.data
     cdef int64_t n = state.working.size // 4, i, left = 0
     cdef MatchKey* key
+    state.work = 0
     for i in range(n):
         key = &state.keys[keys[i]]
-        while key.head != NOTHING and _take_row(state, keys[i], key.head):
+        while key.head != NOTHING and state.work < MOST_WORK and _take_row(state, keys[i], key.head):
             key.head = state.following[key.head]
             if state.failure:
                 return 0
@@ -812,11 +1040,15 @@ cdef class PatternMatcher:
     readers : list of (list, list)
         What the conditions of the variables, and last the measures, read: rows as `(variable or -1, is_first, offset)`, and variables, or
         -1, of which all rows are read.
+    programs : list of list of tuple
+        For each variable its condition as `(operation, variable or -1, is_first, column, bits, value)`; empty if it is to be asked for.
+    n_columns : int
+        Columns of numbers that the programs read.
 
     Raises
     ------
     ConfigurationError
-        If there are too many variables.
+        If there are too many variables or columns, or a condition takes too much room.
     """
 
     cdef CallGuard guard
@@ -839,10 +1071,17 @@ cdef class PatternMatcher:
         uint64_t known,
         uint64_t always,
         list readers not None,
+        list programs not None,
+        int n_columns,
     ):
         cdef MatchState* state = &self.state
         cdef int64_t n_ways = 0, n_tests = 0, i
         cdef Reader* reader
+        cdef Program* program
+        if not 0 <= n_columns <= 64:
+            raise ConfigurationError(f"conditions read {n_columns} columns of numbers: at most 64 are possible")
+        if any(len(each) > MOST_VALUES for each in programs):
+            raise ConfigurationError(f"a condition has more than {MOST_STEPS} steps")
         if not 0 < n_variables <= 64 or len(readers) != n_variables + 1:
             raise ConfigurationError(f"a pattern of {n_variables} variables: it has 1 to 64")
         self._timers, self._timeline = timers, timeline
@@ -875,6 +1114,16 @@ cdef class PatternMatcher:
                     n_tests += 1
         state.readers = <Reader*> grow(NULL, (n_variables + 1) * sizeof(Reader), WHAT)
         memset(state.readers, 0, (n_variables + 1) * sizeof(Reader))
+        state.n_columns = n_columns
+        state.row_bytes = <int64_t> sizeof(KeyedRow) + 8 * n_columns
+        state.programs = <Program*> grow(NULL, n_variables * sizeof(Program), WHAT)
+        memset(state.programs, 0, n_variables * sizeof(Program))
+        for number, steps in enumerate(programs):
+            program = &state.programs[<int64_t> number]
+            program.steps = <Step*> grow(NULL, (len(steps) + 1) * sizeof(Step), WHAT)
+            for operation, variable, is_first, column, bits, value in steps:
+                program.steps[program.n] = Step(OPERATIONS[operation], bits, column, is_first, variable, value)
+                program.n += 1
         for number, (looks, groups) in enumerate(readers):
             reader = &state.readers[<int64_t> number]
             reader.looks = <Look*> grow(NULL, (len(looks) + 1) * sizeof(Look), WHAT)
@@ -901,6 +1150,10 @@ cdef class PatternMatcher:
                 buffer_free(&reader.members)
                 buffer_free(&reader.member_counts)
                 buffer_free(&reader.asked)
+        if state.programs != NULL:
+            for i in range(state.n_variables):
+                free(state.programs[i].steps)
+        free(state.programs)
         free(state.readers)
         free(state.keys)
         free(state.slots)
@@ -926,6 +1179,8 @@ cdef class PatternMatcher:
         const int64_t[::1] timestamps not None,
         const int64_t[::1] steps not None,
         const uint64_t[::1] values not None,
+        const int64_t[:, ::1] numbers not None,
+        const uint64_t[::1] nulls not None,
     ):
         """Take rows in order of time; `run` then searches them.
 
@@ -936,14 +1191,20 @@ cdef class PatternMatcher:
             Numbers of the steps that let the rows come.
         values : uint64 array (n,)
             Bits of the conditions of the variables in `known`.
+        numbers : int64 array (n, n_columns)
+            What programs read; doubles as they are in memory.
+        nulls : uint64 array (n,)
+            Bits of the numbers that are null.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t n = key_ids.shape[0]
+        if numbers.shape[0] != n or numbers.shape[1] != self.state.n_columns or nulls.shape[0] != n:
+            raise ValueError("numbers and nulls must have one row per row")
         if not n == key_groups.shape[0] == rows.shape[0] == timestamps.shape[0] == steps.shape[0] == values.shape[0]:
             raise ValueError("keys, key groups, rows, timestamps, steps and conditions must have one value per row")
         if self.state.working.size:
             raise ValueError("rows of the batch before have not been searched")
-        self.batch = key_ids, key_groups, rows, timestamps, steps, values
+        self.batch = key_ids, key_groups, rows, timestamps, steps, values, numbers, nulls
         self.state.n = n
         if n:
             self.state.key_ids = &key_ids[0]
@@ -952,11 +1213,13 @@ cdef class PatternMatcher:
             self.state.timestamps = &timestamps[0]
             self.state.row_steps = &steps[0]
             self.state.values = &values[0]
+            self.state.numbers = &numbers[0, 0] if self.state.n_columns else NULL
+            self.state.nulls = &nulls[0]
             with nogil:
                 _begin_batch(&self.state)
 
     def run(self):
-        """Search the rows of the batch. Returns true if conditions must be evaluated: see `asked` and `answer`; then call it again."""
+        """Search the rows of the batch. Returns true if rows are left: evaluate the conditions of `asked`, if there are any, and go on."""
         cdef Call call = begin_call(&self.guard, self)
         with nogil:
             _run_keys(&self.state)
@@ -1056,7 +1319,7 @@ cdef class PatternMatcher:
         return (
             self.state.keys_capacity * <int64_t> sizeof(MatchKey)
             + self.state.slots_capacity * self.state.slot_bytes
-            + 2 * self.state.n_live * <int64_t> sizeof(KeyedRow)
+            + 2 * self.state.n_live * self.state.row_bytes
         )
 
     @property
@@ -1073,7 +1336,7 @@ cdef class PatternMatcher:
         for key_id in range(self.state.n_keys):
             key = &self.state.keys[key_id]
             for i in range(key.rows_begin, key.rows_end):
-                rows[at] = key.rows[i].row
+                rows[at] = (<const KeyedRow*> (key.rows + i * self.state.row_bytes)).row
                 at += 1
         return rows.base
 
@@ -1087,7 +1350,7 @@ cdef class PatternMatcher:
         for key_id in range(self.state.n_keys):
             key = &self.state.keys[key_id]
             for i in range(key.rows_begin, key.rows_end):
-                key.rows[i].row = rows[at]
+                (<KeyedRow*> (key.rows + i * self.state.row_bytes)).row = rows[at]
                 at += 1
 
     def snapshot(self):
@@ -1111,8 +1374,8 @@ cdef class PatternMatcher:
             key = &self.state.keys[key_id]
             for i in range(key.rows_begin, key.rows_end):
                 rows[0, at] = key_id
-                rows[1, at] = key.rows[i].row
-                rows[2, at] = key.rows[i].time
+                rows[1, at] = (<const KeyedRow*> (key.rows + i * self.state.row_bytes)).row
+                rows[2, at] = (<const KeyedRow*> (key.rows + i * self.state.row_bytes)).time
                 at += 1
             for i in range(key.runs.n + key.matches.n):
                 slot = key.runs.slots[i] if i < key.runs.n else key.matches.slots[i - key.runs.n]
@@ -1142,6 +1405,8 @@ cdef class PatternMatcher:
         cdef int32_t variable, state
         cdef const int64_t[::1] numbers
         cdef const int64_t[::1] times
+        cdef const int64_t[:, ::1] values
+        cdef const uint64_t[::1] nulls
         cdef const int64_t[:, ::1] runs
         cdef MatchKey* key
         cdef uint32_t slot
@@ -1151,11 +1416,14 @@ cdef class PatternMatcher:
             _reach(&self.state, np.max(keys) + 1)
         if table == "matching":
             numbers = rows["row"]
+            values, nulls = rows["numbers"], rows["nulls"]
             times = columns.column("timestamp").to_numpy()
             for i in range(keys.shape[0]):
                 key = &self.state.keys[keys[i]]
                 key.key_group = key_groups[i]
-                _keep_row(&self.state, key, numbers[i], times[i])
+                _keep_row(
+                    &self.state, key, numbers[i], times[i], nulls[i], &values[i, 0] if self.state.n_columns else NULL
+                )
                 key.next += 1
             return
         names = ["place", "state", "is_match", *(f"rows_{number}" for number in range(self.state.n_variables))]
@@ -1180,7 +1448,7 @@ cdef class PatternMatcher:
                 run.n_rows = <int32_t> n_rows
                 if not 0 <= state <= self.state.final or not 0 < n_rows <= key.next - run.start:
                     raise SchemaError(f"row {i} of the runs is none of this pattern, or its rows are missing")
-                run.start_ms = key.rows[key.rows_begin + place].time
+                run.start_ms = _kept(&self.state, key, run.start).time
             _reserve(heap, heap.n + 1)
             heap.slots[heap.n] = slot
             heap.n += 1

@@ -25,6 +25,7 @@ class ChangingTopKernel:
         ranks_shown: bool,
         changes: bool,
         replaces: bool,
+        skips_equal: bool = False,
     ) -> ChangingTopKernel: ...
     def process(
         self,
@@ -39,6 +40,7 @@ class ChangingTopKernel:
         tails: npt.NDArray[np.uint8] | None,
         kinds: npt.NDArray[np.uint8] | None,
         identities: npt.NDArray[np.uint64],
+        contents: npt.NDArray[np.uint64] | None = None,
         first: int = 0,
     ) -> int: ...
     def advance(self, steps_before: int) -> bool: ...

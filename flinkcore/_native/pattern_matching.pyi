@@ -7,6 +7,8 @@ import numpy.typing as npt
 from flinkcore._native.packed_steps import PackedSteps
 from flinkcore._native.timers import TimerHeap
 
+MOST_STEPS: Final[int]
+OPERATIONS: Final[dict[str, int]]
 SKIPS: Final[dict[str, int]]
 FAILURES: Final[dict[int, str]]
 
@@ -29,6 +31,8 @@ class PatternMatcher:
         known: int,
         always: int,
         readers: list[tuple[list[tuple[int, bool, int]], list[int]]],
+        programs: list[list[tuple[str, int, bool, int, int, int]]],
+        n_columns: int,
     ) -> PatternMatcher: ...
     def begin(
         self,
@@ -38,6 +42,8 @@ class PatternMatcher:
         timestamps: _Int64s,
         steps: _Int64s,
         values: npt.NDArray[np.uint64],
+        numbers: _Int64s,
+        nulls: npt.NDArray[np.uint64],
     ) -> None: ...
     def run(self) -> bool: ...
     def asked(self, variable: int) -> tuple[int, _Int64s | None, _Int64s, _Int64s | None] | None: ...

@@ -352,6 +352,10 @@ def _only_operator(planned: PlannedJob) -> StagePlan:
             f"{stage.operator.function_name} takes two streams, but why() explains operators of one. Call it on each "
             "of the streams before they are connected, with a window or a process function of its own"
         )
+    if stage.clock is not None:
+        raise ConfigurationError(
+            f"the windows are cut by the {stage.clock}, which why() does not know. Set 'table.local-time-zone' to 'UTC'"
+        )
     if not runs_alone(stage.operator):
         raise ConfigurationError(
             f"{stage.operator.function_name} takes the rows of many keys at once: why() explains windows and a "

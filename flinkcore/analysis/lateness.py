@@ -213,8 +213,8 @@ def _own_lateness(plan: JobPlan) -> list[int]:
 
 def _native_windows(plan: JobPlan) -> OperatorWindows | None:
     """The windows of the first operator, if they are over columns."""
-    operator = plan.stages[0].operator
-    return operator.windows if operator.gives_firings else None
+    stage = plan.stages[0]
+    return stage.windows if stage.operator.gives_firings else None
 
 
 def _reach(time_plane: TimePlane, own_ms: int) -> int:

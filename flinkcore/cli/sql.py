@@ -59,6 +59,11 @@ def add_commands(commands: Any) -> None:
         metavar="NAME",
         help="column of the results for when each was emitted; without, there is none",
     )
+    sql.add_argument(
+        "--final",
+        action="store_true",
+        help="only the rows that are left when the log ends, the last of each key; without, all changes",
+    )
     sql.add_argument("--into", metavar="DIR", help="directory for the rows as Parquet; else they are printed")
     sql.add_argument(
         "--mode",
@@ -126,6 +131,8 @@ def _script(path: str) -> str:
 def _sql(arguments: argparse.Namespace) -> None:
     refuse_table(arguments.into, "--into")
     found = _sinks(arguments)
+    if arguments.final:
+        found = {name: rows.final() for name, rows in found.items()}
     for name, rows in found.items():
         into = arguments.into if len(found) == 1 or not arguments.into else os.path.join(arguments.into, name)
         connector = "" if _is_plan(arguments.job) else rows.connector

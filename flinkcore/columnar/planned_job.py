@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
 from flinkcore.columnar.plans.job_plan import JobPlan
+from flinkcore.columnar.results.progress import FilesMeter, ProgressListener, files_read
 from flinkcore.log.sources.chunks import Chunk, ChunkTask
 from flinkcore.time_plane.kept_times import KeptChunk, KeptTimes
 from flinkcore.time_plane.time_pass import time_planes_of
@@ -83,6 +84,11 @@ class EmbeddedPlannedJob:
         self._parallelism = parallelism
         self._given_chunks = chunks
         self._kept: KeptTimes | None = None
+        self._listener: ProgressListener | None = None
+
+    def show_progress(self, listener: ProgressListener | None) -> None:
+        """Let the first pass report its progress."""
+        self._listener = listener
 
     @cached_property
     def _chunks(self) -> Sequence[Sequence[Chunk]]:
@@ -104,6 +110,7 @@ class EmbeddedPlannedJob:
             waiting=restored.waiting,
             stops=restored.stops,
             kept=self._kept,
+            read=FilesMeter(files_read(plan, self._chunks), self._listener).advance,
         )
 
     def on_chunks(self, log: int, task: ChunkTask) -> Iterator[bytes]:

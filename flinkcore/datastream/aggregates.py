@@ -30,7 +30,7 @@ FUNCTIONS: Final = (
     "collect",
 )
 
-RETRACTABLE: Final = ("count", "sum", "mean", "min", "max", "count_distinct")
+RETRACTABLE: Final = ("count", "sum", "mean", "min", "max", "count_distinct", "first", "last", "collect")
 """Functions that can subtract rows."""
 
 

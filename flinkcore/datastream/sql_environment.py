@@ -26,6 +26,7 @@ class SqlEnvironment(LogEnvironment):
         sink: str | None = None,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        final: bool = False,
     ) -> LogStream:
         """Return the rows that a compiled plan of Flink SQL inserts into a sink, with event logs for its tables.
 
@@ -48,6 +49,9 @@ class SqlEnvironment(LogEnvironment):
             at the auto-watermark interval of this environment, as Flink's do.
         emitted_at : str, optional
             Name of a last column with the time at which each row was emitted; see :meth:`LogStream.with_emitted_at`.
+        final : bool
+            Whether, in place of changes with their kind in a column ``row_kind``, only the rows are wanted that are
+            left when the log ends: the last one of each key of the sink.
 
         Raises
         ------
@@ -61,7 +65,7 @@ class SqlEnvironment(LogEnvironment):
         -----
         Flink's ``TableEnvironment.loadPlan``.
         """
-        return _rows_of(load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at), sink, "plan")
+        return _rows_of(load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at), sink, "plan", final)
 
     def execute_plan(
         self,
@@ -71,13 +75,14 @@ class SqlEnvironment(LogEnvironment):
         *,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        final: bool = False,
         mode: str = "error",
     ) -> dict[str, JobResult]:
         """Run a compiled plan of Flink SQL; a job for each of its sinks.
 
         Parameters
         ----------
-        plan, tables, settings, emitted_at
+        plan, tables, settings, emitted_at, final
             As of :meth:`from_plan`.
         sinks : mapping of str to path, optional
             Directories into which the rows of sinks are written as Parquet, by the names of the sinks. Rows of other
@@ -99,6 +104,8 @@ class SqlEnvironment(LogEnvironment):
         """
         found = load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at)
         _check_named(found, sinks, "plan")
+        if final:
+            found = {name: rows.final() for name, rows in found.items()}
         results = {name: rows.stream.execute() for name, rows in found.items()}
         for name, path in (sinks or {}).items():
             results[name].write_parquet(path, mode=mode, partition_by=found[name].partition_by)
@@ -112,6 +119,7 @@ class SqlEnvironment(LogEnvironment):
         sink: str | None = None,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        final: bool = False,
     ) -> LogStream:
         """Return the rows of a query or of an insertion of a script of Flink SQL, with event logs for its tables.
 
@@ -132,7 +140,7 @@ class SqlEnvironment(LogEnvironment):
             of the second one; only for scripts of several.
         settings : mapping of str to str, optional
             Settings of the session at the start of the script.
-        emitted_at : str, optional
+        emitted_at, final
             As of :meth:`from_plan`.
 
         Raises
@@ -145,7 +153,7 @@ class SqlEnvironment(LogEnvironment):
             If a statement or a plan is not supported.
         """
         return _rows_of(
-            load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at), sink, "script"
+            load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at), sink, "script", final
         )
 
     def execute_sql(
@@ -156,6 +164,7 @@ class SqlEnvironment(LogEnvironment):
         *,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        final: bool = False,
         mode: str = "error",
     ) -> dict[str, JobResult]:
         """Run a script of Flink SQL; a job for each of its queries and sinks.
@@ -165,7 +174,7 @@ class SqlEnvironment(LogEnvironment):
 
         Parameters
         ----------
-        script, tables, settings, emitted_at
+        script, tables, settings, emitted_at, final
             As of :meth:`from_sql`.
         sinks : mapping of str to path, optional
             Directories into which the rows of sinks are written as Parquet, by the names of the sinks, whatever
@@ -193,24 +202,22 @@ class SqlEnvironment(LogEnvironment):
         _check_named(found, sinks, "script")
         paths = {name: path for name, rows in found.items() if (path := rows.path) is not None}
         paths.update(sinks or {})
+        if final:
+            found = {name: rows.final() for name, rows in found.items()}
         results = {name: rows.stream.execute() for name, rows in found.items()}
         for name, rows in found.items():
-            if name in paths:
-                results[name].write_parquet(paths[name], mode=mode, partition_by=rows.partition_by)
-            elif rows.connector == "print":
-                rows.print(results[name])
-            elif rows.connector == "blackhole":
-                results[name].report  # noqa: B018 - runs the job
+            rows.deliver(results[name], paths.get(name), mode)
         return results
 
 
-def _rows_of(found: Mapping[str, Any], sink: str | None, kind: str) -> LogStream:
+def _rows_of(found: Mapping[str, Any], sink: str | None, kind: str, final: bool) -> LogStream:
     name = next(iter(found)) if sink is None and len(found) == 1 else sink
     if name is None or name not in found:
         raise ConfigurationError(
             f"the {kind} has the sinks {', '.join(found)}, and sink= is {sink!r}. Name one of them"
         )
-    stream: LogStream = found[name].stream
+    rows = found[name].final() if final else found[name]
+    stream: LogStream = rows.stream
     return stream
 
 

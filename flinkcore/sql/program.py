@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.configuration import Configuration
@@ -15,6 +15,7 @@ from flinkcore.sql.nodes.rows import Program, Rows, Tables
 from flinkcore.sql.nodes.windows import is_of_processing_time
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 from flinkcore.sql.planner.planned_script import QUERY_SINK, planned
+from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.sink_rows import SinkRows
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def plan_sinks(
     rows: dict[int, Rows] = {}
     for node in read.nodes:
         rows[node.id] = _built(program, node, [rows[each.id] for each in node.inputs])
-    return _by_name(SinkRows.of(node, rows[node.id]) for node in read.sinks)
+    return _by_name(SinkRows.of(node, rows[node.id], emitted_at) for node in read.sinks)
 
 
 def script_sinks(
@@ -71,17 +72,33 @@ def script_sinks(
     Parameters and errors are those of :meth:`StreamExecutionEnvironment.from_sql`.
     """
     logs = tables if isinstance(tables, Tables) else Tables(tables, reads_paths=True)
+    found = statement_sinks(environment, statements_of(script), logs, settings or {}, emitted_at)
+    if not found:
+        raise ConfigurationError(
+            "the script has neither a query nor an INSERT INTO. Add the statement whose rows are wanted"
+        )
+    logs.check_read()
+    return found
+
+
+def statement_sinks(
+    environment: StreamExecutionEnvironment,
+    statements: Sequence[Statement],
+    tables: Tables,
+    settings: Mapping[str, str],
+    emitted_at: str | None = None,
+) -> dict[str, SinkRows]:
+    """Return the rows of the queries and insertions among statements, as of `script_sinks`."""
     found: list[SinkRows] = []
     queries = 0
-    for job in planned(script, settings or {}):
-        sinks = plan_sinks(environment, job.plan, logs, job.settings, emitted_at)
+    for job in planned(statements, settings):
+        sinks = plan_sinks(environment, job.plan, tables, job.settings, emitted_at)
         if job.is_query:
             queries += 1
             name = QUERY_SINK if queries == 1 else f"{QUERY_SINK}_{queries}"
             found += [rows.of_query(name) for rows in sinks.values()]
         else:
             found += sinks.values()
-    logs.check_read()
     return _by_name(found)
 
 

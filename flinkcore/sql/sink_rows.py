@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
@@ -14,10 +15,14 @@ from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.nodes.scans import names_of
+from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 if TYPE_CHECKING:
     from flinkcore import JobResult
+
+_KIND: Final = "change#kind"
+"""Column of the kinds of changes in which operators do not see changes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +42,11 @@ class SinkRows:
         Options of the table.
     partition_by : tuple of str
         Columns by which the table is partitioned.
+    key : tuple of str
+        Primary key of the table, or else the columns by which the planner knows that rows are changed; empty if there
+        are neither.
+    beside : tuple of str
+        Further columns of the stream, except ``row_kind``.
     """
 
     name: str
@@ -45,10 +55,12 @@ class SinkRows:
     has_changes: bool
     options: Mapping[str, str]
     partition_by: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, node: PlanNode, rows: Rows) -> SinkRows:
-        """Return the rows of the sink that a node is."""
+    def of(cls, node: PlanNode, rows: Rows, emitted_at: str | None = None) -> SinkRows:
+        """Return the rows of the sink that a node is, perhaps with a column for when they were emitted."""
         table: Mapping[str, Any] = node.json.get("dynamicTableSink", {}).get("table", {})
         resolved = table.get("resolvedTable", {})
         return cls(
@@ -58,6 +70,9 @@ class SinkRows:
             bool(rows.changes),
             dict(resolved.get("options") or {}),
             tuple(resolved.get("partitionKeys") or ()),
+            tuple((resolved.get("schema", {}).get("primaryKey") or {}).get("columns") or ())
+            or tuple(rows.columns[number] for number in node.json.get("inputUpsertKey") or ()),
+            () if emitted_at is None else (emitted_at,),
         )
 
     @property
@@ -84,6 +99,15 @@ class SinkRows:
             )
         return self.options.get("path")
 
+    def deliver(self, result: JobResult, path: str | PathLike[str] | None, mode: str) -> None:
+        """Write the rows of a result into a directory, or print or count them if the connector of the table does."""
+        if path is not None:
+            result.write_parquet(path, mode=mode, partition_by=self.partition_by)
+        elif self.connector == "print":
+            self.print(result)
+        elif self.connector == "blackhole":
+            result.report  # noqa: B018 - runs the job
+
     def print(self, result: JobResult) -> None:
         """Print the rows of a result as Flink's connector ``print`` does."""
         prefix = self.options.get("print-identifier", "")
@@ -97,6 +121,27 @@ class SinkRows:
     def of_query(self, name: str) -> SinkRows:
         """Return the rows as those of a query: results, whatever sink its plan has."""
         return replace(self, name=name, options={})
+
+    def final(self) -> SinkRows:
+        """Return the rows that are left when the log ends: the last one of each key, without those that are deleted.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If rows are changed, and have no key.
+        """
+        if not self.has_changes:
+            return self
+        if not self.key:
+            raise UnsupportedOperationError(
+                f"the rows of {self.name} are changed, and have no key of which the last row could be taken. Declare a "
+                "PRIMARY KEY for its table, or take the changes (final=False)"
+            )
+        kept = (*self.columns, *self.beside)
+        changes = self.stream.select(*kept, **{_KIND: pc.field(ROW_KIND), BESIDE_NULL: pc.scalar(0)})
+        last = changes.key_by(*self.key, BESIDE_NULL).deduplicate("last", "arrival")
+        left = last.filter(pc.field(_KIND).isin(["+I", "+U"])).select(*kept)
+        return replace(self, stream=left, has_changes=False)
 
     def union(self, other: SinkRows) -> SinkRows:
         """Return the rows of two insertions into the sink."""

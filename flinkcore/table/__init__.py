@@ -1,6 +1,7 @@
-"""PyFlink's ``pyflink.table`` names that formats of files need: types of data, and rows."""
+"""PyFlink's ``pyflink.table``: types of data and rows, and table environments for programs of SQL text."""
 
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, Final
 
 from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore._internal.values.row import Row
@@ -9,7 +10,21 @@ from flinkcore.table.types import DataTypes
 
 __all__ = ["DataTypes", "Row", "RowKind"]
 
+_TABLE_API: Final = {
+    "StreamTableEnvironment": "table_environment:StreamTableEnvironment",
+    "TableEnvironment": "table_environment:StreamTableEnvironment",
+    "EnvironmentSettings": "environment_settings:EnvironmentSettings",
+    "TableConfig": "environment_settings:TableConfig",
+    "Table": "table_environment:Table",
+    "TableResult": "table_result:TableResult",
+    "StatementSet": "table_environment:StatementSet",
+}
+"""Names that lie above this package, and where: they are found by name, so that it does not import them."""
 
-def __getattr__(name: str) -> NoReturn:
-    """Report what to use instead of names that PyFlink has and flinkcore does not."""
-    refuse_name(__name__, name)
+
+def __getattr__(name: str) -> Any:
+    """Return a name of the Table API, or report what to use instead of one that flinkcore does not have."""
+    if name not in _TABLE_API:
+        refuse_name(__name__, name)
+    module, _, found = _TABLE_API[name].partition(":")
+    return getattr(import_module(f"flinkcore.table_api.{module}"), found)

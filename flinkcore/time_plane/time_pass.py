@@ -297,6 +297,7 @@ def time_planes_of(
     waiting: Sequence[Sequence[Chunk]] = (),
     stops: bool = False,
     kept: KeptTimes | None = None,
+    read: Callable[[int], None] | None = None,
 ) -> list[TimePlane]:
     """Run the first pass of a replay in this process.
 
@@ -318,6 +319,8 @@ def time_planes_of(
         Whether the job stops with a checkpoint.
     kept
         Keeps the times of all events of the only log, as far as they have room.
+    read
+        Called with the number of files of each chunk whose times have been read.
     """
     passes = time_passes(logs, cuts, stops)
     summaries: dict[int, LogSummaries] = {}
@@ -328,7 +331,7 @@ def time_planes_of(
                 open_records.enter_context(closing(LogRecords(each.summary_interval_ms, each.limits)))
                 for each in of_ways
             ]
-            times = _times(of_ways, chunks[together[0]], threads, kept, records)
+            times = _times(of_ways, chunks[together[0]], threads, kept, records, read=read)
             for number, own, own_times in zip(together, records, by_way(times, len(together)), strict=True):
                 of_log = waiting[number] if waiting else ()
                 before = chain.from_iterable(_times([passes[number]], of_log, 1, None, [own], waited=True))
@@ -400,6 +403,7 @@ def _times(
     records: Sequence[LogRecords],
     *,
     waited: bool = False,
+    read: Callable[[int], None] | None = None,
 ) -> Iterator[list[ChunkTimes]]:
     """Times of each chunk, for all ways of a log, whose records are added to `records`.
 
@@ -428,4 +432,7 @@ def _times(
                 times.append(found)
         return times
 
-    yield from on_all(summarise)
+    for chunk, found in zip(chunks, on_all(summarise), strict=True):
+        if read is not None:
+            read(len(chunk.parts))
+        yield found

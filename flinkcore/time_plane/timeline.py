@@ -8,7 +8,7 @@ log is cut, the timeline is the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -175,6 +175,14 @@ class Timeline:
     def has_steps_of_events(self) -> bool:
         """Return whether some steps were made by events, and not by ticks."""
         return self.steps.has_steps_of_events
+
+    def mapped(self, change: Callable[[Int64s], Int64s]) -> Timeline:
+        """Return the timeline with other watermarks, which do not decrease either."""
+        packer = StepPacker()
+        for number in range(self.steps.n_blocks):
+            clock_ms, watermark_ms, *places = self.steps.block(number)
+            packer.add(clock_ms, change(watermark_ms), *places)
+        return Timeline(packer.finish())
 
     def reader(self) -> StepReader:
         """Return what reads single steps, for one thread."""

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from equipment.spark_sessions import evaluated
 from jobs.sql_scenarios import golden
+from jobs.sql_scripts import CLICKS, Recorded
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.spark import SparkExecutionEnvironment
@@ -17,7 +18,8 @@ PLANS = ["edges-hop_late_two", "edges-fire_one_phase", "edges-zero_scalars"]
 OF_RELATIONS = [
     *("edges-dedup_last", "edges-top_2_rowtime", "edges-window_topn_ties_desc", "edges-over_range_2s"),
     *("edges-group_of_group", "edges-interval_join_full", "edges-window_join_full"),
-    "edges-temporal_version_gone",
+    *("edges-temporal_version_gone", "edges-match_skip_next", "nodes-over_mix", "nodes-sortlimit_0"),
+    *("zone-agg_h_berlin_0_0_24", "zone-hrank_berlin_0_0_24", "zone-stvf_berlin_0_0_24"),
 ]
 
 
@@ -38,6 +40,7 @@ def columns() -> dict[str, pa.Array]:
         "ts": pa.array([1000 * second + draw.randint(-40_000, 0) for second in range(n)], pa.timestamp("ms")),
         "arrival": pa.array(range(n), pa.int64()),
         "split": pa.array([draw.randint(0, 2) for _ in range(n)], pa.int64()),
+        "x": pa.array([draw.choice([None, 1.5, -2.0]) for _ in range(n)], pa.float64()),
         "w": pa.array([draw.randint(-128, 127) for _ in range(n)], pa.int8()),
     }
 
@@ -72,5 +75,29 @@ def test_spark_returns_the_rows_and_changes_of_operators_of_relations(
         pq.write_table(table.slice(200 * part, 200), tmp_path / f"{part}.parquet")
     plan = golden(name)["plan"]
     here = rows_of(plan, StreamExecutionEnvironment.get_execution_environment(), tmp_path)
-    assert len(here) > 20
+    assert len(here) > 10
     assert rows_of(plan, SparkExecutionEnvironment(spark), tmp_path) == here
+
+
+@pytest.mark.parametrize("sink", ["select", "select_2"])
+def test_a_script_over_records_of_kafka_has_the_same_rows_on_spark(
+    spark: Any, sink: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Recorded("kafka")
+    script.stand_for_flink(monkeypatch, tmp_path)
+    (tmp_path / "dump").mkdir()
+    for number in range(4):
+        pq.write_table(CLICKS.slice(number, 1), tmp_path / "dump" / f"{number}.parquet")
+    found = [
+        sorted(
+            map(
+                repr,
+                environment.from_sql(script.text, {"clicks": str(tmp_path / "dump")}, sink=sink)
+                .to_arrow()
+                .to_pylist(),
+            )
+        )
+        for environment in (StreamExecutionEnvironment(), SparkExecutionEnvironment(spark))
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == (4 if sink == "select" else 3)

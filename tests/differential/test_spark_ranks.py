@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
-from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.aggregates import count, max_
 from flinkcore.spark import SparkExecutionEnvironment
 
 WINDOWS = TumblingEventTimeWindows.of(Time.milliseconds(40))
@@ -25,6 +25,16 @@ CALLS: dict[str, Callable[[Any], DataStream]] = {
     "last, as changes": lambda keyed: keyed.deduplicate("last", changes=True),
     "highest": lambda keyed: keyed.top(3, ["part", "ts"], descending=[False, True]),
     "highest, as changes": lambda keyed: keyed.top(2, "ts", changes=True),
+    "of changes": lambda keyed: (
+        keyed.top(3, "ts", rank_column=None, changes=True)
+        .key_by("part")
+        .top(2, ["at", "user"], rank_column=None, changes=False)
+    ),
+    "joined changes": lambda keyed: (
+        keyed.aggregate(n=count(), latest=max_("ts"), changes=True)
+        .key_by("user")
+        .join_regular(keyed.top(2, "ts", rank_column=None, changes=True).key_by("user"), "full", changes=True)
+    ),
     "of windows": lambda keyed: keyed.window(WINDOWS).top(2, "ts", rank="dense_rank"),
     "of results": lambda keyed: (
         keyed.window(WINDOWS)
@@ -62,7 +72,7 @@ def test_rows_are_those_of_the_embedded_run(
     assert shown(CALLS[call](stream(tasks_here(3), path))) == embedded
 
 
-@pytest.mark.parametrize("call", ["last, as changes", "of windows"])
+@pytest.mark.parametrize("call", ["last, as changes", "joined changes", "of windows"])
 def test_a_session_gives_the_rows_of_the_embedded_run(
     spark: Any, log: tuple[Path, pa.Table], call: str
 ) -> None:

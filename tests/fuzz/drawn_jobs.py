@@ -760,6 +760,42 @@ class HighestRows(Job):
 
 
 @dataclass(frozen=True)
+class ChangesTaken(Job):
+    """An operator over changes: those of the highest rows of each key."""
+
+    value: str
+    by: str
+    operator: str
+    changes: bool
+
+    @property
+    def values(self) -> list[str]:
+        return [self.value]
+
+    def build(self, logs: Logs) -> DataStream:
+        highest = self.keyed(logs[0]).top(3, self.by, rank_column=None, changes=True)
+        keyed = self.keyed(highest)
+        if self.operator == "top":
+            return keyed.top(2, "number", changes=self.changes)  # type: ignore[no-any-return]
+        if self.operator == "aggregate":
+            aggregates = {
+                f"{name}_": aggregate_of(name) for name in ("count", "min", "first", "last", "collect")
+            }
+            return keyed.aggregate(changes=self.changes, **aggregates)  # type: ignore[no-any-return]
+        others = highest.select(
+            "number",
+            "row_kind",
+            **{
+                other: pc.field(name)
+                for name, other in zip(names_of(self.keys), names_of(self.keys, "w"), strict=True)
+            },
+        )
+        return keyed.join_regular(  # type: ignore[no-any-return]
+            others.key_by(*names_of(self.keys, "w")), self.operator, changes=self.changes, nulls_equal=True
+        )
+
+
+@dataclass(frozen=True)
 class HighestResults(Windows):
     """The highest results of windows, by the end of the window."""
 
@@ -1103,6 +1139,10 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
         by = draw(st.sampled_from([("value",), ("number",), ("value", "number"), ("actions", "value")]))
         window = draw(st.one_of(st.none(), of_rows))
         return kind(keys, value, by, draw(settings_of_tops), draw(st.booleans()), window, draw(st.booleans()))
+    if kind is ChangesTaken:
+        value = draw(st.sampled_from([name for name in VALUE_POOLS if name != "nested"]))
+        operator = draw(st.sampled_from(["top", "aggregate", "inner", "left", "semi", "anti"]))
+        return kind(keys, value, draw(st.sampled_from(["value", "number"])), operator, draw(st.booleans()))
     if kind is HighestResults:
         return kind(keys, draw(of_rows), None, None, 0, False, draw(st.sampled_from(RANKS)))
     if kind is WindowsOfBothPaths:
@@ -1193,6 +1233,7 @@ SHAPES: list[Any] = [
     WindowsOfBothPaths,
     Deduplicated,
     HighestRows,
+    ChangesTaken,
     HighestResults,
     WindowsByFunctions,
     FunctionBehindWindows,

@@ -8,6 +8,7 @@ import pytest
 from jobs.sql_scenarios import GOLDEN
 
 from flinkcore.sql.planner.planned_script import planned
+from flinkcore.sql.planner.statements import statements_of
 
 KINDS = sorted(path.stem for path in GOLDEN.glob("*.jsonl") if path.stem not in ("functions", "scalar_error"))
 
@@ -56,7 +57,7 @@ def test_a_text_has_the_plan_that_was_recorded(kind: str) -> None:
         scenario = json.loads(line)
         if "plan" not in scenario or "FilterPushDown" in line:  # logs leave filters to Flink's calc
             continue
-        (job,) = planned(script_of(scenario), scenario.get("settings", {}))
+        (job,) = planned(statements_of(script_of(scenario)), scenario.get("settings", {}))
         assert comparable(dict(job.plan)) == comparable(scenario["plan"]), scenario["name"]
         compared += 1
     assert compared

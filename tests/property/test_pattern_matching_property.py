@@ -72,6 +72,8 @@ class Native:
             within_ms=pattern.within_ms or 0,
             known=sum(1 << number for number in of_rows),
             always=0,
+            programs=[[]] * n,
+            n_columns=0,
             readers=[([(-1, True, 0), (-1, False, 0)], list(range(n)))] * n + [whole],
         )
         self.found: list[tuple[int, int, int, list[list[int]]]] = []
@@ -101,6 +103,8 @@ class Native:
             np.array([time for _, _, time in rows], np.int64),
             np.full(len(rows), step),
             np.array(bits, np.uint64),
+            np.empty((len(rows), 0), np.int64),
+            np.zeros(len(rows), np.uint64),
         )
         while self.kernel.run():
             for variable in range(len(conditions)):
@@ -133,7 +137,11 @@ class Native:
         for name, table in self.kernel.snapshot().items():
             columns = dict(table)
             keys = columns.pop("key")
-            rows = {"row": columns.pop("row") + 3000} if "row" in columns else {}
+            rows: dict[str, Any] = {}
+            if "row" in columns:
+                numbers = columns.pop("row") + 3000
+                nothing = np.empty((len(numbers), 0), np.int64)
+                rows = {"row": numbers, "numbers": nothing, "nulls": np.zeros(len(numbers), np.uint64)}
             # In two parts, as a state that spills.
             for part in (slice(0, len(keys) // 2), slice(len(keys) // 2, None)):
                 batch = pa.record_batch({each: values[part] for each, values in columns.items()})

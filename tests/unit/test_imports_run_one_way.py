@@ -21,6 +21,7 @@ RANKS = {
     "operators": 6,
     "sql": 6,
     "checkpoint": 7,
+    "table_api": 7,
     "log": 8,
     "savepoints": 11,
     "time_plane": 9,

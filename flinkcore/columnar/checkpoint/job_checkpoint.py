@@ -391,6 +391,9 @@ def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequen
         _refuse_other_inputs(plan, cuts)
         own = (watermarks_ms[0] for watermarks_ms in cuts[0].later_operators_ms)
         expected |= dict(zip(plan.operator_uids[1:], own, strict=True))
+    for stage in plan.stages:
+        if stage.clock is not None:
+            expected[stage.uid] = int(stage.clock.passed(np.array([expected[stage.uid]]))[0])
     for uid, watermark_ms in expected.items():
         for part in parts[uid]:
             if part.watermark_ms != watermark_ms:

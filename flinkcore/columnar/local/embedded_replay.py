@@ -29,7 +29,13 @@ from flinkcore.columnar.local.stage_run import StageRun, StageStep
 from flinkcore.columnar.plans.job_plan import JobPlan, make_plan
 from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.columnar.replay.partition_run import PartitionRun
-from flinkcore.columnar.results.progress import ProgressMeter, listener_of_run
+from flinkcore.columnar.results.progress import (
+    FilesMeter,
+    ProgressListener,
+    ProgressMeter,
+    files_read,
+    listener_of_run,
+)
 from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.columnar.results.result import EmbeddedResult
 from flinkcore.columnar.stages.placed_events import PlacedEvents
@@ -108,6 +114,10 @@ class EmbeddedReplay:
         )
 
     def _outputs(self) -> Generator[StageOutput, None, None]:
+        with listener_of_run(self._progress) as listener:
+            yield from self._passes(listener)
+
+    def _passes(self, listener: ProgressListener | None) -> Generator[StageOutput, None, None]:
         plan = self._plan
         cuts, stops = self._checkpoints.cuts, self._checkpoints.stops
         time_planes = time_planes_of(
@@ -118,6 +128,7 @@ class EmbeddedReplay:
             cuts=cuts,
             waiting=self._checkpoints.waiting,
             stops=stops,
+            read=FilesMeter(files_read(plan, self._chunks), listener).advance,
         )
         for first_reading in self._first_readings:
             first_reading.is_last = True
@@ -132,7 +143,6 @@ class EmbeddedReplay:
             *_, last_steps = self._steps(time, times, runs, links, open_stages)
             last = runs[-1].run(last_steps)
             open_stages.enter_context(self._threads.closing(last))
-            listener = open_stages.enter_context(listener_of_run(self._progress))
             meter = self._meter = ProgressMeter(sum(each.rows_read for each in time.time_planes), listener)
             for step, outputs, _ in last:
                 yield from step.outputs

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pyarrow as pa
 
 from flinkcore._internal.show.tables import shown_fields
-from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind, with_row_kind
+from flinkcore.columnar.operator_plans.relational import RelationalPlan, with_row_kind, without_kind
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import DeduplicateTransformation
+from flinkcore.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,14 @@ class Deduplication(RelationalPlan):
         Whether rows are ordered by event time, and not by arrival.
     changes : bool
         Whether results are changes, at once.
+    of_changes : bool
+        Whether the rows are changes, with a row kind.
     """
 
     keeps_last: bool
     by_time: bool
     changes: bool
+    of_changes: bool = False
 
     uid_prefix: ClassVar[str] = "deduplicate"
 
@@ -50,9 +54,15 @@ class Deduplication(RelationalPlan):
     def order_dependence(self) -> str:
         return "deduplicate"
 
+    def bound_to(self, inputs: Sequence[pa.Schema]) -> Deduplication:
+        return replace(self, of_changes=ROW_KIND in inputs[0].names)
+
     def check(self, events: pa.Schema) -> None:
-        if self.changes:
-            require_no_row_kind(events, "deduplicate(changes=True)")
+        if ROW_KIND in events.names and not (self.keeps_last and not self.by_time):
+            raise ConfigurationError(
+                f"deduplicate takes changes, with a column {ROW_KIND!r}, if it keeps the last row by arrival "
+                "(keep='last', by='arrival'): take that, or top(1, by=...) for an order by a column"
+            )
 
     @property
     def is_retracting(self) -> bool:
@@ -62,7 +72,7 @@ class Deduplication(RelationalPlan):
         self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType
     ) -> pa.Schema:
         """The columns of the rows, and the row kind of changes."""
-        (events,) = inputs
+        events = without_kind(inputs[0])
         return with_row_kind(events) if self.changes else events
 
     @property
@@ -76,5 +86,6 @@ class Deduplication(RelationalPlan):
             "keep": "last" if self.keeps_last else "first",
             "by": "event time" if self.by_time else "arrival",
             "changes": str(self.changes),
+            **({"of changes": "True"} if self.of_changes else {}),
             "rows": shown_fields(events),
         }

@@ -88,7 +88,7 @@ class Join(RelationalPlan):
             require_no_row_kind(events, self.operation.call)
 
     def bound_to(self, inputs: Sequence[pa.Schema]) -> Join:
-        """Return this, with which inputs are changes; raises a SchemaError if the condition does not fit the columns."""
+        """Return this, with which inputs are changes; raises a SchemaError if the condition does not fit."""
         left, right = (ROW_KIND in schema.names for schema in inputs)
         bound = replace(self, changing=(left, right))
         where = self.operation.where

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from flinkcore._internal.show.tables import shown_fields
 from flinkcore.columnar.operator_plans.operator_plan import require_column
+from flinkcore.columnar.operator_plans.pattern_values import PatternValues
 from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
-from flinkcore.columnar.relational.pattern_values import PatternValues
 from flinkcore.datastream.graph.row_patterns import Measure, PatternExpression, RowPattern
 from flinkcore.datastream.graph.transformations import MatchTransformation
 
@@ -25,7 +25,7 @@ class PatternMatch(RelationalPlan):
     ----------
     pattern : RowPattern
     conditions : tuple of (PatternExpression or None)
-        That of each variable, or None if it takes every row.
+        Condition of each variable, or None if it takes every row.
     measures : tuple of Measure
         Columns of the results after those of the key.
     order_by, descending, nulls_last : tuples

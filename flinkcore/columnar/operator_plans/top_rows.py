@@ -124,8 +124,8 @@ class TopRows(RelationalPlan):
             require_no_row_kind(events, f"{self.call} of windows")
         if self.changes and self.rank != "row_number" and ROW_KIND in events.names:
             raise ConfigurationError(
-                f"{self.call}(rank={self.rank!r}, changes=True) takes rows that are only added, and these have a column "
-                f"{ROW_KIND!r}: take rank='row_number', or the final rows (changes=False)"
+                f"{self.call}(rank={self.rank!r}, changes=True) takes rows that are only added, and these have a "
+                f"column {ROW_KIND!r}: take rank='row_number', or the final rows (changes=False)"
             )
         if self.window_end is not None:
             require_column(self.window_end, events, f"{self.call}(window_end=...)")

@@ -61,6 +61,8 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
                 given = ", ".join(plan.operator_uids[results.stage] for results in each.results)
                 settings["results" if len(stage.inputs) == 1 else f"results of stream {number}"] = given
         settings |= stage.operator.describe(stage.input_schemas)
+        if stage.clock is not None:
+            settings["clock"] = str(stage.clock)
         description |= {f"{stage.uid}: {name}": value for name, value in settings.items()}
     return description
 

@@ -145,6 +145,8 @@ class JobPlan:
         if len(self.stages) > 1:
             return "the job has several operators"
         (stage,) = self.stages
+        if stage.clock is not None:
+            return f"windows are cut by the {stage.clock}"
         return stage.operator.partial_windows(stage.data_schema(), stage.keys)
 
     def result_schema(self) -> pa.Schema:
@@ -362,7 +364,14 @@ class _JobPlanner:
         max_parallelism, emitted_at = self._configuration.get_max_parallelism(), step.settings.emitted_at
         batch_bytes = self._configuration._memory_limits.batch_bytes
         plan = StagePlan(
-            inputs, operator, event_time, max_parallelism, uid, emitted_at, batch_bytes=batch_bytes
+            inputs,
+            operator,
+            event_time,
+            max_parallelism,
+            uid,
+            emitted_at,
+            batch_bytes=batch_bytes,
+            clock=step.settings.clock,
         )
         plan.check_emission_times()
         self.stages.append(plan)

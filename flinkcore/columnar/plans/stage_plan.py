@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import ColumnOp, output_schema
 from flinkcore._internal.values.memory_limits import BATCH_BYTES
-from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, bound_type
+from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorWindows, bound_type
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.errors import ConfigurationError
 from flinkcore.time_plane.job_time import InputStreams, OperatorStreams
 
@@ -74,6 +75,8 @@ class StagePlan:
         Last column of its results, and of the side outputs of a function, for the time at which they were emitted.
     after : tuple of ColumnOp
         Operations on its results, for the last operator of a job.
+    clock : LocalClock or None
+        Clock whose local times its windows are cut by; the timestamps of its results are instants.
     batch_bytes : int
         Bytes of a batch, at most, unless it has only one row.
     """
@@ -86,11 +89,17 @@ class StagePlan:
     emitted_at: str | None = None
     after: tuple[ColumnOp, ...] = ()
     batch_bytes: int = BATCH_BYTES
+    clock: LocalClock | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Columns that make up the key, in the rows of the first input."""
         return self.inputs[0].keys
+
+    @property
+    def windows(self) -> OperatorWindows | None:
+        """The windows of the rows of its one input, if they are cut by UTC."""
+        return None if self.clock is not None else self.operator.windows
 
     @property
     def key_fields(self) -> list[pa.Field]:

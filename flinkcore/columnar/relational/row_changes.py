@@ -34,11 +34,12 @@ def kinds_of(rows: pa.RecordBatch) -> Kinds:
     if kinds.null_count:
         row = pc.index(kinds.is_null(), True).as_py()
         raise DataError(
-            f"row {row} of a batch has {ROW_KIND} = {column[row].as_py()!r}; a change is one of +I, -U, +U and -D. Filter such "
-            "rows out first, or rename the column if the rows are no changes",
+            f"row {row} of a batch has {ROW_KIND} = {column[row].as_py()!r}; a change is one of +I, -U, +U and -D. "
+            "Filter such rows out first, or rename the column if the rows are no changes",
             column=ROW_KIND,
         )
-    return kinds.to_numpy().astype(np.uint8)
+    numbers: Kinds = kinds.to_numpy().astype(np.uint8)
+    return numbers
 
 
 def identities_of(rows: pa.RecordBatch, names: Sequence[str] | None = None) -> Identities:

@@ -30,7 +30,8 @@ from flinkcore.columnar.replay.spilled_part import SpilledPart
 from flinkcore.columnar.stages.kinds import new_stage, prepared_batches
 from flinkcore.columnar.stages.partial_results import KEY, MergedPartials
 from flinkcore.columnar.stages.stage import LEVELS, PreparedBatches, StageContext
-from flinkcore.columnar.stages.stage_output import StageOutput, behind_steps
+from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput, behind_steps
+from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.errors import FlinkcoreError, OutOfMemoryError, SchemaError
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.time_plane.total_order import Events
@@ -162,6 +163,9 @@ class PartitionRun:
                 self.parts.append(self._pending.writer().write(self._plan.uid, self.partition, snapshot))
 
     def _behind_steps(self, outputs: Iterator[StageOutput]) -> Iterator[StageOutput]:
+        clock = self._plan.clock
+        if clock is not None:
+            outputs = (_with_instants(output, clock) for output in outputs)
         return behind_steps(outputs, self._plan.after, self._plan.batch_bytes)
 
     def _close_stage(self, counts: dict[str, int]) -> None:
@@ -283,6 +287,14 @@ class PartitionRun:
         if plan.inputs[1].is_broadcast:
             of_all = inputs.is_second(own)
         return inputs.key_groups(own, both, plan.max_parallelism), of_all
+
+
+def _with_instants(output: StageOutput, clock: LocalClock) -> StageOutput:
+    """Return results with local times as timestamps as the next operator takes them."""
+    if not isinstance(output, PlacedOutput):
+        return output
+    timestamps = clock.timers(output.events.timestamps)
+    return replace(output, events=replace(output.events, timestamps=timestamps))
 
 
 def _parts_of(first: int, last: int) -> list[tuple[int, int]]:

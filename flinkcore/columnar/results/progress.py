@@ -8,14 +8,16 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 from flinkcore._internal.show.times import format_timestamp
+from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.pipeline_executor import ProgressChoice
+from flinkcore.log.sources.chunks import Chunk
 
 
 @dataclass(frozen=True)
@@ -29,32 +31,51 @@ class Progress:
     watermark_ms
         Event time reached: the watermark in force, ms since the epoch.
     seconds
-        Since the data plane began.
+        Since the pass began.
+    files_done, files_total
+        While the first pass reads the times of the log, and no number of events is known: files, or parts of large
+        ones, that it has read, and all. Both are 0 afterwards.
     """
 
     events_done: int
     events_total: int
     watermark_ms: int
     seconds: float
+    files_done: int = 0
+    files_total: int = 0
+
+    @property
+    def is_of_times(self) -> bool:
+        """Return whether the first pass still reads the times of the log."""
+        return self.files_total > 0
 
     @property
     def is_complete(self) -> bool:
         """Return whether nothing is left."""
-        return self.events_done == self.events_total
+        return not self.is_of_times and self.events_done == self.events_total
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimate of the time to the end; None before the first event."""
-        if self.events_done == 0:
+        """Estimate of the time to the end of the pass; None before its first event or file."""
+        if self._done == 0:
             return None
-        return self.seconds * (self.events_total - self.events_done) / self.events_done
+        return self.seconds * (self._total - self._done) / self._done
+
+    @property
+    def _done(self) -> int:
+        return self.files_done if self.is_of_times else self.events_done
+
+    @property
+    def _total(self) -> int:
+        return self.files_total if self.is_of_times else self.events_total
 
     def __str__(self) -> str:
-        share = 100 * self.events_done / self.events_total if self.events_total else 100
-        line = (
-            f"{share:5.1f} %  {self.events_done:,} of {self.events_total:,} events"
-            f"  event time {format_timestamp(self.watermark_ms)}"
-        )
+        share = 100 * self._done / self._total if self._total else 100
+        line = f"{share:5.1f} %  {self._done:,} of {self._total:,} "
+        if self.is_of_times:
+            line += "files: times of the log"
+        else:
+            line += f"events  event time {format_timestamp(self.watermark_ms)}"
         if self.seconds_left is not None:
             line += f"  about {self.seconds_left:,.0f} s left"
         return line
@@ -124,18 +145,26 @@ class ProgressBar:
     def __init__(self, tqdm: Callable[..., Any]) -> None:
         self._tqdm = tqdm
         self._bar: Any = None
+        self._is_of_times = False
 
     def __call__(self, progress: Progress) -> None:
+        if self._is_of_times and not progress.is_of_times:
+            self.close()
         if self._bar is None:
             if progress.is_complete:
                 return
+            self._is_of_times = progress.is_of_times
+            total, unit = progress.events_total, " events"
+            if progress.is_of_times:
+                total, unit = progress.files_total, " files"
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a notebook without widgets gets a bar of text
-                self._bar = self._tqdm(total=progress.events_total, unit=" events", unit_scale=True)
+                self._bar = self._tqdm(total=total, unit=unit, unit_scale=True)
             if not self._bar.disable:  # by TQDM_DISABLE; then it has no clock
                 self._bar.start_t -= progress.seconds
-        self._bar.set_postfix_str(f"event time {format_timestamp(progress.watermark_ms)}", refresh=False)
-        self._bar.n = progress.events_done
+        reached = "times" if progress.is_of_times else f"event time {format_timestamp(progress.watermark_ms)}"
+        self._bar.set_postfix_str(reached, refresh=False)
+        self._bar.n = progress.files_done if progress.is_of_times else progress.events_done
         self._bar.refresh()
 
     def close(self) -> None:
@@ -251,3 +280,35 @@ class ProgressMeter:
         if now - self._reported >= self.INTERVAL_SECONDS or self.done == self.total:
             self._reported = now
             self._listener(Progress(self.done, self.total, watermark_ms, now - self._started))
+
+
+def files_read(plan: JobPlan, chunks: Sequence[Sequence[Chunk]]) -> int:
+    """Return how many files the first pass reads, or parts of large ones; logs that are read together count once."""
+    return sum(len(chunk.parts) for together in plan.ways for chunk in chunks[together[0]])
+
+
+class FilesMeter:
+    """Reports the progress of the first pass to a listener, at most every half second.
+
+    Parameters
+    ----------
+    files_total
+        Files that it reads, or parts of large ones.
+    listener
+        Called in the thread that drives the replay, or None.
+    """
+
+    def __init__(self, files_total: int, listener: ProgressListener | None) -> None:
+        self._total = files_total
+        self._done = 0
+        self._listener = listener
+        self._started = self._reported = time.monotonic()
+
+    def advance(self, files: int) -> None:
+        """Count files whose times were read."""
+        self._done += files
+        now = time.monotonic()
+        if self._listener is not None and now - self._reported >= ProgressMeter.INTERVAL_SECONDS:
+            self._reported = now
+            seconds = now - self._started
+            self._listener(Progress(0, 0, MIN_TIMESTAMP, seconds, self._done, self._total))

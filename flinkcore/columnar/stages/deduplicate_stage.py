@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._native.changing_top import ChangingTopKernel
 from flinkcore._native.deduplication import DeduplicationKernel
 from flinkcore.columnar.operator_plans.deduplication import Deduplication
+from flinkcore.columnar.operator_plans.relational import without_kind
 from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.relational.row_changes import identities_of, kinds_of
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 
 
@@ -14,6 +24,23 @@ class DeduplicateStage(RelationalStage):
     in_any_order = True
 
     def _made_kernel(self, operator: Deduplication, steps_done: int, result_limit: int) -> RelationalKernel:
+        self._of_changes = operator.of_changes
+        if operator.of_changes:
+            return ChangingTopKernel(
+                self._keys,
+                self._timeline.steps,
+                steps_done=steps_done,
+                result_limit=result_limit,
+                n=1,
+                skip=0,
+                rank="row_number",
+                n_words=0,
+                has_tails=False,
+                ranks_shown=False,
+                changes=operator.changes,
+                replaces=True,
+                skips_equal=True,
+            )
         return DeduplicationKernel(
             self._timers,
             self._timeline.steps,
@@ -23,3 +50,27 @@ class DeduplicateStage(RelationalStage):
             by_time=operator.by_time,
             changes=operator.changes,
         )
+
+    def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: Deduplication) -> list[pa.Schema]:
+        return list(map(without_kind, inputs))
+
+    def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
+        """The arguments of all operators; of changes no sort keys, and one unique key for all rows of a key."""
+        if not self._of_changes:
+            return events
+        return (
+            *events,
+            *_no_sort_keys(batch.num_rows).values(),
+            kinds_of(batch),
+            identities_of(batch, ()),
+            identities_of(batch),
+        )
+
+    def _restored_columns(
+        self, rows: pa.RecordBatch, columns: pa.RecordBatch
+    ) -> Mapping[str, npt.NDArray[Any] | None]:
+        return _no_sort_keys(rows.num_rows) if self._of_changes else {}
+
+
+def _no_sort_keys(n: int) -> dict[str, Any]:
+    return {"words": np.empty((n, 0), np.uint64), "tail_ends": None, "tails": None}

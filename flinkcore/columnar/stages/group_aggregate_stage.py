@@ -14,17 +14,22 @@ import pyarrow.compute as pc
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.relational import KernelResults
+from flinkcore.columnar.operator_plans.frame_plans import result_types
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS, ImmediateKernel
 from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.relational.row_changes import kinds_of
 from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates, KeyIds
+from flinkcore.columnar.stages.kept_values_column import SHOWN, KeptValuesColumn
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import Events
 
 _INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
+
+_VALUES: Final = "values_"
+"""Beginning of the name of the table of an aggregate that keeps values; its number follows."""
 
 _COUNT: Final = ("count", None, None)
 """A last aggregate where rows are withdrawn: a key without rows has no result."""
@@ -37,6 +42,8 @@ class GroupKernel(ImmediateKernel):
     ----------
     frames : FrameAggregates
         Over frames of all rows; the last aggregate is a count of rows if they are withdrawn.
+    kept : mapping of int to KeptValuesColumn
+        Aggregates that are not in frames, by their number among all.
     keys : KeyDictionary
     timeline : Timeline
     steps_done : int
@@ -57,6 +64,7 @@ class GroupKernel(ImmediateKernel):
     def __init__(
         self,
         frames: FrameAggregates,
+        kept: Mapping[int, KeptValuesColumn],
         keys: KeyDictionary,
         timeline: Timeline,
         steps_done: int,
@@ -67,7 +75,7 @@ class GroupKernel(ImmediateKernel):
         compared: Callable[[list[pa.Array]], list[pa.Array]],
     ) -> None:
         super().__init__(timeline, steps_done, result_limit)
-        self._frames, self._keys = frames, keys
+        self._frames, self._kept, self._keys = frames, kept, keys
         self._changes, self._withdraws, self._compared = changes, withdraws, compared
         self._at_end: Int64s | None = None
         self.values: list[pa.Array] = []
@@ -88,8 +96,8 @@ class GroupKernel(ImmediateKernel):
         ids, taken = key_ids[part], batch.slice(first, part.stop - first)
         retracts = None
         if self._withdraws:
-            is_withdrawn = pc.is_in(taken.column(ROW_KIND), pa.array(["-U", "-D"]))
-            retracts = is_withdrawn.to_numpy(zero_copy_only=False).astype(np.uint8)
+            kinds = kinds_of(taken)
+            retracts = ((kinds == _UPDATE_BEFORE) | (kinds == _DELETE)).astype(np.uint8)
         if self._changes:
             results = self._changed(taken, ids, retracts)
             events = first + results.events
@@ -97,7 +105,7 @@ class GroupKernel(ImmediateKernel):
                 events=events, steps=steps[events] - 1, key_ids=key_ids[events], timestamps=timestamps[events]
             )
         else:
-            self._frames.process(taken, ids, retracts=retracts, emits=False)
+            self._take_in(taken, ids, retracts, emits=False)
         self._taken_in(steps[part])
         return first + len(ids)
 
@@ -107,9 +115,9 @@ class GroupKernel(ImmediateKernel):
         """Take in rows. Return the changes of their keys' results, and put these into `values`."""
         own, first, places = np.unique(ids, return_index=True, return_inverse=True)
         is_known = self._frames.rows_of(own) > 0
-        self._frames.emit(own)
-        self._frames.process(rows, ids, retracts=retracts)
-        values = self._frames.take()
+        self._emit(own)
+        self._take_in(rows, ids, retracts, emits=True)
+        values = self._taken_results()
         # The result before a row is that of the key's row before, or the one before all these rows.
         n, n_own = len(ids), len(own)
         by_key = np.argsort(places, kind="stable")
@@ -151,8 +159,8 @@ class GroupKernel(ImmediateKernel):
             self._at_end = ids[np.argsort(self._keys.key_group(ids), kind="stable")].astype(np.int64)
         ids = self._at_end[: self._result_limit].astype(np.uint32)
         self._at_end = self._at_end[len(ids) :]
-        self._frames.emit(ids)
-        self.values = self._frames.take()[: -1 if self._withdraws else None]
+        self._emit(ids)
+        self.values = self._taken_results()[: -1 if self._withdraws else None]
         n = len(ids)
         end = np.full(n, MAX_TIMESTAMP)
         steps = np.full(n, max(0, len(self._timeline) - 1))
@@ -162,14 +170,37 @@ class GroupKernel(ImmediateKernel):
         )
         return not len(self._at_end)
 
+    def _take_in(
+        self, rows: pa.RecordBatch, ids: KeyIds, retracts: npt.NDArray[np.uint8] | None, emits: bool
+    ) -> None:
+        self._frames.process(rows, ids, retracts=retracts, emits=emits)
+        for column in self._kept.values():
+            column.process(rows, ids, retracts, emits)
+
+    def _emit(self, ids: KeyIds) -> None:
+        self._frames.emit(ids)
+        for column in self._kept.values():
+            column.emit(ids)
+
+    def _taken_results(self) -> list[pa.Array]:
+        """Return the results that wait of all aggregates, in their order."""
+        values = self._frames.take()
+        for number, column in sorted(self._kept.items()):
+            values.insert(number, column.take())
+        return values
+
     def memory_bytes(self) -> int:
-        return self._frames.memory_bytes()
+        return self._frames.memory_bytes() + sum(column.memory_bytes() for column in self._kept.values())
 
     def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
-        return {FRAMES: self._frames.snapshot()}
+        kept = {f"{_VALUES}{number}": column.snapshot() for number, column in self._kept.items()}
+        return {FRAMES: self._frames.snapshot(), **kept}
 
     def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
-        self._frames.restore(keys, columns)
+        if table == FRAMES:
+            self._frames.restore(keys, columns)
+        else:
+            self._kept[int(table.removeprefix(_VALUES))].restore(keys, columns)
 
 
 def _are_same(values: Sequence[pa.Array], before: Int64s, after: Int64s) -> npt.NDArray[np.bool_]:
@@ -205,12 +236,22 @@ class GroupAggregateStage(RelationalStage):
         self, operator: GroupAggregation, steps_done: int, result_limit: int
     ) -> RelationalKernel:
         (events,) = self._context.plan.input_schemas
-        specs: list[Any] = [aggregate.spec for _, aggregate in operator.aggregates]
+        specs: list[Any] = []
+        kept: dict[int, KeptValuesColumn] = {}
+        types = result_types(operator.aggregates, events)
+        for number, ((_, aggregate), kind) in enumerate(zip(operator.aggregates, types, strict=True)):
+            if operator.withdraws and aggregate.function in SHOWN:
+                assert aggregate.column is not None
+                field = events.field(aggregate.column)
+                kept[number] = KeptValuesColumn(aggregate.function, field, kind)
+            else:
+                specs.append(aggregate.spec)
         if operator.withdraws:
             specs.append(_COUNT)
         self._rows = pa.record_batch([], schema=pa.schema([]))
         return GroupKernel(
             FrameAggregates(events, specs, retracts=operator.withdraws),
+            kept,
             self._keys,
             self._timeline,
             steps_done,

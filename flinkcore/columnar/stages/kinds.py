@@ -33,7 +33,7 @@ from flinkcore.columnar.stages.join_stage import JoinStage
 from flinkcore.columnar.stages.keyed_process_stage import KeyedProcessStage
 from flinkcore.columnar.stages.match_stage import MatchStage
 from flinkcore.columnar.stages.over_stage import OverStage
-from flinkcore.columnar.stages.stage import PreparedBatches, Stage, StageContext
+from flinkcore.columnar.stages.stage import LocalBatches, PreparedBatches, Stage, StageContext
 from flinkcore.columnar.stages.top_stage import TopStage
 from flinkcore.columnar.stages.window_join_stage import WindowJoinStage
 from flinkcore.columnar.stages.window_process_stage import WindowProcessStage
@@ -65,7 +65,8 @@ def _stage_of(context: StageContext) -> type[Stage[Any]]:
 
 def prepared_batches(context: StageContext) -> PreparedBatches:
     """Return what prepares batches for the stages of an operator."""
-    return _stage_of(context).batches(context, context.plan.operator)
+    batches = _stage_of(context).batches(context, context.plan.operator)
+    return batches if context.plan.clock is None else LocalBatches(batches, context.plan.clock)
 
 
 def new_stage(context: StageContext, partition: int) -> Stage[Any]:

@@ -5,12 +5,13 @@ Rows wait in `PendingRows` until they have come up in the order of time, and the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.key_dictionary import KeyDictionary
@@ -18,14 +19,14 @@ from flinkcore._native.pattern_matching import PatternMatcher
 from flinkcore._native.pending_rows import PendingRows
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.pattern_match import PatternMatch
+from flinkcore.columnar.operator_plans.pattern_values import PatternValues
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, SortWords
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.relational.pattern_states import states_of
-from flinkcore.columnar.relational.pattern_values import PatternValues
 from flinkcore.columnar.stages.relational_stage import RelationalStage
-from flinkcore.datastream.graph.row_patterns import ALL_ROWS
+from flinkcore.datastream.graph.row_patterns import ALL_ROWS, NativeStep
 from flinkcore.errors import DataError
 
 _OF_ORDER: Final = frozenset(("pending",))
@@ -48,6 +49,8 @@ class MatchKernel:
         Those that read nothing but the row.
     ranking : RowRanking or None
         Order of rows of equal timestamps.
+    numbers : NativeNumbers
+        Columns that the matcher reads.
     """
 
     def __init__(
@@ -60,10 +63,11 @@ class MatchKernel:
         conditions: Mapping[int, PatternValues],
         of_rows: Mapping[int, PatternValues],
         ranking: RowRanking | None,
+        numbers: NativeNumbers,
     ) -> None:
         self._order, self.matcher, self._keys, self._kept = order, matcher, keys, kept
         self._operator, self._conditions, self._of_rows = operator, conditions, of_rows
-        self._ranking = ranking
+        self._ranking, self.numbers = ranking, numbers
         self.counts = order.counts
         self.in_order: Int64s = np.empty(0, np.int64)
 
@@ -104,6 +108,7 @@ class MatchKernel:
                 due.timestamps[order],
                 due.steps[order],
                 self._bits(left),
+                *self.numbers.of(self._kept.take(left, self.numbers.columns), len(left)),
             )
             while self.matcher.run():
                 for variable, values in self._conditions.items():
@@ -198,6 +203,64 @@ class MatchKernel:
         part.restore(table, keys, self._keys.key_group(keys.astype(np.uint32)), rows, columns)
 
 
+class NativeNumbers:
+    """The columns that native conditions read, as words of 64 bits.
+
+    Parameters
+    ----------
+    conditions : sequence of sequence of NativeStep
+    """
+
+    def __init__(self, conditions: Sequence[Sequence[NativeStep]]) -> None:
+        read = (step.column for steps in conditions for step in steps if step.column is not None)
+        self.columns: list[str] = list(dict.fromkeys(read))
+
+    def of(self, rows: pa.RecordBatch, n: int) -> tuple[Int64s, npt.NDArray[np.uint64]]:
+        """Return the values of n rows, shape (n, number of columns), and bits of those that are null."""
+        words, nulls = np.zeros((n, len(self.columns)), np.int64), np.zeros(n, np.uint64)
+        for number, name in enumerate(self.columns):
+            column = rows.column(name)
+            if column.null_count:
+                is_null = column.is_null().to_numpy(zero_copy_only=False)
+                nulls |= is_null.astype(np.uint64) << np.uint64(number)
+            words[:, number] = _words(column)
+        return words, nulls
+
+
+def _words(column: pa.Array) -> Int64s:
+    """Return numbers and times as integers of 64 bits, and doubles as they are in memory."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column = column.view(pa.int64())
+    elif pa.types.is_date32(kind):
+        column = column.view(pa.int32())
+    values = (column.fill_null(0) if column.null_count else column).to_numpy(zero_copy_only=False)
+    words: Int64s = values.view(np.int64) if pa.types.is_floating(kind) else values.astype(np.int64)
+    return words
+
+
+def _program(
+    steps: Sequence[NativeStep], numbers: NativeNumbers, names: tuple[str, ...]
+) -> list[tuple[str, int, bool, int, int, int]]:
+    """Return the steps of a condition, with numbers of variables and columns."""
+    variables = _variable_numbers(names)
+    return [
+        (
+            step.op,
+            -1 if step.row is None else variables[step.row.variable],
+            step.row is not None and step.row.is_first,
+            -1 if step.column is None else numbers.columns.index(step.column),
+            step.bits,
+            step.value if step.row is None else step.row.offset,
+        )
+        for step in steps
+    ]
+
+
+def _variable_numbers(names: tuple[str, ...]) -> dict[str, int]:
+    return {ALL_ROWS: -1} | {name: number for number, name in enumerate(names)}
+
+
 class MatchStage(RelationalStage):
     """Returns a row for each match of a pattern."""
 
@@ -213,6 +276,11 @@ class MatchStage(RelationalStage):
             if condition is not None:
                 chosen = of_rows if condition.depends_on_row_alone(name) else conditions
                 chosen[number] = PatternValues([condition], events)
+        natives = [
+            condition.native or () if condition is not None and number in conditions else ()
+            for number, condition in enumerate(operator.conditions)
+        ]
+        numbers = NativeNumbers(natives)
         matcher = PatternMatcher(
             self._timers,
             self._timeline.steps,
@@ -224,6 +292,8 @@ class MatchStage(RelationalStage):
             within_ms=pattern.within_ms or 0,
             known=sum(1 << number for number in of_rows),
             always=sum(1 << number for number, each in enumerate(operator.conditions) if each is None),
+            programs=[_program(each, numbers, names) for each in natives],
+            n_columns=len(numbers.columns),
             readers=[_reader(conditions.get(number), names) for number in range(len(names))]
             + [_reader(self._values, names)],
         )
@@ -236,7 +306,15 @@ class MatchStage(RelationalStage):
             bounded=False,
         )
         ranking = operator.ranking(events) if operator.order_by else None
-        return MatchKernel(order, matcher, self._keys, self._kept[0], operator, conditions, of_rows, ranking)
+        return MatchKernel(
+            order, matcher, self._keys, self._kept[0], operator, conditions, of_rows, ranking, numbers
+        )
+
+    def _restored_columns(
+        self, rows: pa.RecordBatch, columns: pa.RecordBatch
+    ) -> Mapping[str, npt.NDArray[Any] | None]:
+        numbers, nulls = self._kernel.numbers.of(rows, rows.num_rows)
+        return {"numbers": numbers, "nulls": nulls}
 
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         """Return the measures of the matches."""
@@ -269,7 +347,7 @@ def _reader(
     """Return what expressions read, by numbers of variables."""
     if values is None:
         return [], []
-    numbers = {ALL_ROWS: -1} | {name: number for number, name in enumerate(names)}
+    numbers = _variable_numbers(names)
     places = [(numbers[each.variable], each.is_first, each.offset) for each in values.places]
     return places, [numbers[name] for name in values.variables]
 
@@ -291,7 +369,7 @@ def _sort_columns(words: SortWords) -> list[npt.NDArray[Any]]:
     tails = pa.Array.from_buffers(pa.large_binary(), n, [None, offsets, pa.py_buffer(words.tails)])
     encoded = tails.dictionary_encode()
     places = np.empty(len(encoded.dictionary), np.int64)
-    places[encoded.dictionary.sort_indices().to_numpy()] = np.arange(len(places))
+    places[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(places))
     return [places[encoded.indices.to_numpy()], *columns]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 from flinkcore._internal.arrow.arrays import RowNumbers
@@ -17,6 +17,7 @@ from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.columnar.stages.emission_times import EmissionTimes
 from flinkcore.columnar.stages.restored_operator import RestoredOperator, StagePlace, SuspendedOperator
 from flinkcore.columnar.stages.stage_output import StageOutput
+from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.errors import InternalError
 from flinkcore.time_plane.job_time import ReplayTime
 from flinkcore.time_plane.timeline import Timeline
@@ -86,7 +87,7 @@ class StageContext:
         places_results = number + 1 < len(job.stages)
         return cls(
             plan,
-            time.timeline,
+            time.timeline if plan.clock is None else time.timeline.mapped(plan.clock.passed),
             time.last_arrival_ms,
             partitions,
             inputs,
@@ -132,6 +133,28 @@ class PreparedBatches:
 
     def release(self, prepared: Any) -> None:
         """Take back what a batch was prepared with, once all stages have processed it."""
+
+
+class LocalBatches(PreparedBatches):
+    """Batches whose rows have local times as timestamps.
+
+    Parameters
+    ----------
+    batches
+        Further preparation of the batches.
+    clock
+        The clock that shows the local times.
+    """
+
+    def __init__(self, batches: PreparedBatches, clock: LocalClock) -> None:
+        self._batches, self._clock = batches, clock
+
+    def prepare(self, events: Any) -> Any:
+        local = replace(events, timestamps=self._clock.local(events.timestamps))
+        return self._batches.prepare(local)
+
+    def release(self, prepared: Any) -> None:
+        self._batches.release(prepared)
 
 
 class Stage(ABC, Generic[Taken]):

@@ -23,7 +23,7 @@ MOST_VARIABLES: Final = 64
 
 
 class Skip(Enum):
-    """Where the search continues after a match: Flink's ``AfterMatchSkipStrategy``."""
+    """Place at which the search continues after a match: Flink's ``AfterMatchSkipStrategy``."""
 
     PAST_LAST_ROW = "past last row"
     TO_NEXT_ROW = "to next row"
@@ -197,6 +197,31 @@ class VariableAggregates:
     results: tuple[tuple[str, Expression], ...]
 
 
+@dataclass(frozen=True)
+class NativeStep:
+    """A step of a condition that is evaluated natively, on a stack of numbers.
+
+    Attributes
+    ----------
+    op : str
+        A key of `flinkcore._native.pattern_matching.OPERATIONS`.
+    row : RowOf or None
+        Row whose value is taken; its variable, for an aggregate.
+    column : str or None
+        Column of the value.
+    bits : int
+        Bits of an integer result, which wraps.
+    value : int
+        A constant; of a double, its bits.
+    """
+
+    op: str
+    row: RowOf | None = None
+    column: str | None = None
+    bits: int = 64
+    value: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class PatternExpression:
     """A value of a match, or of a row that may become part of one.
@@ -211,6 +236,8 @@ class PatternExpression:
         Whether it fails for some values, so that it must be evaluated only for rows that need it.
     time_type : pyarrow.DataType or None
         Type of the column `MATCH_TIME`, if it reads the event time of the match.
+    native : tuple of NativeStep or None
+        The same as native steps, or None if it cannot be evaluated so.
     """
 
     expression: Expression
@@ -218,6 +245,7 @@ class PatternExpression:
     aggregates: tuple[VariableAggregates, ...] = ()
     can_fail: bool = False
     time_type: pa.DataType | None = None
+    native: tuple[NativeStep, ...] | None = None
 
     @property
     def required_columns(self) -> frozenset[str]:

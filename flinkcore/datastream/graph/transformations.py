@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.graph.join_operations import JoinOperation
     from flinkcore.datastream.state import MapStateDescriptor
     from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
+    from flinkcore.datastream.window.local_clock import LocalClock
 
     TwoInputFunction: TypeAlias = (
         CoProcessFunction
@@ -75,6 +76,8 @@ class OperatorSettings:
     chaining : ChainingStrategy
     emitted_at : str or None
         Column of the results for the time at which they were emitted, or None.
+    clock : LocalClock or None
+        Clock whose local times are those of the step's windows, or None if they are cut by UTC.
     """
 
     name: str | None = None
@@ -84,6 +87,7 @@ class OperatorSettings:
     max_parallelism: int | None = None
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     emitted_at: str | None = None
+    clock: LocalClock | None = None
 
     def set_parallelism(self, parallelism: int) -> None:
         """Set the number of subtasks; ConfigurationError unless it is from 1 to 32,768."""

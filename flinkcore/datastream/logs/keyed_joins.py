@@ -156,15 +156,19 @@ class KeyedJoins(LogStream):
         nulls_equal: bool = False,
         changes: bool = False,
     ) -> LogStream:
-        """Return pairs of rows of a key, whenever they come; every row is kept until the log ends.
+        """Return pairs of rows of a key, whenever they come; a row is kept until it is withdrawn, or the log ends.
+
+        Rows of a stream with a column ``row_kind`` are changes: ``-U`` and ``-D`` withdraw the first row that equals
+        them, with its pairs. One that equals none changes nothing.
 
         Parameters
         ----------
         how : str
             ``"semi"`` returns left rows with a match, ``"anti"`` those without one, each with its own columns alone.
         changes : bool
-            By default rows without a match come when the log ends. If true, they come at once, as ``+I``, and are
-            withdrawn as ``-D`` when their first match comes; the kind is in a last column ``row_kind``.
+            By default rows without a match come when the log ends, and if a stream is one of changes, all results do.
+            If true, they come at once, as ``+I``, and are withdrawn as ``-D`` when their first match comes; the kind is
+            in a last column ``row_kind``.
         other, where, suffix, nulls_equal
             As of :meth:`join_interval`.
 
@@ -180,8 +184,8 @@ class KeyedJoins(LogStream):
 
         Notes
         -----
-        Flink SQL's regular join (``StreamingJoinOperator``, ``StreamingSemiAntiJoinOperator``) of rows that are only
-        added.
+        Flink SQL's regular join (``StreamingJoinOperator``, ``StreamingSemiAntiJoinOperator``). Deliberate difference:
+        rows match in order of their coming, and a row without a match comes or goes next to the pair that decides it.
 
         Examples
         --------

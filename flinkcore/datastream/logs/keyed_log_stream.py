@@ -219,6 +219,10 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
     ) -> LogStream:
         """Return one row of each key, with all its columns.
 
+        Rows with a column ``row_kind`` are changes, of which the last by arrival can be kept: a row that equals the one
+        before it changes nothing, and ``-U`` and ``-D`` withdraw the row of their key, whatever their other columns
+        are.
+
         Parameters
         ----------
         keep : str
@@ -241,8 +245,9 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         -----
         Flink SQL's ``ROW_NUMBER() OVER (PARTITION BY key ORDER BY time) = 1``. The first row by event time follows
         ``RowTimeDeduplicateKeepFirstRowFunction``: rows behind the watermark are late, counted and dropped. Changes
-        follow ``RowTimeDeduplicateFunction``, which drops none. Deliberate difference: by arrival, a row that equals
-        the last one replaces it, too.
+        follow ``RowTimeDeduplicateFunction``, which drops none. Of changes it is the changelog normalization of Flink
+        (``DeduplicateFunctionHelper.processLastRowOnChangelog``). Deliberate difference: by arrival, a row that is no
+        change and equals the last one replaces it, too.
 
         Examples
         --------
@@ -265,6 +270,9 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         window_end: str | None = None,
     ) -> LogStream:
         """Return the highest rows of each key, with all their columns and their rank.
+
+        Rows with a column ``row_kind`` are changes: ``-U`` and ``-D`` withdraw the first row that equals them, and the
+        next one moves up. One that equals none changes nothing. All rows of a key are kept then.
 
         Parameters
         ----------
@@ -299,10 +307,10 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
 
         Notes
         -----
-        Flink SQL's Top-N and window Top-N. Changes follow ``AppendOnlyTopNFunction`` and ``FastTop1Function``; with
-        ``rank_column=None`` they are fewer, as there. Flink streams row numbers alone: changes of ``"rank"`` and
-        ``"dense_rank"`` go from the higher rows to the lower, and the new row comes last. NaN is greater than all
-        numbers.
+        Flink SQL's Top-N and window Top-N. Changes follow ``AppendOnlyTopNFunction`` and ``FastTop1Function``, of rows
+        that are changes ``RetractableTopNFunction``; with ``rank_column=None`` they are fewer, as there. Flink streams
+        row numbers alone: changes of ``"rank"`` and ``"dense_rank"`` go from the higher rows to the lower, and the new
+        row comes last. NaN is greater than all numbers.
 
         Examples
         --------
@@ -393,8 +401,9 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         Notes
         -----
         Flink SQL's ``GROUP BY``, after ``GroupAggFunction``. Rows with a column ``row_kind`` are changes: ``-U`` and
-        ``-D`` are subtracted, by count, sum, mean, min, max and count_distinct, and a key that loses its last row gives
-        ``-D``. A minimum or maximum then keeps all values of its key, as ``MinWithRetractAggFunction`` does.
+        ``-D`` are subtracted, by count, sum, mean, min, max, count_distinct, first, last and collect, and a key that
+        loses its last row gives ``-D``. A minimum, maximum, first or last value then keeps all values of its key, as
+        ``MinWithRetractAggFunction`` and ``FirstValueWithRetractAggFunction`` do.
         Order and watermarks make no difference, and no row is late.
 
         Examples

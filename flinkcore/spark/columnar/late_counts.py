@@ -12,7 +12,7 @@ import numpy as np
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.columnar.operator_plans.native_windows import last_moments
-from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorWindows
+from flinkcore.columnar.operator_plans.operator_plan import OperatorWindows
 from flinkcore.columnar.results.late_events import LossWarning
 from flinkcore.errors import LateEventsWarning
 from flinkcore.time_plane.timeline import Timeline
@@ -83,9 +83,8 @@ class LateSample:
     timeline: Timeline
 
     @classmethod
-    def of(cls, number: int, operator: OperatorPlan, timeline: Timeline) -> LateSample | None:
+    def of(cls, number: int, windows: OperatorWindows | None, timeline: Timeline) -> LateSample | None:
         """Return the sample of events that come to an operator, or None if only the operator knows which are late."""
-        windows = operator.windows
         if windows is None or last_moments(windows.assigner, np.zeros(1, np.int64)) is None:
             return None
         steps = timeline.steps_before_end

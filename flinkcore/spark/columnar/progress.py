@@ -223,8 +223,75 @@ def progress_of(
 
 
 @contextmanager
-def _share_of_stages(spark: Any, stages: int) -> Iterator[Callable[[], float]]:
-    """Yield a function that returns the finished share of the jobs that this thread runs in the block, in its group."""
+def progress_of_times(spark: Any, files: int, listener: ProgressListener | None) -> Iterator[None]:
+    """Report the progress of the jobs of the block, which read the times of files, by the tasks that are done.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+    files : int
+        Number of files; nothing is reported if it is 0, as for DataFrames.
+    listener : callable or None
+    """
+    if listener is None or files == 0:
+        yield
+        return
+    with _share_of_stages(spark, None) as share_of_tasks:
+        reporter = _TimesReporter(files, listener, share_of_tasks)
+        reporter.start()
+        try:
+            yield
+        finally:
+            reporter.stop()
+    reporter.raise_failure()
+
+
+class _TimesReporter(Thread):
+    """Asks every half second how much is done, and calls a listener if it is more."""
+
+    def __init__(self, files: int, listener: ProgressListener, share_of_tasks: Callable[[], float]) -> None:
+        super().__init__(name="flinkcore-times", daemon=True)
+        self._files = files
+        self._listener = listener
+        self._share_of_tasks = share_of_tasks
+        self._stopped = Event()
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        """Report until it is stopped, or the listener fails."""
+        started, reported = time.monotonic(), 0
+        while not self._stopped.wait(INTERVAL_SECONDS):
+            share = 0.0
+            with suppress(Exception):  # the session is being stopped, or keeps its status to itself
+                share = min(1.0, self._share_of_tasks())
+            done = int(self._files * share)
+            if done <= reported:
+                continue
+            reported = done
+            seconds = time.monotonic() - started
+            try:
+                self._listener(Progress(0, 0, MIN_TIMESTAMP, seconds, done, self._files))
+            except BaseException as error:  # raised again where the jobs end
+                self._failure = error
+                return
+
+    def stop(self) -> None:
+        """Stop asking."""
+        self._stopped.set()
+        self.join()
+
+    def raise_failure(self) -> None:
+        """Raise the error of the listener, if it has failed."""
+        if self._failure is not None:
+            raise self._failure
+
+
+@contextmanager
+def _share_of_stages(spark: Any, stages: int | None) -> Iterator[Callable[[], float]]:
+    """Yield a function that returns the finished share of the jobs that this thread runs in the block, in its group.
+
+    The share is that of stages, of which so many follow each other, or that of tasks if the number is None.
+    """
     if hasattr(spark, "registerProgressHandler") and not is_classic(spark):
         of_stages = _RemoteStages(stages)
         spark.registerProgressHandler(of_stages)
@@ -236,7 +303,7 @@ def _share_of_stages(spark: Any, stages: int) -> Iterator[Callable[[], float]]:
     yield _share_of_jobs(spark, stages)
 
 
-def _share_of_jobs(spark: Any, stages: int) -> Callable[[], float]:
+def _share_of_jobs(spark: Any, stages: int | None) -> Callable[[], float]:
     try:
         context = spark_context(spark)
         group = context.getLocalProperty(GROUP)
@@ -249,7 +316,7 @@ def _share_of_jobs(spark: Any, stages: int) -> Callable[[], float]:
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group) if job not in before]
         numbers = {number for job in jobs if job is not None for number in job.stageIds}
         found = [stage for stage in map(tracker.getStageInfo, numbers) if stage is not None]
-        return _share((stage.numCompletedTasks, stage.numTasks) for stage in found) / stages
+        return _share(((stage.numCompletedTasks, stage.numTasks) for stage in found), stages)
 
     return share
 
@@ -257,7 +324,7 @@ def _share_of_jobs(spark: Any, stages: int) -> Callable[[], float]:
 class _RemoteStages:
     """A progress handler of Spark Connect, which calls it in the thread that waits for the job."""
 
-    def __init__(self, stages: int) -> None:
+    def __init__(self, stages: int | None) -> None:
         self._stages = stages
         self._thread = get_ident()
         self._share = 0.0
@@ -266,13 +333,16 @@ class _RemoteStages:
         """Take the state of all stages of a job."""
         if get_ident() == self._thread:
             tasks = [(stage.num_completed_tasks, stage.num_tasks) for stage in stages or ()]
-            self._share = _share(tasks) / self._stages
+            self._share = _share(tasks, self._stages)
 
     def share(self) -> float:
         """Return how much is done, from 0 to 1."""
         return self._share
 
 
-def _share(stages: Iterable[tuple[int, int]]) -> float:
-    """Return how many stages are done, given how many of the tasks of each are."""
-    return sum(done / tasks for done, tasks in stages if tasks)
+def _share(tasks: Iterable[tuple[int, int]], stages: int | None) -> float:
+    """Return the share that is done, given how many of the tasks of each stage are: of stages, or else of tasks."""
+    known = [(done, number) for done, number in tasks if number]
+    if stages is None:
+        return sum(done for done, _ in known) / max(1, sum(number for _, number in known))
+    return sum(done / number for done, number in known) / stages

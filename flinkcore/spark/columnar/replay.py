@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import accumulate
@@ -21,12 +21,12 @@ from flinkcore.columnar.planned_job import EmbeddedPlannedJob, TimesTask
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.replay.exchange import Exchange
 from flinkcore.columnar.results.late_events import LossWarning
-from flinkcore.columnar.results.progress import listener_of_run
+from flinkcore.columnar.results.progress import ProgressListener, listener_of_run
 from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.columnar.stages.read_counts import ReadCounts
 from flinkcore.datastream.graph.pipeline_executor import ProgressChoice
 from flinkcore.errors import InternalError
-from flinkcore.log.sources.chunks import ChunkTask
+from flinkcore.log.sources.chunks import Chunk, ChunkTask
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
@@ -34,7 +34,7 @@ from flinkcore.spark.columnar.map_task import MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
 from flinkcore.spark.columnar.numbered_tasks import run_on_executors
 from flinkcore.spark.columnar.operator_levels import PACKED, OperatorLevels, PartitionPacking
-from flinkcore.spark.columnar.progress import ProgressAddress, progress_of
+from flinkcore.spark.columnar.progress import ProgressAddress, progress_of, progress_of_times
 from flinkcore.spark.columnar.reduce_task import ReduceOutput, ReduceStage, ReduceTask
 from flinkcore.spark.columnar.task_outputs import TASK_ROWS
 from flinkcore.spark.columnar.time_pass import SummariseTask, run_time_passes
@@ -45,7 +45,13 @@ from flinkcore.spark.exchange.partitioning import chooses_partitions, to_partiti
 from flinkcore.spark.exchange.sent_bytes import INLINE_BYTES
 from flinkcore.spark.exchange.sent_timeline import SentTime, SentTimeline
 from flinkcore.spark.logs.log_input import FileInput, LogInput, ReadingTimes
-from flinkcore.spark.logs.spark_log import SparkLog, UnreadDataFrame, UnreadLog, chunks_with_times_here
+from flinkcore.spark.logs.spark_log import (
+    SparkLog,
+    UnrankedFiles,
+    UnreadDataFrame,
+    UnreadLog,
+    chunks_with_times_here,
+)
 from flinkcore.spark.logs.task_packing import TaskPacking
 from flinkcore.spark.sessions.session import short_job, spark_context
 from flinkcore.spark.sessions.session_stores import SessionStores
@@ -115,6 +121,7 @@ class SparkReplay:
         self._packing = packing
         self._releases: list[weakref.finalize[Any, Any]] = []
         chunks = chunks_with_times_here(spark, logs)
+        self._listener: ProgressListener | None = None
         self._times_here: EmbeddedPlannedJob | None = None
         if chunks is not None:
             self._times_here = EmbeddedPlannedJob(plan, cores_here(), self.checkpoints, chunks)
@@ -133,10 +140,20 @@ class SparkReplay:
     @cached_property
     def _first_pass(self) -> list[tuple[TimePlane, SparkLog]]:
         if self._times_here is not None:
+            self._times_here.show_progress(self._listener)
             logs = [log for log in self._given_logs if isinstance(log, SparkLog)]
             return list(zip(self._times_here.time_planes, logs, strict=True))
         cuts = self.checkpoints.cuts
-        with self.jobs.described("pass 1 of 2, times of the log"), self._shortly():
+        files = sum(
+            len(chunk.parts)
+            for (number, *_) in self.plan.ways
+            for chunk in _chunks_of_files(self._given_logs[number])
+        )
+        with (
+            self.jobs.described("pass 1 of 2, times of the log"),
+            self._shortly(),
+            progress_of_times(self._spark, files, self._listener),
+        ):
             stops, ways, waiting = self.checkpoints.stops, self.plan.ways, self.checkpoints.waiting
             found = run_time_passes(self._spark, self._given_logs, cuts, stops, ways, waiting)
             self._release_with_this(log for _, log in found)
@@ -247,6 +264,15 @@ class SparkReplay:
         return [
             SentTime(sent[id(time.timeline)], time.last_arrival_ms, time.second_from) for time in self._times
         ]
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the progress of the run in the block."""
+        with listener_of_run(self._progress) as self._listener:
+            try:
+                yield
+            finally:
+                self._listener = None
 
     def begin(self) -> StoppingJob:
         """Begin the checkpoint of a run; see `JobCheckpoints.begin`."""
@@ -427,8 +453,7 @@ class SparkReplay:
         """The sample of the events of logs that come to each operator, or None."""
         stages = zip(self.plan.stages, self._times, strict=True)
         return [
-            LateSample.of(number, stage.operator, time.timeline)
-            for number, (stage, time) in enumerate(stages)
+            LateSample.of(number, stage.windows, time.timeline) for number, (stage, time) in enumerate(stages)
         ]
 
     def _late_warnings(self) -> LateWarnings:
@@ -448,13 +473,12 @@ class SparkReplay:
             task_errors_raised(),
             self.jobs.described(PASS_2),
             self._shortly(),
-            listener_of_run(self._progress) as listener,
             progress_of(
                 self._spark,
                 rows,
                 self._levels.partitions[-1],
                 len(self._levels.levels) + 1,
-                listener,
+                self._listener,
             ) as progress,
         ):
             rows_of_tasks = self.dataframe(output, TASK_ROWS.struct_type, progress, stopping)
@@ -521,6 +545,14 @@ class SparkReplay:
                 f"{len(by_partition)} of {partitions} partitions of operator {number + 1} came back from Spark"
             )
         return by_partition
+
+
+def _chunks_of_files(log: SparkLog | UnreadLog) -> Sequence[Chunk]:
+    """Return the chunks of a log in files; none of a DataFrame."""
+    if isinstance(log, UnreadDataFrame):
+        return ()
+    read = log.files if isinstance(log, UnrankedFiles) else log.log
+    return read.all_chunks if isinstance(read, FileInput) else ()
 
 
 def _flat(reported: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

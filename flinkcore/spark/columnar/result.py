@@ -89,7 +89,7 @@ class SparkResult(JobResult):
         return late + sum(each.dropped_side_results for each in report.by_operator)
 
     def _rows(self, output: BlocksOutput | CountsOutput) -> list[Any]:
-        with self._replay.begin() as stopping:
+        with self._replay.shown(), self._replay.begin() as stopping:
             rows = self._replay.collect(output, stopping)
             self._complete(rows, stopping)
             stopping.commit()
@@ -151,7 +151,7 @@ class SparkResult(JobResult):
         yield from self._replay.files_of_dataframes()
 
     def _write(self, outputs: ResultFiles) -> None:
-        with self._replay.begin() as stopping:
+        with self._replay.shown(), self._replay.begin() as stopping:
             outputs.write(
                 lambda: self._write_parts(outputs, stopping), lambda: stopping.commit(outputs.paths)
             )

@@ -333,6 +333,8 @@ class NativeAggregates:
     types : sequence of LogicalType
     panes : Panes or None
         Panes of the windows, if they overlap.
+    withdraws : bool
+        Whether rows are withdrawn.
     arguments : dict of str to Argument
         Columns that are computed before the windows.
     aggregates : dict of str to Aggregate
@@ -344,6 +346,7 @@ class NativeAggregates:
     columns: Sequence[str]
     types: Sequence[LogicalType]
     panes: Panes | None = None
+    withdraws: bool = False
     arguments: dict[str, Argument] = field(default_factory=dict)
     aggregates: dict[str, Aggregate] = field(default_factory=dict)
     results: list[AggregateResult] = field(default_factory=list)
@@ -382,7 +385,8 @@ class NativeAggregates:
             return ["as it is", self._native("count_distinct", call)]
         if name in ("MIN", "MAX"):
             kernel = name.lower()
-            if root not in FLOATS:
+            if root not in FLOATS or self.withdraws:
+                # Where values are withdrawn, Flink's order is Java's: NaN is the greatest.
                 return ["as it is", self._native(kernel, call)]
             first = self._native("min", call, by="present")
             return ["extreme", first, self._native(kernel, call, by="comparable")]
@@ -394,7 +398,7 @@ class NativeAggregates:
             return ["mean", self._native("sum", call, wide), self._native("count", call)]
         if name == "$WELFORD_M2$1":
             return ["moment", self._native("var_pop", call, "double"), self._native("count", call)]
-        if name == "FIRST_VALUE":
+        if name == "FIRST_VALUE" and not self.withdraws:
             return ["as it is", self._native("min", call, by="present")]
         if name == "ARRAY_AGG" and call.is_distinct:
             raise self.node.refuse("ARRAY_AGG(DISTINCT) is not supported")

@@ -87,14 +87,14 @@ def columns_of_windows(program: Program, node: PlanNode, rows: Rows) -> list[Any
     """Return the columns of rows after an operator of windows, with the bounds of a table function."""
     if rows.windows is None:
         return [pc.field(name) for name in rows.columns]
-    is_instant, zone = rows.windows.window.is_instant, zone_of(program, node)
+    window, zone = rows.windows.window, zone_of(program, node)
     found: list[Any] = []
     for number, (name, kind) in enumerate(zip(rows.columns, rows.types, strict=True)):
         bound = rows.windows.bounds.get(number)
         if bound is None:
             found.append(pc.field(name))
         elif bound == "window_time":
-            found.append(WindowBound("window_end", kind, 1, zone, is_instant))
+            found.append(WindowBound("window_end", kind, 1, zone, window.is_instant, window.clock))
         else:
-            found.append(WindowBound(bound, kind, 0, zone, is_instant))
+            found.append(WindowBound(bound, kind, 0, zone, window.is_instant, window.clock))
     return found

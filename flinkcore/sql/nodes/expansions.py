@@ -220,12 +220,12 @@ def session_rows(
     windowed: Any = (
         before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
     )
-    sessions = windowed.aggregate(**{_ROWS: collect(_ROWS)})
+    sessions = window.of_clock(windowed.aggregate(**{_ROWS: collect(_ROWS)}))
     added = tuple((f"row#{number}", kind) for number, kind in enumerate(rows.types))
     results = expanded(sessions.select("window_start", "window_end", _ROWS), Elements(_ROWS, added))
     zone = zone_of(program, node)
     bounds = [
-        WindowBound(column, kind, minus, zone, window.is_instant)
+        WindowBound(column, kind, minus, zone, window.is_instant, window.clock)
         for (column, minus), (_, kind) in zip(
             (("window_start", 0), ("window_end", 0), ("window_end", 1)), node.fields[-3:], strict=True
         )

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.datastream.aggregates import RETRACTABLE, max_
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.rows import Program, Rows
@@ -19,15 +20,15 @@ _PRESENT: Final = "present#"
 
 def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the changes of aggregates of all rows of a key."""
-    native = NativeAggregates(node, rows.columns, rows.types)
+    withdrawn = rows.changes & {"-U", "-D"}
+    native = NativeAggregates(node, rows.columns, rows.types, withdraws=bool(withdrawn))
     for call in map(AggregateCall.of, node.json["aggCalls"]):
         native.add(call)
-    withdrawn = rows.changes & {"-U", "-D"}
     for aggregate in native.aggregates.values():
         if withdrawn and aggregate.function not in RETRACTABLE:
             raise node.refuse(
                 f"its input withdraws rows ({', '.join(sorted(withdrawn))}), and not all of its aggregates can",
-                "Take COUNT, SUM, AVG, and MIN or MAX of other values than floats",
+                "Take others than STDDEV and VAR",
             )
     if rows.changes and not withdrawn:
         raise node.refuse(
@@ -46,4 +47,5 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     columns = [*(pc.field(rows.columns[number]) for number in node.json["grouping"]), *native.results]
     kinds = ("-U", "+U", "-D") if withdrawn else ("-U", "+U") if native.results else ()
     results = keyed._then(step)
-    return program.of_operator(node, results, columns, times=(), changes=kinds)
+    only = None if kinds else pc.field(ROW_KIND) == "+I"  # each key comes once, and never changes
+    return program.of_operator(node, results, columns, times=(), changes=kinds, only=only)

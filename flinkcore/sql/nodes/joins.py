@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -115,7 +115,8 @@ class _Sides:
             assert rows.windows is not None
             column, minus = ("window_end", 1) if bound == "window_time" else (bound, 0)
             zone = zone_of(self.program, self.node)
-            of_all = WindowBound(column, rows.types[own], minus, zone, rows.windows.window.is_instant)
+            window = rows.windows.window
+            of_all = WindowBound(column, rows.types[own], minus, zone, window.is_instant, window.clock)
             found.append(_WherePresent(of_all, side))
         return found
 
@@ -176,7 +177,8 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
         for windowing in written
     ]
     streams = sides.keyed(further)
-    results = streams[0].join_window(streams[1], windows[0].assigner, **sides.settings())
+    joined = streams[0].join_window(streams[1], windows[0].assigner, **sides.settings())
+    results = windows[0].of_clock(joined)
     return program.of_operator(node, results, sides.columns(), of_windows=True)
 
 
@@ -192,6 +194,7 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     left.require_time(node, node.json["leftTimeAttributeIndex"])
     if right.changes - {"+U"}:  # a new version is the same as a first one
         right.require_inserts(node, "Take versions of which none is withdrawn")
+    right = replace(right, changes=frozenset())
     right.require_time(node, node.json["rightTimeAttributeIndex"])
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
     streams = sides.keyed()

@@ -10,8 +10,9 @@ from flinkcore.sql.nodes.group_aggregates import group_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
 from flinkcore.sql.nodes.matches import match
 from flinkcore.sql.nodes.over import over_aggregate
-from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
+from flinkcore.sql.nodes.plain import calc, drop_update_before, expand, same_rows, sink, union, values
 from flinkcore.sql.nodes.ranks import (
+    changelog_normalize,
     deduplicate,
     limit,
     rank,
@@ -40,6 +41,8 @@ NODES: Final[Mapping[str, Builder]] = {
     "exchange": same_rows,
     "union": union,
     "values": values,
+    "drop-update-before": drop_update_before,
+    "changelog-normalize": changelog_normalize,
     "expand": expand,
     "correlate": correlate,
     "window-table-function": window_table_function,
@@ -68,7 +71,7 @@ NODES: Final[Mapping[str, Builder]] = {
 _STATELESS: Final = frozenset(
     (
         *("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand"),
-        *("window-table-function", "correlate", "sink"),
+        *("drop-update-before", "changelog-normalize", "window-table-function", "correlate", "sink"),
     )
 )
 
@@ -82,7 +85,6 @@ def needs_watermarks(node: PlanNode) -> bool:
 
 REFUSED: Final[Mapping[str, str]] = {
     "lookup-join": "Give the looked up table as a log, and join it",
-    "changelog-normalize": "Read a log of changes as from_event_log(decode='debezium')",
     "sort": "Sort the results",
 }
 """Advice for nodes that do not run."""

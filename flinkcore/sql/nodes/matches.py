@@ -15,6 +15,7 @@ from flinkcore.datastream.graph.row_patterns import (
     MATCH_TIME,
     ColumnOfRow,
     Measure,
+    NativeStep,
     PatternExpression,
     PatternVariable,
     RowOf,
@@ -26,10 +27,11 @@ from flinkcore.datastream.graph.transformations import MatchTransformation
 from flinkcore.sql.expressions.conditions import can_fail
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.aggregates import AggregateCall, Argument, NativeAggregates
+from flinkcore.sql.nodes.native_conditions import is_native, native_steps
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.rex import built_in_name
-from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
+from flinkcore.sql.plan.rex import InputRef, built_in_name
+from flinkcore.sql.types.logical_types import INTEGERS, LogicalType, Root, type_of
 
 _AGGREGATES: Final = frozenset(
     (
@@ -37,6 +39,9 @@ _AGGREGATES: Final = frozenset(
         *("ARRAY_AGG", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"),
     )
 )
+
+
+_NATIVE: Final = frozenset(("SUM", "MIN", "MAX"))
 
 
 def match(program: Program, node: PlanNode, rows: Rows) -> Rows:
@@ -97,7 +102,7 @@ def _pattern(node: PlanNode, spec: Mapping[str, Any]) -> RowPattern:
     if interval is not None:
         if interval["kind"] != "LITERAL" or type_of(interval["type"]).root is not Root.INTERVAL_MS:
             raise node.refuse("WITHIN takes a constant interval", "Write WITHIN INTERVAL '1' HOUR")
-        within_ms = int(interval["value"]) or None  # Flink: 0 is no bound
+        within_ms = int(interval["value"]) or None  # as in Flink, 0 does not bound matches
     skip, skip_to = _skip(node, spec["after"])
     return RowPattern(tuple(_variables(node, spec["pattern"])), skip, skip_to, within_ms)
 
@@ -159,8 +164,9 @@ def _value(
     reader = _Reader(program, node, rows, pattern, variable)
     rex = program.rex(node, reader.read(written, RowOf(ALL_ROWS, False)))
     expression = SqlExpression(rex, tuple(reader.names), program.zone)
+    native = native_steps(rex, reader.leaves()) if variable is not None else None
     return PatternExpression(
-        expression, tuple(reader.columns), reader.aggregates(), can_fail(rex), reader.time_type
+        expression, tuple(reader.columns), reader.aggregates(), can_fail(rex), reader.time_type, native
     )
 
 
@@ -247,6 +253,17 @@ class _Reader:
             self.native[known] = _Aggregates(self, known)
         return self._column(self.native[known].add(name, written), written["type"])
 
+    def leaves(self) -> dict[int, NativeStep]:
+        """Return native steps for the columns that have numbers of 64 bits."""
+        found = {
+            self.names.index(each.name): NativeStep("look", each.row, each.column)
+            for each in self.columns
+            if is_native(self.rows.types[self.rows.columns.index(each.column)])
+        }
+        for each in self.native.values():
+            found |= {self.names.index(name): step for name, step in each.leaves().items()}
+        return found
+
     def aggregates(self) -> tuple[VariableAggregates, ...]:
         """Return the aggregates that have been read."""
         return tuple(each.planned() for each in self.native.values())
@@ -281,6 +298,21 @@ class _Aggregates:
             self.inner.append((name, expression, rex.type))
             names.append(name)
         return names.index(name)
+
+    def leaves(self) -> dict[str, NativeStep]:
+        """Return native steps for calls of integer columns, by the names of their results."""
+        found = {}
+        for name, call in zip(self.calls.values(), self.written, strict=True):
+            if len(call.arguments) != 1:
+                continue
+            _, expression, kind = self.inner[call.arguments[0]]
+            bits = INTEGERS.get(call.type.root)
+            can_be = call.name == "COUNT" or (call.name in _NATIVE and kind.root in INTEGERS and bits)
+            if can_be and isinstance(expression.rex, InputRef) and is_native(kind):
+                column = self.reader.rows.columns[expression.rex.index]
+                row = RowOf(self.variable, False)
+                found[name] = NativeStep(call.name.lower(), row, column, bits or 64)
+        return found
 
     def planned(self) -> VariableAggregates:
         """Return the calls as native aggregates."""

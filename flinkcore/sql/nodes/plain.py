@@ -63,6 +63,13 @@ def with_kinds(rows: Rows) -> Rows:
     return replace(rows, stream=stream, changes=frozenset(("+I",)))
 
 
+def drop_update_before(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return rows of which an update is a ``+U`` alone."""
+    if "-U" not in rows.changes:
+        return rows
+    return replace(rows, stream=rows.stream.filter(pc.field(ROW_KIND) != "-U"), changes=rows.changes - {"-U"})
+
+
 def values(program: Program, node: PlanNode) -> Rows:
     """Return constant rows."""
     rows = [[program.rex(node, each) for each in row] for row in node.json["tuples"]]

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.top_rows import top_step
+from flinkcore.datastream.graph.transformations import TopTransformation
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
+from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -34,6 +36,18 @@ def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     columns = [pc.field(name) for name in rows.columns]
     kinds = ("-U", "+U") if changes else ()
     return program.of_operator(node, results, columns, times=rows.times, changes=kinds)
+
+
+def changelog_normalize(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the changes of the last row of each unique key, whole and each once."""
+    if node.json.get("filterCondition") is not None:
+        raise node.refuse(
+            "a condition that was pushed into it is not supported", "Filter in a query after it"
+        )
+    keyed = with_kinds(rows).keyed(node.json["uniqueKeys"])
+    results = keyed.deduplicate("last", by="arrival", changes=True)
+    columns = [pc.field(name) for name in rows.columns]
+    return program.of_operator(node, results, columns, times=rows.times, changes=("-U", "+U", "-D"))
 
 
 def rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
@@ -82,7 +96,17 @@ def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if not rows.of_windows:
         rows.require_time(node, node.json["orderKey"])
     keep: Literal["first", "last"] = "last" if node.json["keepLastRow"] else "first"
-    results = rows.keyed(_keys(node, rows, "partitionKeys")).window(window.assigner).deduplicate(keep)
+    keyed = rows.keyed(_keys(node, rows, "partitionKeys")).window(window.assigner)
+    results = window.of_clock(keyed.deduplicate(keep))
+    step = results._transformation
+    if window.clock is not None and isinstance(step, TopTransformation):
+        # The hour that passes twice has the same local times, but not the same rowtimes.
+        step.by, step.descending, step.nulls_last = (
+            (rows.columns[node.json["orderKey"]],),
+            (keep == "last",),
+            (None,),
+        )
+        step.by_time = False
     return program.of_operator(node, results, columns_of_windows(program, node, rows), of_windows=True)
 
 
@@ -92,7 +116,7 @@ def window_rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
     arguments = _top_arguments(node, rows, node.json["sortSpec"])
     keyed = rows.keyed(_keys(node, rows, "partitionSpec")).window(window.assigner)
     columns = [*columns_of_windows(program, node, rows), *map(pc.field, _rank_columns(node))]
-    return program.of_operator(node, keyed.top(**arguments), columns, of_windows=True)
+    return program.of_operator(node, window.of_clock(keyed.top(**arguments)), columns, of_windows=True)
 
 
 def _keys(node: PlanNode, rows: Rows, field: str) -> list[int]:

@@ -17,6 +17,7 @@ from flinkcore.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.expressions.evaluation import column, integers, valid
 from flinkcore.sql.expressions.sql_expression import SqlExpression
@@ -24,7 +25,7 @@ from flinkcore.sql.expressions.time_arithmetic import per_milli
 from flinkcore.sql.nodes.attached_windows import TableWindows, are_assigned_later
 from flinkcore.sql.nodes.expansions import session_rows
 from flinkcore.sql.nodes.rows import Program, Rows, unique_names
-from flinkcore.sql.nodes.windows import window_of, zone_of
+from flinkcore.sql.nodes.windows import SqlWindow, window_of, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.types.logical_types import LogicalType, Root
 
@@ -75,6 +76,8 @@ class WindowColumn(ColumnExpression):
         "start", "end", "time", or "holds" for a condition: whether the row is in the window.
     type : LogicalType
     zone : str
+    clock : LocalClock or None
+        Clock by whose local times the windows are cut.
     """
 
     rowtime: str
@@ -83,6 +86,7 @@ class WindowColumn(ColumnExpression):
     name: str
     type: LogicalType
     zone: str
+    clock: LocalClock | None = None
 
     @property
     def required_columns(self) -> frozenset[str]:
@@ -91,10 +95,15 @@ class WindowColumn(ColumnExpression):
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         array = batch.column(self.rowtime)
         times, is_valid = integers(array) // per_milli(self.given), valid(array)
+        if self.clock is not None:
+            times = self.clock.local(times)
         starts, ends = self.window.bounds(times)
         if self.name == "holds":
             return pa.array(is_valid & (ends > times))
         found = np.asarray({"start": starts, "end": ends, "time": ends - 1}[self.name])
+        if self.clock is not None:
+            found = self.clock.first_instants(found) if self.type.root is Root.TIMESTAMP_LTZ else found
+            return column(found * per_milli(self.type), is_valid, self.type.arrow)
         if self.given.root is Root.TIMESTAMP_LTZ and self.type.root is Root.TIMESTAMP:
             return local_time(column(found, is_valid, pa.timestamp("ms", "UTC")), self.zone).cast(
                 self.type.arrow
@@ -128,11 +137,11 @@ def window_table_function(program: Program, node: PlanNode, rows: Rows) -> Rows:
         columns = (*rows.columns, *unique_names(node)[-len(bounds) :])
         kinds = tuple(kind for _, kind in node.fields)
         return replace(rows, columns=columns, types=kinds, windows=TableWindows(found, bounds))
-    return _spread(program, node, rows, shape, isinstance(assigner, CumulativeEventTimeWindows))
+    return _spread(program, node, rows, found, shape)
 
 
 def _spread(
-    program: Program, node: PlanNode, rows: Rows, shape: tuple[int, int, int], is_cumulate: bool
+    program: Program, node: PlanNode, rows: Rows, found: SqlWindow, shape: tuple[int, int, int]
 ) -> Rows:
     """Return each row once for each of its windows of this size, step and offset in ms."""
     windowing = node.json["windowing"]
@@ -141,10 +150,12 @@ def _spread(
     kinds = [kind for _, kind in node.fields]
     streams = []
     for earlier in range(-(-shape[0] // shape[1])):
-        window = WindowOfRow(*shape, earlier, is_cumulate)
+        window = WindowOfRow(*shape, earlier, isinstance(found.assigner, CumulativeEventTimeWindows))
 
         def of_window(name: str, kind: LogicalType, window: WindowOfRow = window) -> WindowColumn:
-            return WindowColumn(rows.columns[rowtime], rows.types[rowtime], window, name, kind, zone)
+            return WindowColumn(
+                rows.columns[rowtime], rows.types[rowtime], window, name, kind, zone, found.clock
+            )
 
         columns: list[ColumnExpression] = [
             SqlExpression(rex, rows.columns, program.zone) for rex in rows.refs()

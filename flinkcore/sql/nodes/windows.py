@@ -24,6 +24,7 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
 from flinkcore.sql.nodes.rows import Program, Rows
@@ -64,6 +65,8 @@ class WindowBound(ColumnExpression):
         Zone of whose local time a TIMESTAMP is.
     is_instant : bool
         Whether the windows' times are instants.
+    clock : LocalClock or None
+        Clock by whose local times the windows are cut, which then are their bounds.
     """
 
     column: str
@@ -71,6 +74,7 @@ class WindowBound(ColumnExpression):
     minus_ms: int
     zone: str
     is_instant: bool
+    clock: LocalClock | None = None
 
     @property
     def required_columns(self) -> frozenset[str]:
@@ -80,6 +84,8 @@ class WindowBound(ColumnExpression):
         bound = batch.column(self.column).cast(pa.int64())
         if self.minus_ms:
             bound = pc.subtract(bound, self.minus_ms)
+        if self.clock is not None:
+            return _of_clock(bound, self.type, self.clock)
         instant = bound.cast(pa.timestamp("ms", "UTC"))
         if self.type.root is Root.TIMESTAMP_LTZ or not self.is_instant:
             return instant.cast(self.type.arrow)
@@ -88,6 +94,18 @@ class WindowBound(ColumnExpression):
     def __str__(self) -> str:
         minus = f" - {self.minus_ms} ms" if self.minus_ms else ""
         return f"{self.column}{minus} as {self.type}{f' of {self.zone}' if self.is_instant else ''}"
+
+
+def _of_clock(local: pa.Array, kind: LogicalType, clock: LocalClock) -> pa.Array:
+    """Return local times of a clock in ms as a column of a type."""
+    if kind.root is not Root.TIMESTAMP_LTZ:
+        return local.cast(pa.timestamp("ms")).cast(kind.arrow)
+    instants = clock.first_instants(local.fill_null(0).to_numpy())
+    return (
+        pa.array(instants, mask=local.is_null().to_numpy(zero_copy_only=False))
+        .cast(pa.timestamp("ms", "UTC"))
+        .cast(kind.arrow)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +138,20 @@ class SqlWindow:
         Number of the column of the time attribute, or -1.
     is_latest_first : bool
         Whether the panes of windows are merged from the last one to the first.
+    clock : LocalClock or None
+        Clock by whose local times they are cut.
     """
 
     assigner: WindowAssigner[Any, Any]
     is_instant: bool
     rowtime: int = -1
     is_latest_first: bool = False
+    clock: LocalClock | None = None
+
+    def of_clock(self, results: LogStream) -> LogStream:
+        """Return the results of an operator over these windows, cut by the clock."""
+        results._transformation.settings.clock = self.clock
+        return results
 
     def panes(self, columns: Sequence[str]) -> Panes | None:
         """Return the panes of windows that overlap, or None of others."""
@@ -155,20 +181,19 @@ def fixed_offset_ms(zone: str) -> int | None:
 
 def _assigner(
     program: Program, node: PlanNode, kind: str, sizes: Mapping[str, int], is_instant: bool
-) -> WindowAssigner[Any, Any]:
+) -> tuple[WindowAssigner[Any, Any], LocalClock | None]:
     """Return the windows of these sizes in ms; those of instants are cut by the local time of the zone."""
     offset, zone = sizes.get("offset", 0), zone_of(program, node)
-    if is_instant and kind != "session":
-        local = fixed_offset_ms(zone)
-        if local is None and kind == "tumble" and sizes["size"] == MS_OF_DAY and not offset:
-            return TumblingEventTimeWindows.of_local_days(zone)
-        if local is None:
-            raise node.refuse(
-                f"windows of {sizes} ms that are cut by the local time of {zone} are not supported, "
-                "since the zone's offset changes",
-                "Take windows of a day, SET 'table.local-time-zone' = 'UTC', or a TIMESTAMP(3) as rowtime",
-            )
-        offset -= local
+    local = fixed_offset_ms(zone) if is_instant else 0
+    if local is None and kind == "tumble" and sizes["size"] == MS_OF_DAY and not offset:
+        return TumblingEventTimeWindows.of_local_days(zone), None
+    assigner = _of_sizes(program, node, kind, sizes, offset - (local or 0))
+    return assigner, None if local is not None else LocalClock.of(zone)
+
+
+def _of_sizes(
+    program: Program, node: PlanNode, kind: str, sizes: Mapping[str, int], offset: int
+) -> WindowAssigner[Any, Any]:
     if kind == "session" and program.by_arrival:
         return _sessions_of_arrivals(node, sizes["gap"])
     if kind == "session":
@@ -226,8 +251,8 @@ def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) ->
     sizes = {_SIZES[name]: duration_ms(text) for name, text in window.items() if name in _SIZES}
     is_instant = time.root is Root.TIMESTAMP_LTZ
     kind = _KINDS[window["type"]]
-    assigner = _assigner(program, node, kind, sizes, is_instant)
-    return SqlWindow(assigner, is_instant, windowing["timeAttributeIndex"], kind == "hop")
+    assigner, clock = _assigner(program, node, kind, sizes, is_instant)
+    return SqlWindow(assigner, is_instant, windowing["timeAttributeIndex"], kind == "hop", clock)
 
 
 def is_of_processing_time(node: PlanNode) -> bool:
@@ -296,10 +321,10 @@ def group_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows
     )
     sizes = {name: _millis(window[name]) for name in ("size", "slide", "gap") if window.get(name) is not None}
     is_instant = time.root is Root.TIMESTAMP_LTZ
-    assigner = _assigner(program, node, _GROUP_KINDS[window["kind"]], sizes, is_instant)
+    assigner, clock = _assigner(program, node, _GROUP_KINDS[window["kind"]], sizes, is_instant)
     # A processing time is not a column, whatever number the plan writes.
     rowtime = -1 if program.by_arrival else window["timeField"]["fieldIndex"]
-    found = SqlWindow(assigner, is_instant, rowtime)
+    found = SqlWindow(assigner, is_instant, rowtime, clock=clock)
     return _aggregated(program, node, rows, found, node.json["grouping"], node.json["aggCalls"])
 
 
@@ -320,6 +345,7 @@ def _properties(
     is_instant: bool,
     columns: Callable[[str], str] = lambda name: name,
     later_ms: int = 0,
+    clock: LocalClock | None = None,
 ) -> list[ColumnExpression]:
     found: list[ColumnExpression] = []
     kinds = dict(node.fields)
@@ -333,7 +359,7 @@ def _properties(
         name, minus = _BOUNDS[kind]
         minus -= later_ms if name == "window_end" else 0
         found.append(
-            WindowBound(columns(name), kinds[each["name"]], minus, zone_of(program, node), is_instant)
+            WindowBound(columns(name), kinds[each["name"]], minus, zone_of(program, node), is_instant, clock)
         )
     return found
 
@@ -380,10 +406,10 @@ def _aggregated(
     if len(keys) == 1:
         keys.append(BESIDE_NULL)
     keyed: Any = before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
-    results = keyed.aggregate(**native.aggregates)
+    results = window.of_clock(keyed.aggregate(**native.aggregates))
     if attached is None:
         later_ms = int(program.by_arrival and isinstance(window.assigner, EventTimeSessionWindows))
-        properties = _properties(program, node, window.is_instant, later_ms=later_ms)
+        properties = _properties(program, node, window.is_instant, later_ms=later_ms, clock=window.clock)
     else:
         by_name = {"window_start": rows.columns[attached[0]], "window_end": rows.columns[attached[1]]}
         properties = _properties(program, node, False, by_name.__getitem__)

@@ -40,7 +40,6 @@ import org.apache.flink.table.factories.DynamicTableSinkFactory;
 import org.apache.flink.table.factories.DynamicTableSourceFactory;
 import org.apache.flink.table.functions.LookupFunction;
 import org.apache.flink.table.module.Module;
-import org.apache.flink.table.operations.CreateTableASOperation;
 import org.apache.flink.table.operations.ModifyOperation;
 import org.apache.flink.table.operations.Operation;
 import org.apache.flink.table.operations.QueryOperation;
@@ -140,8 +139,6 @@ public class Planner {
                 select(number, text, (QueryOperation) operation);
             } else if (kind.startsWith("AddJar")) {
                 return; // connectors are replaced by logs; a function of the jar is missing where it is called
-            } else if (operation instanceof CreateTableASOperation) {
-                throw new UnsupportedOperationException(kind);
             } else if (operation instanceof CreateTableOperation) {
                 CreateTableOperation table = (CreateTableOperation) operation;
                 // A plan has schema and options of permanent tables alone.

@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
+from flinkcore.errors import SqlError, UnsupportedOperationError
 from flinkcore.sql.planner.flink_process import PROCESS, SOURCE, FlinkLibraries, required_libraries
 from flinkcore.sql.planner.plan_cache import cache_key, cached_answer, keep_answer
-from flinkcore.sql.planner.statements import Statement, statements_of
+from flinkcore.sql.planner.statements import Statement
 
 QUERY_SINK: Final = "select"
 """Name of the sink of a query's plan."""
 
-_PLACE: Final = re.compile(r"(?:[Ff]rom |at )?line (\d+), column (\d+)(?: to line \d+, column \d+)?(?::\s*)?")
+_PLACE: Final = re.compile(
+    r"(?:[Ff]rom |[Aa]t )?line (\d+), column (\d+)(?: to line \d+, column \d+)?(?::\s*)?"
+)
 _GENERAL: Final = re.compile(r"SQL (?:validation|parse) failed\. ")
 _UNSUPPORTED: Final = "java.lang.UnsupportedOperationException"
 _MOST_SHOWN: Final = 500
@@ -42,35 +44,24 @@ class PlannedJob:
     plan: Mapping[str, Any]
 
 
-def planned(script: str, settings: Mapping[str, str]) -> list[PlannedJob]:
+def planned(statements: Sequence[Statement], settings: Mapping[str, str]) -> list[PlannedJob]:
     """Return the jobs of a script.
 
     Parameters
     ----------
-    script : str
-        Statements of Flink SQL.
+    statements : sequence of Statement
     settings : mapping of str to str
         Settings of the session at its start.
 
     Raises
     ------
     ConfigurationError
-        If the script has no query and no insertion, or Flink or Java is not installed.
+        If Flink or Java is not installed.
     SqlError
         If Flink refuses a statement.
     UnsupportedOperationError
         If a statement is not supported.
     """
-    statements = statements_of(script)
-    if not any(each.is_planned for each in statements):
-        raise ConfigurationError(
-            "the script has neither a query nor an INSERT INTO. Add the statement whose rows are wanted"
-        )
-    return planned_statements(statements, settings)
-
-
-def planned_statements(statements: Sequence[Statement], settings: Mapping[str, str]) -> list[PlannedJob]:
-    """Return the jobs of statements; parameters and errors as of `planned`."""
     texts = [each.padded for each in statements]
     libraries = FlinkLibraries.found()
     key = cache_key(texts, settings, SOURCE.read_bytes())

@@ -34,6 +34,7 @@ from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.lateness import LatenessCounter
 from flinkcore._native.packed_steps import StepPacker
+from flinkcore._native.pattern_matching import PatternMatcher
 from flinkcore._native.pending_rows import PendingRows
 from flinkcore._native.time_summary import TimeSummary
 from flinkcore._native.time_windows import time_windows
@@ -249,6 +250,35 @@ def _frames() -> Frames:
     return Frames(Accumulators(BATCH.schema, [("max", "text", None)], slides=True), rows=3)
 
 
+def _matcher() -> PatternMatcher:
+    return PatternMatcher(
+        TimerHeap(1, (0, 0)),
+        packed_steps([], []),
+        steps_done=0,
+        states=[[(1, 0, [(0, True)])], []],
+        n_variables=1,
+        skip="to next row",
+        skip_variable=-1,
+        within_ms=0,
+        known=1,
+        always=0,
+        programs=[[]],
+        n_columns=0,
+        readers=[([], []), ([], [])],
+    )
+
+
+def _begin_search(matcher: PatternMatcher, n: int = ROWS) -> None:
+    columns = ENTRIES[:n], GROUPS[:n], NUMBERS[:n], NUMBERS[:n], NUMBERS[:n]
+    no_numbers = np.empty((n, 0), np.int64)
+    matcher.begin(*columns, np.ones(n, np.uint64), no_numbers, np.zeros(n, np.uint64))
+
+
+def _searched(matcher: PatternMatcher) -> object:
+    _begin_search(matcher)
+    return matcher.run()
+
+
 def _pending_rows() -> PendingRows:
     return PendingRows(
         packed_steps([], []),
@@ -279,6 +309,25 @@ SHARED: dict[type, Shared] = {
             "memory_bytes": lambda it: it.memory_bytes(),
         },
         {"can_retract"},
+    ),
+    PatternMatcher: Shared(
+        _matcher,
+        _searched,
+        {
+            "begin": lambda it: _begin_search(it, 10),
+            "run": lambda it: it.run(),
+            "asked": lambda it: it.asked(0),
+            "answer": lambda it: it.answer(0, np.empty(0, np.uint8)),
+            "settle": lambda it: it.settle(0),
+            "take": lambda it: it.take(),
+            "take_read": lambda it: it.take_read(),
+            "memory_bytes": lambda it: it.memory_bytes(),
+            "live_rows": lambda it: it.live_rows(),
+            "renumber": lambda it: it.renumber(NO_NUMBERS),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore("runs", NO_NUMBERS, GROUPS[:0], {}, FEW),
+        },
+        {"failure", "n_emitted", "live_count"},
     ),
     PendingRows: Shared(
         _pending_rows,

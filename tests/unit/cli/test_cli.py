@@ -802,7 +802,15 @@ def test_a_replay_begins_with_the_windows_of_a_flink_job(
         pa.csv.write_csv(table, tmp_path / "log.csv")
         return main(
             [
-                *("replay", str(tmp_path / "log.csv"), "--engine", "embedded", "--quiet", "--timestamp", "ts"),
+                *(
+                    "replay",
+                    str(tmp_path / "log.csv"),
+                    "--engine",
+                    "embedded",
+                    "--quiet",
+                    "--timestamp",
+                    "ts",
+                ),
                 *("--key", "user", "--window", "tumbling:10s", "--aggregate", "n=count()", "--integer-times"),
                 *arguments,
             ]

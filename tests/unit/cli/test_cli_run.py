@@ -256,7 +256,7 @@ def test_an_unknown_setting_of_the_command_is_told_of_once(
     ("statement", "error"),
     [
         ("import pyflink.datastream.connectors.pulsar", "dump the topic into files"),
-        ("from pyflink.table import StreamTableEnvironment", "the Table API and SQL are not there"),
+        ("from pyflink.table import Schema", "tables are queried by SQL text"),
         (
             "import pyflink.nothing",
             "flinkcore does not have the module pyflink.nothing",

@@ -241,9 +241,9 @@ def test_settings_out_of_their_range_are_refused(call: Any, error: type[Exceptio
             "join_window takes windows whose bounds follow from the time of a row alone",
         ),
         (
-            lambda a, b: a.join_regular(b, how="left", changes=True).key_by("k").join_regular(b),
+            lambda a, b: a.join_regular(b, how="left", changes=True).key_by("k").join_temporal(b),
             ConfigurationError,
-            "join_regular takes rows that are only added",
+            "join_temporal takes rows that are only added",
         ),
         (
             lambda a, b: a.join_regular(b.with_columns(k=pc.scalar(1)).key_by("k")),

@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flinkcore.columnar.results.progress import (
@@ -18,8 +19,8 @@ from flinkcore.columnar.results.progress import (
     ProgressMeter,
     listener_of_run,
 )
-from flinkcore.common import Time, WatermarkStrategy
-from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
+from flinkcore.common import MIN_TIMESTAMP, Time, WatermarkStrategy
+from flinkcore.datastream import FILE, DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.errors import ConfigurationError
 
@@ -146,9 +147,30 @@ def test_the_setting_switches_progress_off_and_on() -> None:
     assert shown.getvalue() == ""
     environment.configure({"flinkcore.progress": "on"})
     lines = shown_in_pipe(counts(environment).to_arrow).splitlines()
-    assert [line.split()[2] for line in lines] == ["500", "1,000"]
+    assert [line.split()[2] for line in lines] == ["1", "1,000"]
     with pytest.raises(ConfigurationError, match="'loud'"):
         environment.get_config().set_progress("loud")  # type: ignore[arg-type]
+
+
+def test_the_first_pass_is_told_file_by_file(tmp_path: Path) -> None:
+    for number in range(5):
+        pq.write_table(pa.table({"ts": [number], "key": ["a"]}), tmp_path / f"{number}.parquet")
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    log = environment.from_event_log(tmp_path, timestamp="ts", split=FILE)
+    states: list[Progress] = []
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    log.assign_timestamps_and_watermarks(strategy).execute(progress=states.append).to_arrow()
+    of_times = [state for state in states if state.is_of_times]
+    assert [(state.files_done, state.files_total) for state in of_times] == [(n, 5) for n in range(1, 6)]
+    assert not any(state.is_complete for state in of_times)
+    assert states[len(of_times) :] == [state for state in states if not state.is_of_times]
+    assert states[-1].is_complete
+
+
+def test_the_first_pass_says_how_long_it_still_takes() -> None:
+    state = Progress(0, 0, MIN_TIMESTAMP, 3.0, files_done=1_000, files_total=4_000)
+    assert state.seconds_left == 9
+    assert str(state) == " 25.0 %  1,000 of 4,000 files: times of the log  about 9 s left"
 
 
 def test_the_line_ends_where_the_replay_fails() -> None:
@@ -225,7 +247,8 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> list[Bar]:
 def test_a_terminal_has_a_bar_of_tqdm(bars: list[Bar]) -> None:
     with terminal() as shown:
         counts().to_arrow()
-    [bar] = bars
+    times, bar = bars
+    assert (times.settings["total"], times.n, times.is_closed, times.postfix) == (2, 2, True, "times")
     assert (bar.settings["total"], bar.n, bar.is_closed) == (1000, 1000, True)
     assert bar.postfix.startswith("event time ")
     assert bar.start_t < 100
@@ -238,10 +261,10 @@ def test_a_notebook_has_a_bar_although_it_is_no_terminal(
     monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: "a shell"))
     shown_in_pipe(counts().to_arrow)
-    assert len(bars) == 1
+    assert len(bars) == 2
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
     shown_in_pipe(counts().to_arrow)
-    assert len(bars) == 1
+    assert len(bars) == 2
 
 
 def test_each_run_has_a_bar_of_its_own(bars: list[Bar], tmp_path: Path) -> None:
@@ -249,7 +272,8 @@ def test_each_run_has_a_bar_of_its_own(bars: list[Bar], tmp_path: Path) -> None:
     with terminal():
         result.write_parquet(tmp_path / "a")
         result.write_parquet(tmp_path / "b")
-    assert [bar.is_closed for bar in bars] == [True, True]
+    assert [bar.is_closed for bar in bars] == [True] * 4
+    assert [bar.settings["unit"] for bar in bars] == [" files", " events"] * 2
 
 
 def test_a_bar_that_fails_does_not_fail_the_job(bars: list[Bar], monkeypatch: pytest.MonkeyPatch) -> None:

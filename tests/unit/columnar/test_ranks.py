@@ -201,7 +201,10 @@ def test_explain_shows_what_is_kept() -> None:
         ),
         (
             lambda rows: (
-                rows.deduplicate("last", changes=True).key_by("k").top(1, "n", changes=True).execute()
+                rows.deduplicate("last", changes=True)
+                .key_by("k")
+                .top(1, "n", rank="rank", changes=True)
+                .execute()
             ),
             ConfigurationError,
             "takes rows that are only added",

@@ -11,7 +11,13 @@ pytest.importorskip("pyspark")
 from flinkcore.columnar.results.progress import Progress
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.spark.columnar import progress as progress_module
-from flinkcore.spark.columnar.progress import ProgressAddress, ProgressReceiver, TaskProgress, progress_of
+from flinkcore.spark.columnar.progress import (
+    ProgressAddress,
+    ProgressReceiver,
+    TaskProgress,
+    progress_of,
+    progress_of_times,
+)
 
 
 class Listener:
@@ -123,6 +129,40 @@ def test_remote_session_tells_how_many_tasks_are_done() -> None:
         assert listener.next().events_done == 75
     assert spark.handlers == []
     assert [state.events_done for state in listener.states] == [25, 75, 100]
+
+
+def test_the_first_pass_is_told_by_the_tasks_that_are_done() -> None:
+    listener, spark = Listener(), RemoteSession()
+    with progress_of_times(spark, 1_000, listener):
+        (handler,) = spark.handlers
+        handler(stages=[RemoteStage(2, 2), RemoteStage(0, 6)], inflight_tasks=1, operation_id="a", done=False)
+        state = listener.next()
+        assert (state.files_done, state.files_total, state.is_of_times) == (250, 1_000, True)
+        handler(stages=[RemoteStage(2, 2), RemoteStage(6, 6)], inflight_tasks=0, operation_id="a", done=True)
+        assert listener.next().files_done == 1_000
+    assert spark.handlers == []
+    assert not any(state.is_complete for state in listener.states)
+
+
+def test_the_first_pass_of_a_dataframe_is_not_told() -> None:
+    listener, spark = Listener(), RemoteSession()
+    with progress_of_times(spark, 0, listener):
+        assert spark.handlers == []
+
+
+def test_an_error_of_a_listener_of_the_first_pass_is_raised_at_its_end() -> None:
+    def listener(state: Progress) -> None:
+        raise ZeroDivisionError
+
+    def read_times(spark: RemoteSession) -> None:
+        with progress_of_times(spark, 10, listener):
+            (handler,) = spark.handlers
+            handler(stages=[RemoteStage(1, 1)], inflight_tasks=0, operation_id="a", done=True)
+            while any(thread.name == "flinkcore-times" for thread in threading.enumerate()):
+                threading.Event().wait(0.01)
+
+    with pytest.raises(ZeroDivisionError):
+        read_times(RemoteSession())
 
 
 def test_session_without_any_progress_tells_the_end() -> None:

@@ -1,6 +1,5 @@
 """Tables of Kafka over logs of its records: messages, metadata, keys and changes as the DDL declares them."""
 
-import json
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -9,66 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from jobs.sql_scripts import CLICKS, Recorded, records
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import DataError, RejectedRowsWarning, UnsupportedOperationError
-from flinkcore.sql.planner import planned_script
-from flinkcore.sql.planner.flink_process import FlinkLibraries
-
-SCRIPTS = Path(__file__).parents[2] / "golden" / "scripts"
-
-
-class Recorded:
-    """Gives the answer of Flink that was recorded for a script."""
-
-    def __init__(self, name: str) -> None:
-        self.text = (SCRIPTS / f"{name}.sql").read_text()
-        self.json = json.loads((SCRIPTS / f"{name}.json").read_text())
-
-    def answer(self, *_: Any) -> Any:
-        return json.loads(json.dumps(self.json))
 
 
 @pytest.fixture
 def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorded:
     recorded = Recorded(request.param)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(FlinkLibraries, "found", lambda: FlinkLibraries("2.3.0", ()))
-    monkeypatch.setattr(planned_script, "PROCESS", recorded)
+    recorded.stand_for_flink(monkeypatch, tmp_path)
     return recorded
-
-
-def records(values: list[Any], keys: list[Any] | None = None) -> pa.Table:
-    """Return records of Kafka as Spark dumps them."""
-    count = len(values)
-    messages = [
-        each if each is None or isinstance(each, bytes) else json.dumps(each).encode() for each in values
-    ]
-    written = [1_704_067_200_000_000 + 1_000_000 * number for number in range(count)]
-    return pa.table(
-        {
-            "key": pa.array(
-                [None if key is None else json.dumps(key).encode() for key in keys or [None] * count],
-                pa.binary(),
-            ),
-            "value": pa.array(messages, pa.binary()),
-            "topic": ["clicks"] * count,
-            "partition": pa.array([number % 2 for number in range(count)], pa.int32()),
-            "offset": pa.array([number // 2 for number in range(count)], pa.int64()),
-            "timestamp": pa.array(written, pa.timestamp("us", "UTC")),
-        }
-    )
-
-
-CLICKS = records(
-    [
-        {"price": 1.5, "item": {"id": 7, "tags": ["new", "red"]}, "ts": "2024-01-01 00:00:01Z"},
-        {"price": 2, "item": {"id": 8, "tags": []}, "ts": "2024-01-01T00:00:02.500Z"},
-        {"price": None, "ts": "2024-01-01 00:01:00Z", "other": 1},
-        {"price": 4.25, "item": None, "ts": "2024-01-01 00:00:59.999Z"},
-    ],
-    [{"user": "ada"}, {"user": "bob"}, {"user": "ada"}, {"user": "ada"}],
-)
 
 
 @pytest.mark.parametrize("script", ["kafka"], indirect=True)

@@ -14,6 +14,13 @@ from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.nodes.expansions import Elements
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 
+ZONED = (
+    "zone-agg_h_berlin_0_0_24",
+    "zone-hrank_berlin_0_0_24",
+    "zone-aggrank_berlin_0_0_24",
+    "zone-stvf_berlin_0_0_24",
+)
+
 INT = LogicalType(Root.INT)
 TEXT = LogicalType(Root.VARCHAR)
 
@@ -59,7 +66,7 @@ def without_emission(rows: pa.Table) -> list[str]:
     return sorted(map(str, rows.to_pylist()))
 
 
-@pytest.mark.parametrize("name", ["nodes-unnest_win", "nodes-over_mix", "nodes-agg_s_q"])
+@pytest.mark.parametrize("name", ["nodes-unnest_win", "nodes-over_mix", "nodes-agg_s_q", *ZONED])
 def test_rows_are_the_same_with_little_memory(name: str) -> None:
     scenario = golden(name)
     wanted = stream_of(scenario, environment_of(scenario), None).to_arrow()
@@ -69,8 +76,8 @@ def test_rows_are_the_same_with_little_memory(name: str) -> None:
     assert wanted.num_rows
 
 
-@pytest.mark.parametrize("name", ["nodes-unnest_win", "nodes-over_mix", "nodes-sort_order_by_ts_0"])
-@pytest.mark.parametrize("cut", [1, 3])
+@pytest.mark.parametrize("name", ["nodes-unnest_win", "nodes-over_mix", "nodes-sort_order_by_ts_0", *ZONED])
+@pytest.mark.parametrize("cut", [1, 3, 10])
 def test_a_job_stops_and_resumes(name: str, cut: int, tmp_path: Path) -> None:
     scenario = golden(name)
     given = scenario["tables"]["f"]
@@ -87,6 +94,7 @@ def test_a_job_stops_and_resumes(name: str, cut: int, tmp_path: Path) -> None:
         log = environment.from_event_log(rows, timestamp=pc.scalar(0), timestamp_unit="ms", arrival="step")
         return environment.from_plan(scenario["plan"], {"f": log}, settings=scenario["settings"])
 
+    cut = min(cut, table.num_rows - 1)
     whole = job(table).to_arrow()
     first = job(table.slice(0, cut)).execute(stop_with_checkpoint=tmp_path / "cp").to_arrow()
     rest = job(table.slice(cut)).execute(restore_from=tmp_path / "cp").to_arrow()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from jobs.sql_scenarios import environment_of, golden, results_of, stream_of
+from jobs.sql_scenarios import GOLDEN, environment_of, golden, results_of, stream_of
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import UnsupportedOperationError
@@ -54,6 +54,34 @@ def test_a_sink_that_needs_no_row_before_a_change_gets_none() -> None:
     assert node_of(scenario["plan"], "sink")["inputChangelogMode"] == ["INSERT", "UPDATE_AFTER", "DELETE"]
     kinds = {row[0] for row in results_of(scenario)[0]["rows"]}
     assert kinds == {"+I", "+U"}
+
+
+def test_changes_of_a_log_are_normalized_by_their_unique_key() -> None:
+    """A plan of `SELECT n, MAX(v) ... GROUP BY n` over a table in debezium-json whose changes may come twice."""
+    plan = json.loads((GOLDEN.parent / "changelog_plan.json").read_text())
+    rows = [
+        ("+I", "a", 3),
+        ("+I", "b", 6),
+        ("+I", "b", 6),
+        ("-U", "a", 3),
+        ("+U", "a", 9),
+        ("-D", "b", 6),
+        ("-D", "b", 6),
+    ]
+    log = pa.table(
+        {
+            name: list(column)
+            for name, column in zip(("row_kind", "k", "v"), zip(*rows, strict=True), strict=True)
+        }
+    )
+    found = StreamExecutionEnvironment.get_execution_environment().from_plan(plan, {"c": log}).to_arrow()
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        (0, 3, "+I"),
+        (0, 3, "-U"),
+        (0, 6, "+U"),
+        (0, 6, "-U"),
+        (0, 9, "+U"),
+    ]
 
 
 def test_an_average_that_stays_the_same_is_no_change() -> None:

@@ -17,6 +17,7 @@ from flinkcore.sql.planner import flink_process, planned_script
 from flinkcore.sql.planner.flink_process import FlinkLibraries, FlinkProcess
 from flinkcore.sql.planner.plan_cache import cache_directory, cached_answer, keep_answer
 from flinkcore.sql.planner.planned_script import planned
+from flinkcore.sql.planner.statements import statements_of
 
 SCRIPT = (
     "CREATE TABLE f (k STRING);\nSELECT * FROM f;\nSELECT 2;\nINSERT INTO g SELECT 1;\nINSERT INTO g SELECT 3"
@@ -63,7 +64,7 @@ ROWS = pa.table({"k": ["a", "b"], "v": [1, 2], "ts": ["2024-01-01 00:00:01", "20
 def test_a_script_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     flink = planner(monkeypatch, STEPS)
     for _ in range(2):
-        jobs = planned(SCRIPT, {"a": "b"})
+        jobs = planned(statements_of(SCRIPT), {"a": "b"})
         assert [(job.statement.line, job.is_query) for job in jobs] == [
             (2, True),
             (3, True),
@@ -77,43 +78,44 @@ def test_other_settings_texts_and_versions_are_planned_again(
     monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     flink = planner(monkeypatch, STEPS)
-    planned(SCRIPT, {})
-    planned(SCRIPT, {"a": "b"})
-    planned(SCRIPT + " ", {})  # the same statements
-    planned(SCRIPT + " -- comment", {})
-    planned(SCRIPT.replace("3", "4"), {})
+    planned(statements_of(SCRIPT), {})
+    planned(statements_of(SCRIPT), {"a": "b"})
+    planned(statements_of(SCRIPT + " "), {})  # the same statements
+    planned(statements_of(SCRIPT + " -- comment"), {})
+    planned(statements_of(SCRIPT.replace("3", "4")), {})
     (home / "lib" / "flink-dist-2.3.0.jar").rename(home / "lib" / "flink-dist-2.3.1.jar")
-    planned(SCRIPT, {})
+    planned(statements_of(SCRIPT), {})
     assert [request[0] for request in flink.requests] == ["2.3.0"] * 3 + ["2.3.1"]
 
 
 def test_a_planned_script_needs_no_flink(monkeypatch: pytest.MonkeyPatch) -> None:
     planner(monkeypatch, STEPS)
-    planned(SCRIPT, {})
+    planned(statements_of(SCRIPT), {})
     monkeypatch.setattr(FlinkLibraries, "found", lambda: None)
-    assert len(planned(SCRIPT, {})) == 4
+    assert len(planned(statements_of(SCRIPT), {})) == 4
 
 
 def test_without_flink_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FLINK_HOME")
     monkeypatch.setattr(flink_process, "PACKAGE", "no-such-package-of-flink")
     with pytest.raises(ConfigurationError, match=r"pip install 'flinkcore\[sql\]'"):
-        planned("SELECT 1", {})
+        planned(statements_of("SELECT 1"), {})
 
 
 def test_a_wrong_home_of_flink_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FLINK_HOME", str(tmp_path))
     with pytest.raises(ConfigurationError, match=r"has no lib/flink-dist-\*\.jar"):
-        planned("SELECT 1", {})
+        planned(statements_of("SELECT 1"), {})
 
 
 def test_without_java_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flink_process, "installed_java", lambda: None)
     monkeypatch.setattr(flink_process, "packaged_java", lambda: None)
+    monkeypatch.setattr(planned_script, "PROCESS", FlinkProcess())
     with pytest.raises(
         ConfigurationError, match=r"needs Java 17 or later, and there is no Java: pip install"
     ):
-        planned("SELECT 1", {})
+        planned(statements_of("SELECT 1"), {})
 
 
 def java_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
@@ -121,6 +123,7 @@ def java_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> Non
     java.write_text(f"#!/bin/sh\n{script}\n")
     java.chmod(0o755)
     monkeypatch.setattr(flink_process, "required_java", lambda: java)
+    monkeypatch.setattr(planned_script, "PROCESS", FlinkProcess())
 
 
 def test_a_planner_that_ends_is_an_error_with_its_first_words(
@@ -128,7 +131,7 @@ def test_a_planner_that_ends_is_an_error_with_its_first_words(
 ) -> None:
     java_of(monkeypatch, tmp_path, "echo 'WARNING: x' >&2; echo 'Could not reserve memory' >&2; exit 3")
     with pytest.raises(ConfigurationError, match="ended with code 3: Could not reserve memory"):
-        planned("SELECT 1", {})
+        planned(statements_of("SELECT 1"), {})
 
 
 def test_a_process_answers_several_scripts_until_it_is_idle(
@@ -193,7 +196,7 @@ def test_what_flink_refuses_is_an_error_with_its_place(
     }
     planner(monkeypatch, answer)
     with pytest.raises(SqlError, match=shown) as caught:
-        planned(SCRIPT, {})
+        planned(statements_of(SCRIPT), {})
     assert (caught.value.line, caught.value.column) == place
     assert not cache_directory().exists()
 
@@ -204,12 +207,13 @@ def test_a_statement_that_scripts_lack_is_refused(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(
         UnsupportedOperationError, match="line 1: the statement 'SHOW TABLES' is not supported"
     ):
-        planned("SHOW TABLES; SELECT 1", {})
+        planned(statements_of("SHOW TABLES; SELECT 1"), {})
 
 
-def test_a_script_without_rows_is_refused() -> None:
+def test_a_script_without_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    planner(monkeypatch, {"steps": []})
     with pytest.raises(ConfigurationError, match="neither a query nor an INSERT INTO"):
-        planned("CREATE TABLE f (k STRING)", {})
+        StreamExecutionEnvironment.get_execution_environment().from_sql("CREATE TABLE f (k STRING)")
 
 
 def test_a_damaged_entry_of_the_cache_is_not_taken() -> None:

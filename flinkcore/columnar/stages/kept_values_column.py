@@ -1,0 +1,97 @@
+"""An aggregate of a key's values themselves, of which some may be withdrawn: the first, the last, or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._native.kept_values import KeptValues
+from flinkcore.columnar.relational.numbered_rows import NumberedRows
+from flinkcore.columnar.relational.row_changes import identities_of
+from flinkcore.columnar.stages.frame_aggregates import KeyIds
+from flinkcore.errors import SchemaError
+
+SHOWN: Final[Mapping[str, str]] = {"first": "first", "last": "last", "collect": "all"}
+"""Which values the results of each function have."""
+
+DEAD_VALUES: Final = 1 << 12
+"""Values that no key holds may be so many more than those that one does."""
+
+
+class KeptValuesColumn:
+    """The results of an aggregate over values that it keeps.
+
+    Parameters
+    ----------
+    function : str
+        One of `SHOWN`.
+    field : pyarrow.Field
+        The column of the values.
+    type : pyarrow.DataType
+        Type of the results.
+    dead_values : int
+        How many more values than those that are alive it keeps before it frees them.
+    """
+
+    def __init__(
+        self, function: str, field: pa.Field, type: pa.DataType, dead_values: int = DEAD_VALUES
+    ) -> None:
+        self._name, self._type, self._dead_values = field.name, type, dead_values
+        self._kept = KeptValues(SHOWN[function])
+        self._values = NumberedRows(pa.schema([field]))
+
+    def process(
+        self, rows: pa.RecordBatch, key_ids: KeyIds, retracts: npt.NDArray[np.uint8] | None, emits: bool
+    ) -> None:
+        """Take in rows; a result waits for each, if it emits."""
+        values = rows.select([self._name])
+        first = self._values.add(values)
+        numbers = first + np.arange(rows.num_rows)
+        self._kept.process(key_ids, numbers, identities_of(values, [self._name]), retracts, emits)
+
+    def emit(self, key_ids: KeyIds) -> None:
+        """Append the present results of keys."""
+        self._kept.emit(key_ids)
+
+    def take(self) -> pa.Array:
+        """Return the results that wait."""
+        numbers, ends = self._kept.take()
+        values = self._values.take(numbers).column(0)
+        if len(self._values) > 2 * len(self._kept) + self._dead_values:
+            self._kept.renumber(self._values.keep(self._kept.live_rows()))
+        if ends is None:
+            return values
+        offsets = pa.array(np.concatenate(([0], ends)), pa.int32())
+        return pa.ListArray.from_arrays(offsets, values, type=self._type)
+
+    def memory_bytes(self) -> int:
+        return self._kept.memory_bytes() + self._values.nbytes
+
+    def snapshot(self) -> Mapping[str, Any]:
+        """Return the values of all keys, by id: `key`, their identity `low` and `high`, and `value`, a struct of it."""
+        columns: dict[str, Any] = dict(self._kept.snapshot())
+        values = self._values.take(columns.pop("row")).column(0)
+        return {**columns, "value": pa.StructArray.from_arrays([values], [self._name])}
+
+    def restore(self, keys: Int64s, columns: pa.RecordBatch) -> None:
+        """Take rows of a table of `snapshot`, before the first event.
+
+        Raises
+        ------
+        SchemaError
+            If they are no values of this aggregate.
+        """
+        values = columns.column("value")
+        if values.type.num_fields != 1 or values.type.field(0).type != self._values.schema.field(0).type:
+            raise SchemaError(
+                f"the kept values are {values.type}, and those of this job {self._values.schema}"
+            )
+        (column,) = values.flatten()
+        first = self._values.add(pa.RecordBatch.from_arrays([column], schema=self._values.schema))
+        low, high = (columns.column(name).to_numpy() for name in ("low", "high"))
+        self._kept.restore(keys, first + np.arange(len(keys)), low, high)

@@ -1,0 +1,95 @@
+"""Settings of a table environment."""
+
+from __future__ import annotations
+
+from flinkcore.common.configuration import Configuration
+from flinkcore.errors import UnsupportedOperationError
+
+_STREAMING = "SQL runs in streaming mode. Call EnvironmentSettings.in_streaming_mode()"
+
+
+class EnvironmentSettings:
+    """Settings with which a table environment begins; always those of streaming mode.
+
+    Notes
+    -----
+    Follows ``pyflink.table.EnvironmentSettings``.
+    """
+
+    class Builder:
+        """Builder of settings."""
+
+        def __init__(self) -> None:
+            self._configuration = Configuration()
+
+        def in_streaming_mode(self) -> EnvironmentSettings.Builder:
+            """Return the builder: streaming mode is the only one."""
+            return self
+
+        def in_batch_mode(self) -> EnvironmentSettings.Builder:
+            """Raise UnsupportedOperationError."""
+            raise UnsupportedOperationError(_STREAMING)
+
+        def with_configuration(self, config: Configuration) -> EnvironmentSettings.Builder:
+            """Take settings of the session."""
+            self._configuration = config
+            return self
+
+        def build(self) -> EnvironmentSettings:
+            """Return the settings."""
+            return EnvironmentSettings(self._configuration)
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration() if configuration is None else configuration
+
+    @staticmethod
+    def new_instance() -> EnvironmentSettings.Builder:
+        """Return a builder."""
+        return EnvironmentSettings.Builder()
+
+    @staticmethod
+    def in_streaming_mode() -> EnvironmentSettings:
+        """Return settings of streaming mode."""
+        return EnvironmentSettings()
+
+    @staticmethod
+    def in_batch_mode() -> EnvironmentSettings:
+        """Raise UnsupportedOperationError."""
+        raise UnsupportedOperationError(_STREAMING)
+
+    def is_streaming_mode(self) -> bool:
+        """Return True."""
+        return True
+
+    def get_configuration(self) -> Configuration:
+        """Return the settings of the session."""
+        return self._configuration
+
+
+class TableConfig:
+    """Settings of a session, by Flink's keys.
+
+    Notes
+    -----
+    Follows ``pyflink.table.TableConfig``, as far as keys go.
+    """
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.settings = settings
+
+    def set(self, key: str, value: str) -> TableConfig:
+        """Set a value."""
+        self.settings[str(key)] = str(value)
+        return self
+
+    def get(self, key: str, default_value: str) -> str:
+        """Return a value, or a default."""
+        return self.settings.get(key, default_value)
+
+    def set_local_timezone(self, timezone_id: str) -> None:
+        """Set the time zone of the session."""
+        self.set("table.local-time-zone", timezone_id)
+
+    def get_local_timezone(self) -> str:
+        """Return the time zone of the session."""
+        return self.get("table.local-time-zone", "UTC")

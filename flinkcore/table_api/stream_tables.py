@@ -1,0 +1,99 @@
+"""Streams of a program as tables of SQL: their columns in DDL, and their rows as logs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
+from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.logs.log_stream import LogStream
+from flinkcore.errors import ArgumentTypeError, UnsupportedOperationError
+
+_TYPES: Final = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.large_string(): "STRING",
+    pa.binary(): "BYTES",
+    pa.date32(): "DATE",
+}
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def sql_type(kind: pa.DataType) -> str:
+    """Return the SQL type of an Arrow type; raise UnsupportedOperationError for another one."""
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return f"TIMESTAMP{'_LTZ' if kind.tz else ''}({_DIGITS[kind.unit]})"
+    if pa.types.is_time(kind):
+        return "TIME(3)"
+    if pa.types.is_struct(kind):
+        return f"ROW<{', '.join(f'{quoted(field.name)} {sql_type(field.type)}' for field in kind)}>"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"ARRAY<{sql_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"MAP<{sql_type(kind.key_type)}, {sql_type(kind.item_type)}>"
+    raise UnsupportedOperationError(
+        f"a column of the type {kind} has no type in SQL. Convert it in the stream"
+    )
+
+
+def quoted(name: str) -> str:
+    """Return a name in backquotes."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def ddl_of(name: str, schema: pa.Schema) -> str:
+    """Return the statement that declares a table with the columns of a stream."""
+    columns = ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in schema)
+    return f"CREATE TABLE {quoted(name)} ({columns}) WITH ('connector' = 'stream')"
+
+
+def log_of_stream(stream: Any) -> tuple[pa.Schema, Any]:
+    """Return the columns of a stream, and the log that has its rows.
+
+    Rows of a log and of a job over columns stay a stream. Elements of a `DataStream` are computed here.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is not a stream.
+    """
+    if isinstance(stream, LogStream):
+        result = stream.execute()
+        result.discard()  # only its columns are wanted
+        return result.schema, stream
+    if not isinstance(stream, DataStream):
+        raise ArgumentTypeError(f"a table is made of a stream, not of {stream!r:.80}")
+    kind = stream.get_type()
+    with stream.execute_and_collect() as elements:
+        found = list(elements)
+    is_row = isinstance(kind, RowTypeInfo)
+    names = kind.get_field_names() if isinstance(kind, RowTypeInfo) else ["f0"]
+    kinds = kind.get_field_types() if isinstance(kind, RowTypeInfo) else [kind]
+    columns = [
+        _column([element[number] if is_row else element for element in found], each)
+        for number, each in enumerate(kinds)
+    ]
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    log = stream._environment.from_event_log(table, timestamp=pc.scalar(0), timestamp_unit="ms")
+    return table.schema, log
+
+
+def _column(values: list[Any], kind: TypeInformation) -> pa.Array:
+    try:
+        wanted = kind.to_arrow_type()
+    except (AttributeError, NotImplementedError, UnsupportedOperationError):
+        return pa.array(values)
+    return pa.array(values, wanted)

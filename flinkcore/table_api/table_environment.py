@@ -1,0 +1,276 @@
+"""Table environments: PyFlink's programs of SQL text over logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+
+from flinkcore.datastream.data_stream import DataStream
+from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
+from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.sql.nodes.rows import Tables
+from flinkcore.sql.planner.planned_script import QUERY_SINK
+from flinkcore.sql.planner.statements import Statement, statements_of
+from flinkcore.sql.program import statement_sinks
+from flinkcore.sql.sink_rows import SinkRows
+from flinkcore.table_api.environment_settings import EnvironmentSettings, TableConfig
+from flinkcore.table_api.stream_tables import ddl_of, log_of_stream, quoted
+from flinkcore.table_api.table_result import TableResult
+
+if TYPE_CHECKING:
+    from flinkcore import JobResult
+
+
+class Table:
+    """A query of a table environment; made by `sql_query`, `from_path` and `from_data_stream`.
+
+    Notes
+    -----
+    Follows ``pyflink.table.Table``, as far as programs of SQL text go.
+    """
+
+    def __init__(self, environment: StreamTableEnvironment, query: str) -> None:
+        self._environment = environment
+        self._query = query
+        self._name: str | None = None
+
+    def execute(self) -> TableResult:
+        """Run the query, and return its result."""
+        return self._environment.execute_sql(self._query)
+
+    def execute_insert(self, table_path: str, overwrite: bool = False) -> TableResult:
+        """Insert the rows into a table."""
+        return self._environment.execute_sql(f"INSERT INTO {_path(table_path)} {self._query}")
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a DataFrame of pandas."""
+        return self.execute().results[QUERY_SINK].to_arrow().to_pandas()
+
+    def __str__(self) -> str:
+        """Return a name of the table for the text of another query."""
+        if self._name is None:
+            self._name = self._environment._new_name()
+            self._environment.create_temporary_view(self._name, self)
+        return quoted(self._name)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse(self, name)
+
+
+class StreamTableEnvironment:
+    """Runs statements of Flink SQL, one after the other, over logs.
+
+    Parameters
+    ----------
+    stream_execution_environment : StreamExecutionEnvironment
+    settings : mapping of str to str
+        Settings of the session.
+
+    Notes
+    -----
+    Follows ``pyflink.table.StreamTableEnvironment``, as far as programs of SQL text go. Flink's planner sees the
+    statements when a query or an insertion is run: it is then that it refuses a wrong ``CREATE``.
+    """
+
+    def __init__(
+        self, stream_execution_environment: StreamExecutionEnvironment, settings: Mapping[str, str]
+    ) -> None:
+        self._environment = stream_execution_environment
+        self._config = TableConfig(dict(settings))
+        self._statements: list[Statement] = []
+        self._tables: dict[str, Any] = {}
+        self._sinks: dict[str, str | os.PathLike[str]] = {}
+        self._names = 0
+
+    @staticmethod
+    def create(
+        stream_execution_environment: Any = None, environment_settings: EnvironmentSettings | None = None
+    ) -> StreamTableEnvironment:
+        """Return a table environment; by default of the environment of the process."""
+        if isinstance(stream_execution_environment, EnvironmentSettings):
+            environment_settings, stream_execution_environment = stream_execution_environment, None
+        settings = {} if environment_settings is None else environment_settings.get_configuration().to_dict()
+        if stream_execution_environment is None:
+            stream_execution_environment = StreamExecutionEnvironment.get_execution_environment()
+        return StreamTableEnvironment(stream_execution_environment, settings)
+
+    def get_config(self) -> TableConfig:
+        """Return the settings of the session."""
+        return self._config
+
+    def replace_table(self, name: str, log: Any) -> StreamTableEnvironment:
+        """Let a log stand for a table, whatever connector it has; the log as of `from_plan`."""
+        self._tables[name] = log
+        return self
+
+    def replace_sink(self, name: str, directory: str | os.PathLike[str]) -> StreamTableEnvironment:
+        """Let the rows of a sink be written into a directory as Parquet, whatever connector it has."""
+        self._sinks[name] = directory
+        return self
+
+    def execute_sql(self, stmt: str) -> TableResult:
+        """Run a statement.
+
+        Parameters
+        ----------
+        stmt : str
+            A query or an insertion is run, or several, as a script; statements such as ``CREATE`` and ``SET`` are kept
+            for those that follow.
+
+        Raises
+        ------
+        SqlError, ConfigurationError, UnsupportedOperationError
+            As of :meth:`StreamExecutionEnvironment.execute_sql`; also if the rows of a sink are neither printed nor
+            written.
+        """
+        statements = statements_of(stmt)
+        found = self._sinks_of(statements)
+        self._statements += [each for each in statements if not each.is_planned]
+        if not found:
+            return TableResult()
+        for name, rows in found.items():
+            self._check_sink(name, rows)
+        results: dict[str, JobResult] = {name: rows.stream.execute() for name, rows in found.items()}
+        for name, rows in found.items():
+            rows.deliver(results[name], self._sinks.get(name, rows.path), "append")
+        query = next((rows for rows in found.values() if not rows.connector), None)
+        return TableResult(results, query)
+
+    def sql_query(self, query: str) -> Table:
+        """Return a query as a table."""
+        (statement,) = statements_of(query)
+        return Table(self, statement.text)
+
+    def from_path(self, path: str) -> Table:
+        """Return a table by its name."""
+        return Table(self, f"SELECT * FROM {_path(path)}")
+
+    def from_data_stream(self, data_stream: Any, schema: Any = None) -> Table:
+        """Return a stream as a table of its columns.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If a schema is given, which may declare time attributes.
+        """
+        if schema is not None:
+            raise UnsupportedOperationError(
+                "from_data_stream takes no schema. Declare the table by CREATE TABLE with WATERMARK FOR, and name its "
+                "log by replace_table"
+            )
+        name = self._new_name()
+        columns, log = log_of_stream(data_stream)
+        self._statements += statements_of(ddl_of(name, columns))
+        self._tables[name] = log
+        return Table(self, f"SELECT * FROM {quoted(name)}")
+
+    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *_: Any) -> None:
+        """Name a table or a stream."""
+        table = table_or_data_stream
+        if not isinstance(table, Table):
+            table = self.from_data_stream(table)
+        self._statements += statements_of(f"CREATE TEMPORARY VIEW {_path(view_path)} AS {table._query}")
+
+    def drop_temporary_view(self, view_path: str) -> bool:
+        """Forget a view."""
+        self._statements += statements_of(f"DROP TEMPORARY VIEW IF EXISTS {_path(view_path)}")
+        return True
+
+    def to_data_stream(self, table: Table) -> DataStream:
+        """Return the rows of a query as single elements; the query is run now.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If rows of the query are changed or withdrawn.
+        """
+        rows = self._sinks_of(statements_of(table._query))[QUERY_SINK]
+        if rows.has_changes:
+            raise UnsupportedOperationError(
+                "rows of the query are changed or withdrawn. Call to_changelog_stream"
+            )
+        return self._elements(rows)
+
+    def to_changelog_stream(self, table: Table) -> DataStream:
+        """Return the rows of a query as single elements with their kinds; the query is run now."""
+        return self._elements(self._sinks_of(statements_of(table._query))[QUERY_SINK])
+
+    def _elements(self, rows: SinkRows) -> DataStream:
+        result = TableResult({rows.name: rows.stream.execute()}, rows)
+        kind = declared_type(pa.schema([(name, pa.null()) for name in rows.columns]))
+        return self._environment.from_collection(list(result.collect()), kind)
+
+    def create_statement_set(self) -> StatementSet:
+        """Return an empty set of insertions."""
+        return StatementSet(self)
+
+    def _sinks_of(self, statements: list[Statement]) -> dict[str, SinkRows]:
+        if not any(each.is_planned for each in statements):
+            return {}
+        tables = Tables(self._tables, reads_paths=True)
+        script = [*self._statements, *statements]
+        return statement_sinks(self._environment, script, tables, self._config.settings)
+
+    def _check_sink(self, name: str, rows: SinkRows) -> None:
+        known = rows.connector in ("", "print", "blackhole", "filesystem")
+        if not known and name not in self._sinks:
+            raise ConfigurationError(
+                f"the table {name} has the connector {rows.connector}, into which rows are not written. Name a "
+                f"directory by replace_sink({name!r}, ...)"
+            )
+
+    def _new_name(self) -> str:
+        self._names += 1
+        return f"UnnamedTable${self._names}"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse(self, name)
+
+
+class StatementSet:
+    """Insertions that are run together.
+
+    Notes
+    -----
+    Follows ``pyflink.table.StatementSet``.
+    """
+
+    def __init__(self, environment: StreamTableEnvironment) -> None:
+        self._environment = environment
+        self._inserts: list[str] = []
+
+    def add_insert_sql(self, stmt: str) -> StatementSet:
+        """Add an insertion."""
+        self._inserts += [each.text for each in statements_of(stmt)]
+        return self
+
+    def add_insert(self, target_path: str, table: Table, overwrite: bool = False) -> StatementSet:
+        """Add the insertion of the rows of a query."""
+        return self.add_insert_sql(f"INSERT INTO {_path(target_path)} {table._query}")
+
+    def execute(self) -> TableResult:
+        """Run the insertions."""
+        inserts, self._inserts = self._inserts, []
+        return self._environment.execute_sql(f"EXECUTE STATEMENT SET BEGIN {_joined(inserts)} END")
+
+
+def _joined(inserts: Iterable[str]) -> str:
+    return " ".join(f"{each};" for each in inserts)
+
+
+def _path(path: str) -> str:
+    """Return the name of a table as SQL has it: a name that has no quotes is quoted part by part."""
+    return path if "`" in path else ".".join(map(quoted, path.split(".")))
+
+
+def _refuse(instance: object, name: str) -> NoReturn:
+    kind = type(instance).__name__
+    if name.startswith("_"):
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+    raise AttributeError(
+        f"flinkcore's {kind} has no {name}: tables are queried by SQL text. Write it as a query for sql_query(...)"
+    )

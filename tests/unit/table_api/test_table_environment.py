@@ -1,0 +1,161 @@
+"""Table environments hand their statements to Flink's planner, and run what it has planned."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from jobs.sql_scenarios import golden
+
+from flinkcore.common import Types
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.sql.planner import planned_script
+from flinkcore.sql.planner.flink_process import FlinkLibraries
+from flinkcore.table import EnvironmentSettings, RowKind, StreamTableEnvironment, TableEnvironment
+
+ROWS = pa.table({"k": ["a", "b"], "v": [1, 2], "ts": ["2024-01-01 00:00:01", "2024-01-01 00:00:03"]})
+INSERTS, CHANGES = "edges-fire_one_phase", "group_by-1-0"
+
+
+class Planner:
+    """Stands for Flink: plans the last statement as a recorded scenario, and remembers the requests."""
+
+    def __init__(self) -> None:
+        self.scenario = INSERTS
+        self.options: dict[str, str] = {"connector": "print"}
+        self.requests: list[list[str]] = []
+        self.settings: dict[str, str] = {}
+
+    def answer(self, libraries: FlinkLibraries, statements: list[str], settings: dict[str, str]) -> Any:
+        self.requests.append(statements)
+        self.settings = settings
+        plan = json.loads(json.dumps(golden(self.scenario)["plan"]))
+        plan["nodes"][-1]["dynamicTableSink"]["table"]["resolvedTable"]["options"] = self.options
+        last = len(statements) - 1
+        is_query = statements[last].startswith("SELECT")
+        return {"steps": [{"statement": last, "is_query": is_query, "settings": settings, "plan": plan}]}
+
+
+@pytest.fixture
+def flink(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Planner:
+    found = Planner()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(FlinkLibraries, "found", lambda: FlinkLibraries("2.3.0", ()))
+    monkeypatch.setattr(planned_script, "PROCESS", found)
+    return found
+
+
+@pytest.fixture
+def tables(flink: Planner) -> Any:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    created = StreamTableEnvironment.create(environment, EnvironmentSettings.in_streaming_mode())
+    return created.replace_table("f", ROWS)
+
+
+def test_statements_are_planned_together_when_rows_are_asked_for(flink: Planner, tables: Any) -> None:
+    tables.get_config().set("table.local-time-zone", "Europe/Berlin").set_local_timezone("UTC")
+    assert next(tables.execute_sql("CREATE TABLE f (k STRING)").collect())[0] == "OK"
+    tables.execute_sql("CREATE VIEW w AS SELECT k FROM f")
+    assert not flink.requests
+    rows = list(tables.execute_sql("SELECT * FROM w").collect())
+    assert flink.requests == [
+        ["CREATE TABLE f (k STRING)", "CREATE VIEW w AS SELECT k FROM f", "SELECT * FROM w"]
+    ]
+    assert flink.settings == {"table.local-time-zone": "UTC"}
+    assert sorted(row["k"] for row in rows) == ["a", "b"]
+    assert {row.get_row_kind() for row in rows} == {RowKind.INSERT}
+
+
+def test_a_query_has_a_name_in_the_text_of_another_one(flink: Planner, tables: Any) -> None:
+    query = tables.sql_query("SELECT 1;")
+    tables.sql_query(f"SELECT * FROM {query} JOIN {query}").execute()
+    tables.from_path("my.f").execute()
+    first, second = flink.requests
+    assert first == [
+        "CREATE TEMPORARY VIEW `UnnamedTable$1` AS SELECT 1",
+        "SELECT * FROM `UnnamedTable$1` JOIN `UnnamedTable$1`",
+    ]
+    assert second[-1] == "SELECT * FROM `my`.`f`"
+
+
+def test_elements_become_a_table_with_their_types(flink: Planner, tables: Any) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    kind = Types.ROW_NAMED(["name", "score"], [Types.STRING(), Types.INT()])
+    elements = environment.from_collection([("Alice", 12), (None, 10)], type_info=kind)
+    tables.create_temporary_view("scores", elements)
+    tables.create_temporary_view("numbers", environment.from_collection([1, 2], type_info=Types.LONG()))
+    tables.execute_sql("SELECT * FROM scores")
+    first, view, second, _, _ = flink.requests[0]
+    assert first.startswith("CREATE TABLE `UnnamedTable$1` (`name` STRING, `score` INT) WITH")
+    assert view == "CREATE TEMPORARY VIEW `scores` AS SELECT * FROM `UnnamedTable$1`"
+    assert second.startswith("CREATE TABLE `UnnamedTable$2` (`f0` BIGINT) WITH")
+
+
+def test_columns_of_a_log_become_a_table_with_their_types(flink: Planner, tables: Any) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    schema = pa.schema(
+        [
+            ("at", pa.timestamp("ms")),
+            ("seen", pa.timestamp("us", "UTC")),
+            ("price", pa.decimal128(10, 2)),
+            ("item", pa.struct([("id", pa.int64()), ("tags", pa.list_(pa.string()))])),
+            ("m", pa.map_(pa.string(), pa.float64())),
+        ]
+    )
+    tables.from_data_stream(environment.from_event_log(schema.empty_table(), timestamp="at")).execute()
+    assert flink.requests[0][0] == (
+        "CREATE TABLE `UnnamedTable$1` (`at` TIMESTAMP(3), `seen` TIMESTAMP_LTZ(6), `price` DECIMAL(10, 2), "
+        "`item` ROW<`id` BIGINT, `tags` ARRAY<STRING>>, `m` MAP<STRING, DOUBLE>) WITH ('connector' = 'stream')"
+    )
+
+
+def test_results_are_printed_with_their_kinds(
+    flink: Planner, tables: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables.execute_sql("SELECT 1").print()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == lines[2] == lines[-2]
+    assert lines[1].startswith("| op | k | ")
+    assert lines[3].startswith("| +I | ")
+    assert lines[-1] == "2 rows in set"
+    tables.execute_sql("CREATE VIEW w AS SELECT 1").print()
+    assert capsys.readouterr().out == "OK\n"
+
+
+def test_insertions_are_run_together(flink: Planner, tables: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    inserts = tables.create_statement_set().add_insert_sql("INSERT INTO a SELECT 1")
+    result = inserts.add_insert("b", tables.sql_query("SELECT 2")).execute()
+    result.wait()
+    assert flink.requests == [
+        ["EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT 1; INSERT INTO `b` SELECT 2; END"]
+    ]
+    assert capsys.readouterr().out.count("+I[") == 2
+
+
+def test_rows_for_a_connector_need_a_directory(flink: Planner, tables: Any, tmp_path: Path) -> None:
+    flink.options = {"connector": "kafka"}
+    with pytest.raises(
+        ConfigurationError, match=r"table sink has the connector kafka.*replace_sink\('sink', "
+    ):
+        tables.sql_query("SELECT 1").execute_insert("sink")
+    tables.replace_sink("sink", tmp_path / "out").sql_query("SELECT 1").execute_insert("sink")
+    assert pq.read_table(tmp_path / "out").num_rows == 2
+
+
+def test_rows_become_elements_with_their_kinds(flink: Planner, tables: Any) -> None:
+    with tables.to_data_stream(tables.sql_query("SELECT 1")).execute_and_collect() as rows:
+        assert sorted(row["k"] for row in rows) == ["a", "b"]
+
+
+def test_other_methods_and_batch_mode_are_refused_by_name(tables: Any) -> None:
+    with pytest.raises(AttributeError, match="StreamTableEnvironment has no create_temporary_function"):
+        tables.create_temporary_function("f", None)
+    with pytest.raises(AttributeError, match="Table has no group_by: tables are queried by SQL text"):
+        tables.from_path("f").group_by("k")
+    with pytest.raises(UnsupportedOperationError, match="streaming mode"):
+        TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    with pytest.raises(UnsupportedOperationError, match="takes no schema"):
+        tables.from_data_stream(None, schema=object())
