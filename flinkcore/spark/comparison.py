@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from flinkcore.analysis.comparison import EXAMPLES, MOST_PAIRS, Comparison, ResultComparison
 from flinkcore.analysis.result_tables import names_of
 from flinkcore.errors import ConfigurationError
-from flinkcore.spark.columnar.spark_types import SparkSchema
+from flinkcore.spark.columns.spark_types import SparkSchema
 from flinkcore.spark.logs.dataframe_log import log_schema, quoted, with_field_columns
 from flinkcore.spark.negative_zeros import negative_zeros
 from flinkcore.spark.result_dataframes import dataframe_of, utc_timestamp

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
@@ -38,6 +39,7 @@ from flinkcore.log.sources.log_sources import TableSource
 from flinkcore.log.tables.lake_files import shown_tables
 from flinkcore.spark.columnar.replay import TASK_MODULES, SparkReplay
 from flinkcore.spark.columnar.result import SparkResult
+from flinkcore.spark.columns.job_columns import NotJustColumns, has_no_operator, job_columns
 from flinkcore.spark.elements.element_run import SparkElementRun
 from flinkcore.spark.elements.element_task import ElementTask
 from flinkcore.spark.logs.dataframe_log import DataFrameLog, is_spark_column
@@ -267,7 +269,8 @@ class SparkExecutor:
             executors share.
         """
         plan = without_order_of_ties(make_plan(graph, configuration))
-        return SparkResult(self._replay(graph, plan, configuration, checkpoints, progress))
+        columns = partial(job_columns, self._spark, plan, log_sources(graph), checkpoints)
+        return SparkResult(self._replay(graph, plan, configuration, checkpoints, progress), columns)
 
     def planned(
         self,
@@ -320,13 +323,25 @@ class SparkExecutor:
         ]
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:
-        """Return whether tasks merge events before the shuffle, and how they read each DataFrame and table."""
+        """Return what Spark computes alone, whether tasks merge events, and how they read each DataFrame and table."""
         plan = None
         if not graph.needs_rows:
             with suppress(FlinkcoreError):  # of a refused job nobody knows how it would run
                 plan = make_plan(graph, configuration)
-        of_plan = [] if plan is None else [_explained_merging(plan), *plan.log_facts]
+        of_plan = [] if plan is None else [*self._explained_work(graph, plan), *plan.log_facts]
         return [*of_plan, *_explained_logs(graph, plan), *shown_tables(graph)]
+
+    def _explained_work(self, graph: StreamGraph, plan: JobPlan) -> Iterator[str]:
+        """Yield whether Spark alone computes the DataFrame of the results, or tasks merge events before the shuffle."""
+        if not has_no_operator(plan):
+            yield _explained_merging(plan)
+            return
+        try:
+            job_columns(self._spark, plan, log_sources(graph))
+        except NotJustColumns as reason:
+            yield f"to_dataframe() replays the log, for {reason}"
+        else:
+            yield "to_dataframe() gives columns that Spark computes, without a replay"
 
     def execution_plan(self, job: ElementJob, configuration: ExecutionConfig) -> str:
         """Return the operators of a job that runs element by element as JSON."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from equipment.spark_sessions import evaluated
 
 pytest.importorskip("pyspark")
 
@@ -97,10 +98,7 @@ def test_a_join_gives_with_little_memory_what_it_gives_with_much(logs: list[Path
 def test_a_join_of_dataframes_gives_what_it_gives_embedded(spark: Any, logs: list[Path]) -> None:
     join = JOINS["interval"]
     expected = joined(StreamExecutionEnvironment(), join, [*map(str, logs)])
-    frames = [
-        spark.read.parquet(str(folder)).selectExpr("user", "price + 0 AS price", "ts", "at")
-        for folder in logs
-    ]
+    frames = [evaluated(spark.read.parquet(str(folder))) for folder in logs]
     environment = SparkExecutionEnvironment(spark)
     assert joined(environment, join, frames) == expected
     assert joined(environment, join, [*map(str, logs)]) == expected

@@ -22,7 +22,7 @@ from flinkcore.datastream.aggregates import count, mean
 from flinkcore.errors import ConfigurationError, DataError, SchemaError
 from flinkcore.examples.flights import flights_by_origin
 from flinkcore.spark import SparkExecutionEnvironment, comparison
-from flinkcore.spark.columnar.spark_types import SparkSchema
+from flinkcore.spark.columns.spark_types import SparkSchema
 
 pytestmark = pytest.mark.spark_session(
     "local[2]", spark_sql_session_timeZone="America/New_York", spark_sql_shuffle_partitions="3"

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from equipment.spark_sessions import evaluated
 from jobs.nightly import LATE, MIDNIGHT_MS, job, sorted_rows, two_days, write_days
 
 from flinkcore.cli import main
@@ -31,7 +32,9 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {name: str(value).removesuffix("+00:00") for name, value in row.items()}
 
 
-@pytest.mark.parametrize("source", ["path", "DataFrame", "computed DataFrame", "table"])
+@pytest.mark.parametrize(
+    "source", ["path", "DataFrame", "computed DataFrame", "evaluated DataFrame", "table"]
+)
 def test_runs_that_are_cut_append_the_rows_of_one_run(spark: Any, tmp_path: Path, source: str) -> None:
     first, second = write_days(tmp_path, LOG)
     whole = job(LOG).execute()
@@ -45,9 +48,10 @@ def test_runs_that_are_cut_append_the_rows_of_one_run(spark: Any, tmp_path: Path
             log = LOG
         elif source != "path":
             log = spark.read.parquet(*files[number])
-            log = log if source == "DataFrame" else log.selectExpr("*", "rand() as chance").drop("chance")
             if source == "computed DataFrame":
                 log = log.withColumn("size", log["size"] * 2 - log["size"])
+            if source == "evaluated DataFrame":
+                log = evaluated(log)
         result = job(log, env, until).execute(
             restore_from=tmp_path / str(number - 1) if number else None,
             stop_with_checkpoint=None if until is None else tmp_path / str(number),

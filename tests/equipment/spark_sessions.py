@@ -63,3 +63,18 @@ def table_of(dataframe: Any) -> pa.Table:
     if hasattr(dataframe, "toArrow"):
         return dataframe.toArrow()
     return pa.Table.from_batches(dataframe._collect_as_arrow())
+
+
+def evaluated(dataframe: Any) -> Any:
+    """The same rows as a DataFrame that Spark has to evaluate: neither its optimizer nor Arrow can do without it."""
+    from pyspark.sql import functions as F
+
+    from flinkcore.spark.logs.parquet_scan import parquet_files
+    from flinkcore.spark.logs.plan_nodes import NotJustFiles
+
+    kept = dataframe.where(F.rand() + F.rand() >= 0)
+    try:
+        parquet_files(kept)
+    except NotJustFiles:
+        return kept
+    raise AssertionError("the DataFrame is read as files")

@@ -25,7 +25,7 @@ from flinkcore._internal.arrow.plain_columns import plain_schema
 from flinkcore.errors import SchemaError
 from flinkcore.spark import SparkExecutionEnvironment
 from flinkcore.spark.columnar import element_pass, task_summaries, time_pass
-from flinkcore.spark.columnar.spark_types import SparkSchema
+from flinkcore.spark.columns.spark_types import SparkSchema
 from flinkcore.spark.elements import element_run
 from flinkcore.spark.logs import kept_rows
 from flinkcore.spark.logs.dataframe_log import log_schema

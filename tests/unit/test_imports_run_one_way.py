@@ -61,7 +61,7 @@ FOLDERS = {
     ),
     "elements": ("sources", "tasks", "arrivals"),
     "sql": ("types", "plan", "planner", "expressions", "nodes"),
-    "spark": ("sessions", "shipping", "exchange", "logs", "columnar", "elements"),
+    "spark": ("sessions", "shipping", "exchange", "logs", "columns", "columnar", "elements"),
 }
 # Imports for type checkers alone that go the other way: the context of a function gives states, and the descriptors of
 # states take functions.

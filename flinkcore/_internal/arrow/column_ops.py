@@ -9,7 +9,7 @@ does not return which rows it kept.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, Protocol, TypeAlias
@@ -17,14 +17,14 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import ipc
 
 from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.arrow.expression_trees import expression_tree, pickled_expression, tree_columns
 from flinkcore._internal.arrow.expressions import ColumnExpression, Expression, RowFailure
 from flinkcore._internal.arrow.joined_batches import empty_batch
 from flinkcore._internal.arrow.nested_fields import unknown_name
 from flinkcore._internal.arrow.plain_columns import decoded_type, has_no_arrays, plain_column
-from flinkcore.errors import ConfigurationError, DataError, SchemaError
+from flinkcore.errors import DataError, SchemaError
 
 HIDDEN_PREFIX = "__flinkcore_"
 """Columns with this prefix pass through every op and belong to no result."""
@@ -64,8 +64,6 @@ _REMEDIES: Final = (
     ),
 )
 """Errors of Arrow's about times, by what to write instead."""
-
-_TREE_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
 
 
 class ColumnOp(Protocol):
@@ -389,8 +387,7 @@ def exact_text(expression: Expression) -> str:
     text = str(expression)
     if "..." not in text or isinstance(expression, ColumnExpression):
         return text
-    # The pickled form is the same in every process, and in pyarrow 19, 22 and 26.
-    return f"{text} [SHA-256 {sha256(_pickled(expression)).hexdigest()}]"
+    return f"{text} [SHA-256 {sha256(pickled_expression(expression)).hexdigest()}]"
 
 
 def expression_columns(expression: Expression) -> Columns:
@@ -412,37 +409,8 @@ def expression_columns(expression: Expression) -> Columns:
     """
     if isinstance(expression, ColumnExpression):
         return expression.required_columns
-    # pyarrow has no public way to walk an expression. Its pickled form is an Arrow file whose schema metadata
-    # list the tree in prefix order, with a "field_ref" for each column.
-    text = ipc.open_file(_pickled(expression)).schema.to_string(
-        show_schema_metadata=True, truncate_metadata=False
-    )
-    _, _, tree = text.partition("-- schema metadata --\n")
-    return _columns_in(iter(tree.splitlines()))
-
-
-def _pickled(expression: Expression) -> pa.Buffer:
-    try:
-        _, (pickled,) = expression.__reduce__()
-    except pa.ArrowNotImplementedError as error:
-        raise ConfigurationError(f"{expression} must refer to columns by name ({error})") from error
-    return pickled
-
-
-def _columns_in(tree: Iterator[str]) -> Columns:
-    columns = set()
-    for line in tree:
-        match = _TREE_LINE.fullmatch(line)
-        if match is None:
-            return None
-        tag, value = match.groups()
-        if tag == "field_ref":
-            columns.add(value)
-        elif tag == "nested_field_ref":
-            # A path into a struct: a line for the column, then one for each step inside it.
-            column, *_ = [next(tree) for _ in range(int(value))]
-            columns.add(column.partition(": ")[2][1:-1])
-    return frozenset(columns)
+    tree = expression_tree(expression)
+    return None if tree is None else frozenset(tree_columns(tree))
 
 
 def _columns_of(expressions: NamedExpressions) -> Columns:

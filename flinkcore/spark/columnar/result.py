@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,6 @@ from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.columnar.results.result import JobResult
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark.columnar.replay import PASS_2, SparkReplay
-from flinkcore.spark.columnar.spark_types import SparkSchema
 from flinkcore.spark.columnar.task_outputs import (
     BATCH,
     CHECKPOINT,
@@ -28,6 +28,8 @@ from flinkcore.spark.columnar.task_outputs import (
     read_batch,
     read_part,
 )
+from flinkcore.spark.columns.job_columns import NotJustColumns
+from flinkcore.spark.columns.spark_types import SparkSchema
 from flinkcore.spark.shipping.task_errors import task_errors_raised
 
 
@@ -39,13 +41,25 @@ class SparkResult(JobResult):
     call, and `to_batches` holds a few partitions at a time in the driver; a DataFrame runs it each time that Spark
     evaluates the DataFrame. The first pass runs once for all of them. Rows are the same each time.
 
+    A job without an operator needs no watermark: where Spark has the functions of its columns, a DataFrame of its
+    results is columns that Spark computes, in the order in which Spark reads the log.
+
     Runs of a DataFrame leave no report, since Spark decides when and how often they happen. Each attempt of each of
     their tasks checks by itself that it reads the rows of the first pass, or has all events that were sent to it.
+
+    Parameters
+    ----------
+    replay
+        The planned job.
+    columns
+        Function that returns the DataFrame of the results if Spark alone computes it, or raises NotJustColumns; None if
+        a replay makes all.
     """
 
-    def __init__(self, replay: SparkReplay) -> None:
+    def __init__(self, replay: SparkReplay, columns: Callable[[], Any] | None = None) -> None:
         super().__init__(replay.plan, replay.checkpoints, replay.again())
         self._replay = replay
+        self._columns = columns
 
     @property
     def _stores(self) -> Stores:
@@ -124,6 +138,9 @@ class SparkResult(JobResult):
                 "call write_parquet(path) or to_arrow() after execute(stop_with_checkpoint=...), and read the files "
                 "with spark.read.parquet(path)"
             )
+        if tag_id is None and self._columns is not None:
+            with suppress(NotJustColumns):
+                return self._columns()
         schema = self._plan.tight_result_schema() if tag_id is None else self._plan.output_schemas()[tag_id]
         self._replay.outlive()
         output, columns = RowsOutput(tag_id, schema), SparkSchema(schema).struct_type

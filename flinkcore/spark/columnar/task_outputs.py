@@ -19,7 +19,7 @@ from flinkcore._internal.arrow.batch_bytes import pieces_of
 from flinkcore.checkpoint import OperatorPart
 from flinkcore.columnar.outputs.result_files import TaskFiles, TaskOutputs
 from flinkcore.spark.columnar.reduce_task import PartitionReplay
-from flinkcore.spark.columnar.spark_types import SparkSchema
+from flinkcore.spark.columns.spark_types import SparkSchema
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES
 from flinkcore.spark.exchange.row_format import RowFormat
 

@@ -15,6 +15,7 @@ from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore.errors import SchemaError, SourceError
 from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.formats.columnar_formats import ParquetFormat, check_statistics
+from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.spark.logs.plan_nodes import NotJustFiles
 
 _THREADS: Final = 8
@@ -191,3 +192,51 @@ def _oldest(leaf: Any) -> int:
     if leaf.physical_type == "INT32":
         return _FROM_1582_DAYS
     return _FROM_1900_MS * (1_000 if "MICRO" in str(leaf.logical_type).upper() else 1)
+
+
+def lie_between(files: LogFiles, column: str, within: tuple[int, int] | None) -> bool:
+    """Return whether statistics of all files say that no value of a column is null, nor outside of two numbers.
+
+    Parameters
+    ----------
+    files : LogFiles
+    column : str
+        A column of the log.
+    within : (int, int) or None
+        The least and the greatest number, or None for any.
+    """
+    schema = files.schema
+    if column not in schema.names:
+        return False
+    located_by = StoredColumns() if files.table is None else files.log_schema.stored or StoredColumns()
+    wanted = pa.schema([schema.field(column)])
+
+    def is_sound(file: LogFile) -> bool:
+        if any(name == column for name, _ in file.partition):
+            return False
+        try:
+            found, metadata = ParquetFormat().footer(file)
+            name = located_by.located(wanted, found, file.name).get(column)
+            if name is None:
+                return False
+            check_statistics(file, range(metadata.num_row_groups), [name])
+            paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+            if name not in paths:
+                return False
+            at = paths.index(name)
+            groups = [metadata.row_group(number).column(at) for number in range(metadata.num_row_groups)]
+            return all(_is_sound(group.statistics, within) for group in groups)
+        except (pa.ArrowException, OSError, SchemaError, SourceError):
+            return False
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return all(threads.map(is_sound, files.files))
+
+
+def _is_sound(statistics: Any, within: tuple[int, int] | None) -> bool:
+    if statistics is None or not statistics.has_null_count or statistics.null_count:
+        return False
+    if within is None:
+        return True
+    least, most = within
+    return bool(statistics.has_min_max and least <= statistics.min_raw and statistics.max_raw <= most)

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from flinkcore.errors import DataError, SchemaError
-from flinkcore.spark.columnar.spark_types import SparkSchema
+from flinkcore.spark.columns.spark_types import SparkSchema
 
 
 @pytest.mark.parametrize(
