@@ -17,7 +17,7 @@ from flinkcore.columnar.stages.frame_aggregates import KeyIds
 from flinkcore.errors import SchemaError
 
 SHOWN: Final[Mapping[str, str]] = {"first": "first", "last": "last", "collect": "all"}
-"""Which values the results of each function have."""
+"""Values that the results of each function have."""
 
 DEAD_VALUES: Final = 1 << 12
 """Values that no key holds may be so many more than those that one does."""
@@ -35,7 +35,7 @@ class KeptValuesColumn:
     type : pyarrow.DataType
         Type of the results.
     dead_values : int
-        How many more values than those that are alive it keeps before it frees them.
+        Values that no key holds may be so many more than the others.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class KeptValuesColumn:
         Raises
         ------
         SchemaError
-            If they are no values of this aggregate.
+            If they are of another aggregate.
         """
         values = columns.column("value")
         if values.type.num_fields != 1 or values.type.field(0).type != self._values.schema.field(0).type:
