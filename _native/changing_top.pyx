@@ -130,13 +130,14 @@ cdef struct ChangingTop:
 # ---- order --------------------------------------------------------------------------------------------------------
 
 
-cdef inline SortKey _key(const ChangingTop* self, uint32_t slot) noexcept nogil:
-    return stored_key(&self.shape, self.sort_keys + slot * self.stride)
+cdef inline int _compare(const ChangingTop* self, const SortKey* key, uint32_t slot) noexcept nogil:
+    # Compares a sort key with that of a row: negative if it is better.
+    return sort_key_compare(&self.shape, key, self.sort_keys + slot * self.stride)
 
 
 cdef inline int _compare_keys(const ChangingTop* self, uint32_t a, uint32_t b) noexcept nogil:
-    cdef SortKey of_a = _key(self, a), of_b = _key(self, b)
-    return sort_key_compare(&self.shape, &of_a, &of_b)
+    cdef SortKey key = stored_key(&self.shape, self.sort_keys + a * self.stride)
+    return _compare(self, &key, b)
 
 
 cdef inline bint _is_before(const ChangingTop* self, uint32_t a, uint32_t b) noexcept nogil:
@@ -147,11 +148,9 @@ cdef inline bint _is_before(const ChangingTop* self, uint32_t a, uint32_t b) noe
 cdef int64_t _place(const ChangingTop* self, const Slots* top, const SortKey* key) noexcept nogil:
     # Returns where a new row with this sort key belongs: behind its equals.
     cdef int64_t low = 0, high = top.n, middle
-    cdef SortKey other
     while low < high:
         middle = (low + high) >> 1
-        other = _key(self, top.slots[middle])
-        if sort_key_compare(&self.shape, key, &other) < 0:
+        if _compare(self, key, top.slots[middle]) < 0:
             high = middle
         else:
             low = middle + 1
@@ -278,7 +277,9 @@ cdef uint32_t _added(
     ChangingTop* self, uint32_t key_id, Identity identity, int64_t row, int64_t timestamp, const SortKey* key
 ) except? NO_SLOT nogil:
     cdef uint32_t slot
-    cdef uint64_t* block = tail_block(&self.shape, key, _WHAT, &self.tail_bytes)
+    cdef uint64_t* block = NULL
+    if self.shape.has_tails:
+        block = tail_block(key, _WHAT, &self.tail_bytes)
     slot = changing_add(&self.rows, key_id, identity, row, timestamp)
     if self.capacity < self.rows.capacity:
         self.sort_keys = <uint64_t*> grow(self.sort_keys, max(<int64_t> 1, self.rows.capacity * self.stride) * 8, _WHAT)
@@ -415,9 +416,8 @@ cdef int _replace(
     cdef Slots* top = &of_key.top
     cdef int64_t was_at = _place_of(self, top, slot), at = was_at
     cdef ShownRow before = _shown(self, slot)
-    cdef SortKey own = _key(self, slot)
     cdef Identity identity = self.rows.slots[slot].identity
-    if sort_key_compare(&self.shape, key, &own) == 0:
+    if _compare(self, key, slot) == 0:
         self.rows.slots[slot].row = row
         self.rows.slots[slot].timestamp = timestamp
     else:

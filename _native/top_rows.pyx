@@ -125,8 +125,7 @@ cdef inline uint64_t* _entry(const Top* self, const TopList* top, int64_t i) noe
 
 cdef inline int _compare(const Top* self, const SortKey* key, const uint64_t* entry) noexcept nogil:
     # Compares a sort key with that of an entry: negative if it is better.
-    cdef SortKey other = stored_key(&self.shape, entry + KEY)
-    return sort_key_compare(&self.shape, key, &other)
+    return sort_key_compare(&self.shape, key, entry + KEY)
 
 
 cdef inline int _compare_entries(const Top* self, const uint64_t* a, const uint64_t* b) noexcept nogil:
@@ -178,13 +177,14 @@ cdef int _insert(
 ) except -1 nogil:
     cdef uint32_t capacity
     cdef uint64_t* entry
-    cdef uint64_t* block
+    cdef uint64_t* block = NULL
     if top.n == top.capacity:
         capacity = max(<uint32_t> 1, 2 * top.capacity)
         top.entries = <uint64_t*> grow(top.entries, capacity * self.stride * 8, _WHAT)
         self.entry_bytes += (capacity - top.capacity) * self.stride * 8
         top.capacity = capacity
-    block = tail_block(&self.shape, key, _WHAT, &self.entry_bytes)
+    if self.shape.has_tails:
+        block = tail_block(key, _WHAT, &self.entry_bytes)
     entry = _entry(self, top, at)
     if at < top.n:
         memmove(entry + self.stride, entry, (top.n - at) * self.stride * 8)

@@ -78,26 +78,26 @@ cdef inline SortKey stored_key(const KeyShape* shape, const uint64_t* stored) no
     return key
 
 
-cdef inline int sort_key_compare(const KeyShape* shape, const SortKey* a, const SortKey* b) noexcept nogil:
-    # Negative if the first key comes first.
-    cdef int64_t i
-    cdef int order = 0
+cdef inline int sort_key_compare(const KeyShape* shape, const SortKey* key, const uint64_t* stored) noexcept nogil:
+    # Compares a key with one that is kept: negative if it comes first.
+    cdef const uint64_t* words = stored + shape.has_tails
+    cdef const uint64_t* block
+    cdef int64_t i, size
+    cdef int order
     for i in range(shape.n_words):
-        if a.words[i] != b.words[i]:
-            return 1 if a.words[i] > b.words[i] else -1
-    if a.tail_size and b.tail_size:
-        order = memcmp(a.tail, b.tail, min(a.tail_size, b.tail_size))
-    return order if order else (a.tail_size > b.tail_size) - (a.tail_size < b.tail_size)
-
-
-cdef inline uint64_t* tail_block(
-    const KeyShape* shape, const SortKey* key, const char* what, int64_t* bytes
-) except? NULL nogil:
-    # Returns a copy of a key's tail, to be owned by a stored key, or NULL where there are none; adds its bytes.
-    cdef uint64_t* block
+        if key.words[i] != words[i]:
+            return 1 if key.words[i] > words[i] else -1
     if not shape.has_tails:
-        return NULL
-    block = <uint64_t*> grow(NULL, 8 + key.tail_size, what)
+        return 0
+    block = <const uint64_t*> stored[0]
+    size = <int64_t> block[0]
+    order = memcmp(key.tail, block + 1, min(key.tail_size, size)) if key.tail_size and size else 0
+    return order if order else (key.tail_size > size) - (key.tail_size < size)
+
+
+cdef inline uint64_t* tail_block(const SortKey* key, const char* what, int64_t* bytes) except NULL nogil:
+    # Returns a copy of a key's tail, to be owned by a stored key; adds its bytes. Only where there are tails.
+    cdef uint64_t* block = <uint64_t*> grow(NULL, 8 + key.tail_size, what)
     block[0] = <uint64_t> key.tail_size
     if key.tail_size:
         memcpy(block + 1, key.tail, key.tail_size)

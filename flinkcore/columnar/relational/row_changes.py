@@ -35,7 +35,7 @@ def kinds_of(rows: pa.RecordBatch) -> Kinds:
         row = pc.index(kinds.is_null(), True).as_py()
         raise DataError(
             f"row {row} of a batch has {ROW_KIND} = {column[row].as_py()!r}; a change is one of +I, -U, +U and -D. "
-            "Filter such rows out first, or rename the column if rows are only added",
+            "Filter such rows out first, or rename the column if the rows are not changes",
             column=ROW_KIND,
         )
     numbers: Kinds = kinds.to_numpy().astype(np.uint8)

@@ -35,7 +35,7 @@ class KeptValuesColumn:
     type : pyarrow.DataType
         Type of the results.
     dead_values : int
-        Number of values beyond those that are alive at which it frees them.
+        Values that no key holds may be so many more than the others.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class KeptValuesColumn:
         Raises
         ------
         SchemaError
-            If they are not values of this aggregate.
+            If they are of another aggregate.
         """
         values = columns.column("value")
         if values.type.num_fields != 1 or values.type.field(0).type != self._values.schema.field(0).type:

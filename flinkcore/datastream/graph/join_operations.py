@@ -173,8 +173,8 @@ class RegularJoin(JoinOperation):
     with_changes : bool
     unique_keys : tuple of (tuple of str or None)
         For each stream, if its rows are changes, columns of which a key has one row for each value: a row that comes
-        replaces that with the same values. Without columns a key has one row; without
-        a tuple, a row that is withdrawn equals one that came before in all columns.
+        replaces that with the same values. Without columns a key has one row. By default a row that is withdrawn equals
+        one that came before in all columns.
     """
 
     call: ClassVar[str] = "join_regular"

@@ -221,7 +221,7 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
 def _unique_key(
     rows: Rows, upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
 ) -> tuple[str, ...] | None:
-    """Return the columns by which Flink's state of a side finds a row of a key, or None: by all of them."""
+    """Return the columns by which Flink's state of a side finds a row of a key, or None if by all of them."""
     if not rows.changes or not upsert_keys:
         return None
     if any(set(each) <= set(join_keys) for each in upsert_keys):
