@@ -15,6 +15,7 @@ from flinkcore.sql.plan.rex import Bound, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import (
     FLOATS,
     INTEGERS,
+    NESTED,
     NUMERIC,
     TEXTS,
     TIMESTAMPS,
@@ -31,12 +32,13 @@ _KERNELS: Final[dict[str, Any]] = {
     ">=": pc.greater_equal,
 }
 _DOUBLE: Final = LogicalType(Root.DOUBLE)
-_NESTED: Final = frozenset((Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW))
 
 
 def _comparable(call: RexCall) -> str | None:
     kinds = [operand.type for operand in call.operands]
-    if _NESTED & {kind.root for kind in kinds}:
+    if NESTED & {kind.root for kind in kinds}:
+        if call.name in ("=", "<>") and kinds[0].root is kinds[1].root:
+            return None
         return f"{call.name} of {kinds[0]} is not supported: compare their fields"
     roots = {kind.root for kind in kinds} - {Root.NULL}
     families: tuple[frozenset[Root], ...] = (frozenset(NUMERIC), TEXTS, TIMESTAMPS)
@@ -49,8 +51,23 @@ def _comparable(call: RexCall) -> str | None:
 
 @function(*_KERNELS, state="pyarrow", check=_comparable)
 def compare(rows: Evaluation, call: RexCall) -> pa.Array:
+    if call.operands[0].type.root in NESTED:
+        return _compare_nested(rows, call)
     left, right = common(rows, *call.operands)
     return _KERNELS[call.name](left, right)
+
+
+def _compare_nested(rows: Evaluation, call: RexCall) -> pa.Array:
+    left, right = (rows(operand).to_pylist() for operand in call.operands)
+    if call.operands[0].type.root is Root.MAP:
+        left, right = ([each if each is None else dict(each) for each in side] for side in (left, right))
+    return pa.array(
+        [
+            None if a is None or b is None else (a == b) is (call.name == "=")
+            for a, b in zip(left, right, strict=True)
+        ],
+        pa.bool_(),
+    )
 
 
 def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:

@@ -12,6 +12,9 @@ from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 
 _BUILT_IN: Final = re.compile(r"\$(.*)\$\d+")
 
+FIELD: Final = "FIELD"
+"""Name of the call that returns a field of a row."""
+
 
 @dataclass(frozen=True)
 class InputRef:
@@ -110,7 +113,18 @@ def rex_of(written: Mapping[str, Any]) -> Rex:
         return RexCall(
             _name(written), tuple(map(rex_of, written.get("operands", ()))), type_of(written["type"])
         )
+    if kind == "FIELD_ACCESS":
+        row = rex_of(written["expr"])
+        name = written["name"]
+        return RexCall(
+            FIELD, (row, Literal(name, LogicalType(Root.SYMBOL, False))), _field_type(row.type, name)
+        )
     raise UnsupportedOperationError(f"expressions of the kind {kind} are not supported")
+
+
+def _field_type(row: LogicalType, name: str) -> LogicalType:
+    kind = dict(row.children)[name]
+    return kind.with_nullable(kind.nullable or row.nullable)
 
 
 def input_refs(rex: Rex) -> Iterator[int]:

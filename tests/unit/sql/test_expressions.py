@@ -140,11 +140,15 @@ def test_padding_counts_utf_16_and_length_counts_code_points() -> None:
 @pytest.mark.parametrize(
     ("rex", "reason"),
     [
-        (call("SOUNDEX", "VARCHAR(4)", ref(0, "VARCHAR(4)")), "the function SOUNDEX"),
-        (call("REGEXP", "BOOLEAN", ref(0, "VARCHAR(4)"), constant("a++", "CHAR(3)")), "possessive"),
+        (call("UUID", "CHAR(36)"), "the function UUID"),
+        (call("UNIX_TIMESTAMP", "BIGINT"), "time of the machine"),
+        (call("REGEXP", "BOOLEAN", ref(0, "VARCHAR(4)"), constant("(?x)a", "CHAR(5)")), "another meaning"),
         (call("CAST", "TIME(0)", ref(0, "DATE")), "CAST of DATE to TIME"),
-        (call("DATE_FORMAT", "VARCHAR(9)", ref(0, "TIMESTAMP(3)"), constant("ww", "CHAR(2)")), "patterns of"),
-        (call("TO_DATE", "DATE", ref(0, "VARCHAR(9)"), constant("d.M.yy", "CHAR(6)")), "patterns of"),
+        (
+            call("DATE_FORMAT", "VARCHAR(9)", ref(0, "TIMESTAMP(3)"), constant("VV", "CHAR(2)")),
+            "the pattern 'VV'",
+        ),
+        (call("TO_DATE", "DATE", ref(0, "VARCHAR(9)"), constant("d.M.yy", "CHAR(6)")), "depend on the clock"),
         (call("=", "BOOLEAN", ref(0, "INT"), ref(1, "VARCHAR(3)")), "cast one of them"),
         (ref(0, "INT"), None),
     ],
