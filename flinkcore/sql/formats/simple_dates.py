@@ -38,7 +38,7 @@ class DateField:
     letter : str
         Its letter, or nothing for a text.
     count : int
-        How often the letter is repeated.
+        Number of times that the letter is repeated.
     text : str
         The text, if it is one.
     """

@@ -23,7 +23,7 @@ def test_numbers_of_json_keep_their_digits() -> None:
     "text", ["", "abc", "[NaN]", "01", "12abc", "truex", "[1,]", '"\x01"', "[" * 100_000]
 )
 def test_what_is_not_json_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         read_json(text)
 
 
