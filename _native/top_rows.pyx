@@ -4,9 +4,7 @@ Follows Flink's AppendOnlyTopNFunction and FastTop1Function (changes) and Window
 fire). Of rows with equal sort keys, the one that arrived first is first, or the one that arrived last. Ranks with ties, which Flink
 does not stream, are those of SQL's RANK and DENSE_RANK.
 
-A sort key has a fixed number of words that compare as unsigned numbers, and maybe a tail of bytes, which compares after them::
-
-    list of a key:   best entry │ ... │ last entry          entry:   row │ timestamp │ tail │ words
+The entries of a list, best first, are words: `row │ timestamp │ sort key`.
 """
 
 import numpy as np
@@ -14,12 +12,12 @@ import numpy as np
 import cython
 from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memmove, memset
 
 from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
-from flinkcore._native.memory cimport allocated_bytes, grow, prefetch
+from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.relational cimport (
     NO_EVENT,
@@ -38,6 +36,19 @@ from flinkcore._native.relational cimport (
     core_process,
     core_take,
 )
+from flinkcore._native.sort_keys cimport (
+    KeyShape,
+    SortKey,
+    SortKeys,
+    sort_key_at,
+    sort_key_compare,
+    sort_key_drop,
+    sort_key_write,
+    sort_keys_of,
+    stored_key,
+    stored_words,
+    tail_block,
+)
 from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_add
 from flinkcore._native.timers cimport TimerHeap
 from flinkcore._native.window_operator cimport RowKind
@@ -46,7 +57,7 @@ from flinkcore._native.window_operator cimport RowKind
 cdef enum:
     ROW = 0          # words of an entry
     TIMESTAMP = 1
-    KEY = 2          # of the tail, if there are tails; else of the first word
+    KEY = 2          # the sort key, from here on
     LEAST_LISTS = 1 << 10
     LOOK_AHEAD = 8
 
@@ -67,12 +78,6 @@ cdef struct TopList:
     int64_t end         # of the window
 
 
-cdef struct SortKeys:
-    const uint64_t* words      # (n, n_words)
-    const int64_t* tail_ends   # (n + 1,) into tails
-    const uint8_t* tails
-
-
 cdef struct TopColumns:
     # Columns of the events of a call besides those that all kernels take; NULL where there are none.
     SortKeys keys
@@ -87,8 +92,7 @@ cdef struct Top:
     int64_t n
     int64_t skip         # ranks up to this one are not shown
     Ranking ranking
-    int64_t n_words
-    bint has_tails
+    KeyShape shape       # of sort keys
     bint latest_first    # of equal sort keys
     bint ranks_shown
     bint changes
@@ -119,46 +123,28 @@ cdef inline uint64_t* _entry(const Top* self, const TopList* top, int64_t i) noe
     return top.entries + i * self.stride
 
 
-cdef inline int _compare_tails(const uint8_t* a, int64_t a_size, const uint8_t* b, int64_t b_size) noexcept nogil:
-    cdef int order = memcmp(a, b, min(a_size, b_size)) if a_size and b_size else 0
-    return order if order else (a_size > b_size) - (a_size < b_size)
-
-
-cdef inline int _compare(
-    const Top* self, const uint64_t* words, const uint8_t* tail, int64_t tail_size, const uint64_t* entry
-) noexcept nogil:
+cdef inline int _compare(const Top* self, const SortKey* key, const uint64_t* entry) noexcept nogil:
     # Compares a sort key with that of an entry: negative if it is better.
-    cdef const uint64_t* other = entry + KEY + self.has_tails
-    cdef const uint64_t* block
-    cdef int64_t i
-    for i in range(self.n_words):
-        if words[i] != other[i]:
-            return 1 if words[i] > other[i] else -1
-    if not self.has_tails:
-        return 0
-    block = <const uint64_t*> entry[KEY]
-    return _compare_tails(tail, tail_size, <const uint8_t*> (block + 1), <int64_t> block[0])
+    cdef SortKey other = stored_key(&self.shape, entry + KEY)
+    return sort_key_compare(&self.shape, key, &other)
 
 
 cdef inline int _compare_entries(const Top* self, const uint64_t* a, const uint64_t* b) noexcept nogil:
-    cdef const uint64_t* block = <const uint64_t*> a[KEY] if self.has_tails else NULL
-    cdef const uint64_t* words = a + KEY + self.has_tails
-    if block == NULL:
-        return _compare(self, words, NULL, 0, b)
-    return _compare(self, words, <const uint8_t*> (block + 1), <int64_t> block[0], b)
+    cdef SortKey key = stored_key(&self.shape, a + KEY)
+    return _compare(self, &key, b)
 
 
 cdef int64_t _place(
-    const Top* self, const TopList* top, const uint64_t* words, const uint8_t* tail, int64_t tail_size, bint before_equal
+    const Top* self, const TopList* top, const SortKey* key, bint before_equal
 ) noexcept nogil:
     # Returns where a sort key belongs: before or after entries of equal ones.
     cdef int64_t low = 0, high = top.n, middle
     cdef int order
-    if high and not before_equal and _compare(self, words, tail, tail_size, _entry(self, top, high - 1)) >= 0:
+    if high and not before_equal and _compare(self, key, _entry(self, top, high - 1)) >= 0:
         return high
     while low < high:
         middle = (low + high) >> 1
-        order = _compare(self, words, tail, tail_size, _entry(self, top, middle))
+        order = _compare(self, key, _entry(self, top, middle))
         if order < 0 or (order == 0 and before_equal):
             high = middle
         else:
@@ -183,47 +169,28 @@ cdef int _reach(Top* self, int64_t n_lists) except -1 nogil:
 
 
 cdef inline void _drop_entry(Top* self, uint64_t* entry) noexcept nogil:
-    cdef uint64_t* block
-    if self.has_tails:
-        block = <uint64_t*> entry[KEY]
-        self.entry_bytes -= allocated_bytes(8 + <int64_t> block[0])
-        free(block)
+    sort_key_drop(&self.shape, entry + KEY, &self.entry_bytes)
     self.n_live -= 1
 
 
 cdef int _insert(
-    Top* self,
-    TopList* top,
-    int64_t at,
-    int64_t row,
-    int64_t timestamp,
-    const uint64_t* words,
-    const uint8_t* tail,
-    int64_t tail_size,
+    Top* self, TopList* top, int64_t at, int64_t row, int64_t timestamp, const SortKey* key
 ) except -1 nogil:
     cdef uint32_t capacity
     cdef uint64_t* entry
-    cdef uint64_t* block = NULL
+    cdef uint64_t* block
     if top.n == top.capacity:
         capacity = max(<uint32_t> 1, 2 * top.capacity)
         top.entries = <uint64_t*> grow(top.entries, capacity * self.stride * 8, _WHAT)
         self.entry_bytes += (capacity - top.capacity) * self.stride * 8
         top.capacity = capacity
-    if self.has_tails:
-        block = <uint64_t*> grow(NULL, 8 + tail_size, _WHAT)
-        block[0] = <uint64_t> tail_size
-        if tail_size:
-            memcpy(block + 1, tail, tail_size)
-        self.entry_bytes += allocated_bytes(8 + tail_size)
+    block = tail_block(&self.shape, key, _WHAT, &self.entry_bytes)
     entry = _entry(self, top, at)
     if at < top.n:
         memmove(entry + self.stride, entry, (top.n - at) * self.stride * 8)
     entry[ROW] = <uint64_t> row
     entry[TIMESTAMP] = <uint64_t> timestamp
-    if self.has_tails:
-        entry[KEY] = <uint64_t> block
-    if self.n_words:
-        memcpy(entry + KEY + self.has_tails, words, self.n_words * 8)
+    sort_key_write(&self.shape, entry + KEY, key, block)
     top.n += 1
     self.n_live += 1
     return 0
@@ -473,27 +440,25 @@ cdef int _show_change(Top* self, const TopList* top, int64_t at, int64_t kept, i
 cdef int _offer(
     Top* self,
     TopList* top,
-    const uint64_t* words,
-    const uint8_t* tail,
-    int64_t tail_size,
+    const SortKey* key,
     int64_t row,
     int64_t timestamp,
     int64_t event,
     uint32_t key_id,
 ) except -1 nogil:
-    cdef int64_t at = _place(self, top, words, tail, tail_size, self.latest_first), kept, i
+    cdef int64_t at = _place(self, top, key, self.latest_first), kept, i
     cdef bint joins = False
     if self.ranking == Ranking.ROW_NUMBER:
         if at >= self.n:
             return 0
     else:
         # One that equals another has its rank, which is not above n.
-        joins = (at > 0 and _compare(self, words, tail, tail_size, _entry(self, top, at - 1)) == 0) or (
-            at < top.n and _compare(self, words, tail, tail_size, _entry(self, top, at)) == 0
+        joins = (at > 0 and _compare(self, key, _entry(self, top, at - 1)) == 0) or (
+            at < top.n and _compare(self, key, _entry(self, top, at)) == 0
         )
         if not joins and at == top.n and (top.n_groups if self.ranking == Ranking.DENSE_RANK else top.n) >= self.n:
             return 0
-    _insert(self, top, at, row, timestamp, words, tail, tail_size)
+    _insert(self, top, at, row, timestamp, key)
     top.n_groups += not joins
     kept = _first_dropped(self, top)
     if self.changes:
@@ -509,9 +474,8 @@ cdef int _offer(
 cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, int64_t first) except -1 nogil:
     cdef Top* self = <Top*> core
     cdef const TopColumns* columns = &self.columns
-    cdef const SortKeys* keys = &columns.keys
-    cdef int64_t i, list_number, tail_size = 0
-    cdef const uint8_t* tail = NULL
+    cdef SortKey key
+    cdef int64_t i, list_number
     cdef bint counts
     if not self.of_windows:
         _reach(self, core_n_keys(events, first))
@@ -528,20 +492,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
         elif i + LOOK_AHEAD < events.n:
             prefetch(&self.lists[events.key_ids[i + LOOK_AHEAD]])
         self.core.processed += counts
-        if self.has_tails:
-            tail = keys.tails + keys.tail_ends[i]
-            tail_size = keys.tail_ends[i + 1] - keys.tail_ends[i]
-        _offer(
-            self,
-            &self.lists[list_number],
-            keys.words + i * self.n_words,
-            tail,
-            tail_size,
-            events.rows[i],
-            events.timestamps[i],
-            i,
-            events.key_ids[i],
-        )
+        key = sort_key_at(&columns.keys, &self.shape, i)
+        _offer(self, &self.lists[list_number], &key, events.rows[i], events.timestamps[i], i, events.key_ids[i])
     return events.n
 
 
@@ -629,13 +581,13 @@ cdef class TopKernel:
         state.n = n
         state.skip = skip
         state.ranking = _RANKINGS[rank]
-        state.n_words = n_words
-        state.has_tails = has_tails
+        state.shape.n_words = n_words
+        state.shape.has_tails = has_tails
         state.latest_first = latest_first
         state.ranks_shown = ranks_shown
         state.changes = changes
         state.of_windows = of_windows
-        state.stride = KEY + n_words + has_tails
+        state.stride = KEY + stored_words(&state.shape)
         core_open(&state.core, timeline, steps_done, result_limit, False, changes, ranks_shown)
 
     def __dealloc__(self):
@@ -646,26 +598,6 @@ cdef class TopKernel:
         free(self.state.lists)
         free(self.state.buckets)
         free(self.state.free_slots)
-
-    cdef int _sort_keys(
-        self,
-        SortKeys* keys,
-        const uint64_t[:, ::1] words,
-        const int64_t[::1] tail_ends,
-        const uint8_t[::1] tails,
-        int64_t n,
-    ) except -1:
-        if words.shape[0] != n or words.shape[1] != self.state.n_words:
-            raise ValueError(f"sort keys must have {self.state.n_words} words for each row")
-        if self.state.has_tails and (tail_ends is None or tails is None or tail_ends.shape[0] != n + 1):
-            raise ValueError("sort keys must have a tail for each row")
-        memset(keys, 0, sizeof(SortKeys))
-        if n and self.state.n_words:
-            keys.words = &words[0, 0]
-        if self.state.has_tails:
-            keys.tail_ends = &tail_ends[0]
-            keys.tails = &tails[0] if tails.shape[0] else NULL
-        return 0
 
     def process(
         self,
@@ -706,7 +638,7 @@ cdef class TopKernel:
         n = events.n
         if n == 0:
             return 0
-        self._sort_keys(&columns.keys, words, tail_ends, tails, n)
+        sort_keys_of(&columns.keys, &self.state.shape, words, tail_ends, tails, n)
         if self.state.of_windows:
             if ends is None or ends.shape[0] != n or (is_last is not None and is_last.shape[0] != n):
                 raise ValueError("each row needs the end of its window")
@@ -828,11 +760,10 @@ cdef class TopKernel:
         cdef const uint64_t[:, ::1] words = rows["words"]
         cdef SortKeys sort_keys
         cdef TopList* top
-        cdef const uint8_t* tail = NULL
-        cdef const uint64_t* of_row
-        cdef int64_t i, list_number, tail_size = 0
+        cdef SortKey key
+        cdef int64_t i, list_number
         cdef int order
-        self._sort_keys(&sort_keys, words, tail_ends, tail_bytes, keys.shape[0])
+        sort_keys_of(&sort_keys, &self.state.shape, words, tail_ends, tail_bytes, keys.shape[0])
         for i in range(keys.shape[0]):
             list_number = keys[i]
             if self.state.of_windows:
@@ -841,14 +772,11 @@ cdef class TopKernel:
             else:
                 _reach(&self.state, keys[i] + 1)
             top = &self.state.lists[list_number]
-            if self.state.has_tails:
-                tail = sort_keys.tails + sort_keys.tail_ends[i]
-                tail_size = sort_keys.tail_ends[i + 1] - sort_keys.tail_ends[i]
-            of_row = sort_keys.words + i * self.state.n_words
-            order = _compare(&self.state, of_row, tail, tail_size, _entry(&self.state, top, top.n - 1)) if top.n else 1
+            key = sort_key_at(&sort_keys, &self.state.shape, i)
+            order = _compare(&self.state, &key, _entry(&self.state, top, top.n - 1)) if top.n else 1
             if numbers[i] < 0 or order < 0:
                 raise SchemaError(f"row {i} of the state is not in the order of the highest rows")
-            _insert(&self.state, top, top.n, numbers[i], timestamps[i], of_row, tail, tail_size)
+            _insert(&self.state, top, top.n, numbers[i], timestamps[i], &key)
             top.n_groups += order > 0
             if _first_dropped(&self.state, top) < top.n:
                 raise SchemaError(f"row {i} of the state is not among the {self.state.n} highest of its key")

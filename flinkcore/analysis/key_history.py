@@ -45,6 +45,7 @@ from flinkcore.analysis.key_rows import (
     rows_of_key,
 )
 from flinkcore.analysis.key_story import are_dates, shown_time, told
+from flinkcore.analysis.lateness_count import bound_of
 from flinkcore.analysis.saving_bounds import SessionsByLateness, lateness_needed
 from flinkcore.columnar.operator_plans.operator_plan import OperatorWindows, bound_type
 from flinkcore.columnar.planned_job import PlannedJob
@@ -54,6 +55,7 @@ from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.datastream.window import WindowStagger
 from flinkcore.errors import ConfigurationError
 from flinkcore.operators.windowing.merging_windows import SESSIONS
+from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
 from flinkcore.time_plane.job_time import JobTime
 from flinkcore.time_plane.total_order import LogEvents
 
@@ -453,8 +455,9 @@ class _KeyAnalysis:
         reading = self._reading(number, log)
         rows = rows_of_key(self._planned.on_chunks(number, reading), reading.schema())
         if not reading.finds_lost_rows:
+            shown = ", ".join(plain_name(name) for name in self._key.columns if name != BESIDE_NULL)
             self._notes.append(
-                f"the job computes the key ({', '.join(self._key.columns)}), so rows that it filters or rejects before "
+                f"the job computes the key ({shown}), so rows that it filters or rejects before "
                 "have none, and are not told of"
             )
         is_event = rows.column(REASON).is_null()
@@ -571,7 +574,7 @@ class _KeyAnalysis:
         self, windows: OperatorWindows, met: Sequence[_Met], late: Collection[int]
     ) -> dict[int, tuple[int | None, int | None]]:
         """Return the least bound and lateness in ms, each or None, that would save a late event, by its number."""
-        bounds = {log.strategy.out_of_orderness_ms for log in self._logs}
+        bounds = {bound_of(log.strategy) for log in self._logs}
         (bound_ms,) = bounds if len(bounds) == 1 else (None,)
         if late and bound_ms is None:
             self._notes.append(

@@ -33,6 +33,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_reader import EventReader, arrival_column
 from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
 from flinkcore.time_plane.timeline import TimePlane
 from flinkcore.time_plane.total_order import LogEvents
 
@@ -84,6 +85,15 @@ class Key:
             If these are not values of the columns, or the only one is null, which no key is; or there are no columns.
         """
         names = [field.name for field in fields]
+        if isinstance(given, Mapping):  # streams of a plan of SQL have names of their own
+            by_plain_name = {plain_name(name): name for name in names}
+            given = {by_plain_name.get(name, name): value for name, value in given.items()}
+        if BESIDE_NULL in names:
+            own = [name for name in names if name != BESIDE_NULL]
+            if isinstance(given, Mapping) and set(given) == set(own):
+                given = (*given.values(), 0)
+            elif own and not isinstance(given, tuple | list | Mapping):
+                given = (given, 0)
         if not names:
             raise ConfigurationError(
                 "the windows of window_all have no key, but why() explains the events of one. Call it on a stream "
@@ -113,7 +123,11 @@ class Key:
         return tuple(self.values.schema.names)
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} = {self.values.column(name)[0].as_py()!r}" for name in self.columns)
+        return ", ".join(
+            f"{plain_name(name)} = {self.values.column(name)[0].as_py()!r}"
+            for name in self.columns
+            if name != BESIDE_NULL
+        )
 
     def is_in(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         """Return which rows have this key; shape (n_rows,)."""

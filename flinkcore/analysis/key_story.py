@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from flinkcore._internal.show.durations import shown_duration
 from flinkcore._internal.show.times import EARLIEST_DATE_MS, format_timestamp
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
+from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
 
 if TYPE_CHECKING:
     from flinkcore.analysis.key_history import KeyHistory
@@ -32,7 +33,9 @@ def told(history: KeyHistory) -> Iterator[str]:
     events, firings, timers = (
         rows_in_ms(table) for table in (history.events, history.firings, history.timers)
     )
-    yield ", ".join(f"{name} = {value!r}" for name, value in history.key.items())
+    yield ", ".join(
+        f"{plain_name(name)} = {value!r}" for name, value in history.key.items() if name != BESIDE_NULL
+    )
     yield f"  {_counts(events)}; {_many(len(firings), 'firing')}{f'; {zone}' * is_time}"
     yield from (f"  read as {table}" for table in history.tables)
     yield from (f"  note: {note}" for note in history.notes)
@@ -177,7 +180,10 @@ class _Story:
         """Return a firing, and what it was made of."""
         first = self._cause_of_call(firing) if self._is_of_function else self._cause_of_firing(firing)
         of = f"of {_many(len(firing['events']), 'event')}: {_spans(firing['events'])}"
-        results = [", ".join(f"{name} = {value}" for name, value in row.items()) for row in firing["results"]]
+        results = [
+            ", ".join(f"{plain_name(name)} = {value}" for name, value in row.items())
+            for row in firing["results"]
+        ]
         has_events = firing["events"] and not self._is_of_function
         return self._lines(firing["arrival"], first, *([of] if has_events else []), *results)
 

@@ -17,6 +17,7 @@ from flinkcore._native.lateness import LatenessCounter
 from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_bounds, window_timestamps
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader
+from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
@@ -48,15 +49,32 @@ def require_time_windows(window: WindowAssigner[Any, Any]) -> WindowsByTime:
     return window
 
 
+def bound_of(strategy: WatermarkStrategy) -> int | None:
+    """Return the bound of out-of-orderness of a strategy in ms, or None if it has none.
+
+    SQL's watermark is the largest rowtime minus a delay, without the 1 ms that bounded out-of-orderness subtracts.
+    """
+    supplier = strategy.generator_supplier
+    if isinstance(supplier, RowtimeWatermarksSupplier):
+        return supplier.delay_ms - 1
+    return strategy.out_of_orderness_ms
+
+
 def require_bound(strategy: WatermarkStrategy) -> int:
     """Return the bound of a strategy in ms; raise a ConfigurationError if it has no bound of out-of-orderness."""
-    if strategy.out_of_orderness_ms is None:
+    bound = bound_of(strategy)
+    if bound is None:
         raise ConfigurationError(
             f"lateness under every bound is that of bounded out-of-orderness, but the strategy is: {strategy}. Take "
             "for_bounded_out_of_orderness or for_monotonous_timestamps; to compare other strategies, replay the job "
             "with them, by what_if([...])"
         )
-    return strategy.out_of_orderness_ms
+    if bound < 0:
+        raise ConfigurationError(
+            f"the watermark is the rowtime itself or later ({strategy}), and lateness is counted from a delay of "
+            "1 ms on. Declare WATERMARK FOR ts AS ts - INTERVAL '0.001' SECOND"
+        )
+    return bound
 
 
 def highest_exact_bound(time_plane: TimePlane) -> int:

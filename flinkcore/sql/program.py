@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -10,8 +11,9 @@ from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
-from flinkcore.sql.nodes.kinds import NODES, REFUSED, STATELESS
+from flinkcore.sql.nodes.kinds import NODES, REFUSED, needs_watermarks
 from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.windows import is_of_processing_time
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 
 if TYPE_CHECKING:
@@ -40,8 +42,16 @@ def plan_streams(
         environment.get_config().set_auto_watermark_interval(
             configuration.get(AUTO_WATERMARK_INTERVAL).to_millis()
         )
-    has_event_time = any(node.kind not in STATELESS for node in read.nodes)
-    program = Program(environment, tables, dict(settings or {}), emitted_at, has_event_time)
+    by_arrival = any(map(is_of_processing_time, read.nodes))
+    program = Program(
+        environment,
+        tables,
+        dict(settings or {}),
+        emitted_at,
+        any(map(needs_watermarks, read.nodes)),
+        by_arrival,
+        by_arrival or any(map(_reads_processing_time, read.nodes)),
+    )
     rows: dict[int, Rows] = {}
     for node in read.nodes:
         rows[node.id] = _built(program, node, [rows[each.id] for each in node.inputs])
@@ -68,6 +78,10 @@ def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:
         if isinstance(error, ConfigurationError):
             raise
         raise node.refuse(f"it is not as Flink writes it ({error!r})", "Compile the plan again") from error
+
+
+def _reads_processing_time(node: PlanNode) -> bool:
+    return node.kind == "calc" and "$PROCTIME$" in json.dumps(node.json)
 
 
 def _sink_name(node: PlanNode) -> str:

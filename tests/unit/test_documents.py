@@ -115,6 +115,16 @@ def test_the_figures_of_nexmark_are_those_of_the_results(monkeypatch: pytest.Mon
     assert written == text, "write them by: python -m benchmarks.nexmark_page"
 
 
+def test_the_figures_of_large_logs_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    scale_page = importlib.import_module("benchmarks.scale_page")
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    section = scale_page.section(scale_page.source_of(text))
+    written = importlib.import_module("benchmarks.figures").with_section(text, section)
+    assert section in text
+    assert written == text, "write them by: python -m benchmarks.scale_page"
+
+
 def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from flinkcore._internal.arrow.arrays import Int64s
+
 # pyarrow.compute.Expression, or a ColumnExpression; pyarrow's name is not imported, so that reading the API does not
 # load pyarrow.
 Expression: TypeAlias = Any
@@ -56,6 +58,34 @@ class ColumnExpression(ABC):
     def equals(self, other: object) -> bool:
         """Return whether both are the same expression."""
         return type(other) is type(self) and str(other) == str(self)
+
+
+class RowExpansion(ABC):
+    """Rows that are made of each row, by code of the engine: none, one or several; picklable."""
+
+    @property
+    @abstractmethod
+    def required_columns(self) -> frozenset[str]:
+        """The names of the columns that it reads."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> list[pa.Field]:
+        """The columns that it adds."""
+
+    @abstractmethod
+    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+        """Return the rows that are made of those of a batch, which has the required columns.
+
+        Returns
+        -------
+        (int64 array (n,), list of pyarrow.Array of n values)
+            The number of the row that each is made of, ascending, and the added columns.
+        """
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return its text, which another expansion does not have."""
 
 
 def is_expression(value: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -12,10 +12,15 @@ from flinkcore._internal.arrow.column_ops import Select, expression_columns, out
 from flinkcore._internal.show.tables import shown_fields
 from flinkcore.columnar.operator_plans.native_windows import window_timestamps
 from flinkcore.columnar.operator_plans.operator_plan import bound_type
-from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind, with_row_kind
+from flinkcore.columnar.operator_plans.relational import (
+    RelationalPlan,
+    require_no_row_kind,
+    with_row_kind,
+    without_kind,
+)
 from flinkcore.columnar.operator_plans.row_windows import require_row_windows
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.join_operations import JoinOperation, WindowJoin
+from flinkcore.datastream.graph.join_operations import JoinOperation, RegularJoin, WindowJoin
 from flinkcore.datastream.window import LocalEventTimeWindows
 from flinkcore.errors import ConfigurationError, SchemaError
 
@@ -32,9 +37,12 @@ class Join(RelationalPlan):
     Attributes
     ----------
     operation : JoinOperation
+    changing : tuple of two bools
+        Whether the rows of each stream are changes, with a row kind.
     """
 
     operation: JoinOperation
+    changing: tuple[bool, bool] = (False, False)
 
     uid_prefix: ClassVar[str] = "join"
 
@@ -76,13 +84,16 @@ class Join(RelationalPlan):
         return None
 
     def check(self, events: pa.Schema) -> None:
-        require_no_row_kind(events, self.operation.call)
+        if not isinstance(self.operation, RegularJoin):
+            require_no_row_kind(events, self.operation.call)
 
     def bound_to(self, inputs: Sequence[pa.Schema]) -> Join:
-        """Return this; raises a SchemaError if the condition does not fit the columns."""
+        """Return this, with which inputs are changes; raises a SchemaError if the condition does not fit the columns."""
+        left, right = (ROW_KIND in schema.names for schema in inputs)
+        bound = replace(self, changing=(left, right))
         where = self.operation.where
         if where is None:
-            return self
+            return bound
         pairs = self.pair_schema(inputs)
         columns = expression_columns(where)
         unknown = sorted((columns or frozenset()) - set(pairs.names))
@@ -95,11 +106,12 @@ class Join(RelationalPlan):
         found = output_schema((Select((), (("where", where),)),), pairs).field("where").type
         if not pa.types.is_boolean(found):
             raise SchemaError(f"{self.operation.call}(where={where}) gives {found} instead of true or false")
-        return self
+        return bound
 
     @property
     def is_retracting(self) -> bool:
-        return self.operation.changes and self.operation.how not in ("inner", "semi")
+        gives_padded = self.operation.how not in ("inner", "semi")
+        return self.operation.changes and (gives_padded or any(self.changing))
 
     @property
     def gives_left_alone(self) -> bool:
@@ -114,7 +126,7 @@ class Join(RelationalPlan):
         ConfigurationError
             If two have the same name in spite of the suffix.
         """
-        left, right = inputs
+        left, right = map(without_kind, inputs)
         fields = list(left)
         for field in right:
             name = field.name + (self.operation.suffix if field.name in left.names else "")
@@ -134,7 +146,7 @@ class Join(RelationalPlan):
         """The columns of both rows, or of the left one, bounds of windows, and the row kind of changes."""
         schema = self.pair_schema(inputs)
         if self.gives_left_alone:
-            schema = pa.schema(list(inputs[0]))
+            schema = without_kind(inputs[0])
         added = WINDOW_COLUMNS if self.operation.has_windows else ()
         for name in (*added, *((ROW_KIND,) if self.operation.changes else ())):
             if name in schema.names:
@@ -153,10 +165,21 @@ class Join(RelationalPlan):
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         operation = self.operation
         left, right = map(shown_fields, inputs)
+        changing = {}
+        if isinstance(operation, RegularJoin) and any(self.changing):
+            shown = [
+                f"{side} by {'all columns' if key is None else ', '.join(key) or 'the key'}"
+                for side, key, is_changing in zip(
+                    ("left", "right"), operation.unique_keys, self.changing, strict=True
+                )
+                if is_changing
+            ]
+            changing = {"changes in": "; ".join(shown)}
         return {
             "operator": operation.call,
             "how": operation.how,
             **operation.settings,
+            **changing,
             "where": str(operation.where),
             "nulls_equal": str(operation.nulls_equal),
             "rows": left,

@@ -36,6 +36,9 @@ class Over(RelationalPlan):
         Whether rows are ordered by event time, and not by arrival.
     aggregates : tuple of (str, Aggregate)
         Names of the columns that are added, and their aggregates.
+    late_as_unbounded : bool
+        Whether rows are late as those of unbounded frames are, whatever the frames are: if their time is not after
+        the watermark.
     """
 
     rows: int | None
@@ -43,13 +46,21 @@ class Over(RelationalPlan):
     peers: bool
     by_time: bool
     aggregates: NamedAggregates
+    late_as_unbounded: bool = False
 
     uid_prefix: ClassVar[str] = "over"
 
     @classmethod
     def of(cls, step: OverTransformation) -> Over:
         rows = None if step.preceding_rows is None else step.preceding_rows + 1
-        return cls(rows, step.preceding_ms, step.unit == "range", step.by == "event_time", step.aggregates)
+        return cls(
+            rows,
+            step.preceding_ms,
+            step.unit == "range",
+            step.by == "event_time",
+            step.aggregates,
+            step.late_as_unbounded,
+        )
 
     @property
     def function_name(self) -> str:
@@ -65,8 +76,8 @@ class Over(RelationalPlan):
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether frames have a bound."""
-        return self.rows is not None or self.range_ms is not None
+        """Return whether rows are late only if a later one of their key has come up, as those of bounded frames."""
+        return (self.rows is not None or self.range_ms is not None) and not self.late_as_unbounded
 
     def check(self, events: pa.Schema) -> None:
         require_no_row_kind(events, "over")
@@ -90,6 +101,7 @@ class Over(RelationalPlan):
             "frame": str(self.rows if self.rows is not None else f"{self.range_ms} ms"),
             "peers": str(self.peers),
             "by": "event time" if self.by_time else "arrival",
+            **({"late": "as unbounded"} if self.late_as_unbounded else {}),
             "aggregates": described(self.aggregates, events),
             "rows": shown_fields(events),
         }

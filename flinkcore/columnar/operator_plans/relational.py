@@ -23,6 +23,11 @@ def with_row_kind(schema: pa.Schema) -> pa.Schema:
     return schema.append(pa.field(ROW_KIND, pa.string()))
 
 
+def without_kind(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of rows but their kind."""
+    return pa.schema([field for field in schema if field.name != ROW_KIND])
+
+
 def require_no_row_kind(events: pa.Schema, call: str) -> None:
     """Check that the rows that come to an operator are none that withdraw others.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -11,7 +11,12 @@ import pyarrow as pa
 from flinkcore._internal.show.tables import shown_fields
 from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, window_timestamps
 from flinkcore.columnar.operator_plans.operator_plan import bound_type, require_column
-from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind, with_row_kind
+from flinkcore.columnar.operator_plans.relational import (
+    RelationalPlan,
+    require_no_row_kind,
+    with_row_kind,
+    without_kind,
+)
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
 from flinkcore.columnar.operator_plans.row_windows import require_row_windows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
@@ -48,6 +53,10 @@ class TopRows(RelationalPlan):
         Assigns rows to windows.
     window_end : str or None
         Column with the end of each row's window.
+    unique_key : tuple of str or None
+        If rows are changes that only rise: columns by which a row that comes replaces an earlier one.
+    of_changes : bool
+        Whether the rows are changes, with a row kind.
     """
 
     call: str
@@ -63,14 +72,20 @@ class TopRows(RelationalPlan):
     changes: bool
     window: WindowsByTime | None
     window_end: str | None
+    unique_key: tuple[str, ...] | None
+    of_changes: bool = False
 
     uid_prefix: ClassVar[str] = "top"
 
     @classmethod
     def of(cls, step: TopTransformation) -> TopRows:
         window = None if step.window is None else require_row_windows(step.window, step.call)
-        own = {field.name: getattr(step, field.name) for field in fields(cls) if field.name != "window"}
+        bound = ("window", "of_changes")
+        own = {field.name: getattr(step, field.name) for field in fields(cls) if field.name not in bound}
         return cls(**own, window=window)
+
+    def bound_to(self, inputs: Sequence[pa.Schema]) -> TopRows:
+        return replace(self, of_changes=ROW_KIND in inputs[0].names)
 
     @property
     def function_name(self) -> str:
@@ -105,8 +120,13 @@ class TopRows(RelationalPlan):
         for column in self.by:
             require_column(column, events, self.call)
         self.ranking(events).check(self.call)
-        if self.changes:
-            require_no_row_kind(events, f"{self.call}(changes=True)")
+        if self.of_windows or self.by_time:
+            require_no_row_kind(events, f"{self.call} of windows")
+        if self.changes and self.rank != "row_number" and ROW_KIND in events.names:
+            raise ConfigurationError(
+                f"{self.call}(rank={self.rank!r}, changes=True) takes rows that are only added, and these have a column "
+                f"{ROW_KIND!r}: take rank='row_number', or the final rows (changes=False)"
+            )
         if self.window_end is not None:
             require_column(self.window_end, events, f"{self.call}(window_end=...)")
             kind = events.field(self.window_end).type
@@ -143,7 +163,7 @@ class TopRows(RelationalPlan):
         kinds: dict[str, Any] = dict.fromkeys(self._added, bound_type(time_type))
         if self.rank_column is not None:
             kinds[self.rank_column] = pa.int64()
-        schema = pa.schema([*events, *kinds.items()])
+        schema = pa.schema([*without_kind(events), *kinds.items()])
         return with_row_kind(schema) if self.changes else schema
 
     @property

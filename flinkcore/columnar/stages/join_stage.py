@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._internal.arrow.column_ops import Select, expression_columns
+from flinkcore._native.changing_join import ChangingJoinKernel
 from flinkcore._native.interval_join import interval_join
 from flinkcore._native.join_kernel import JoinKernel, JoinKind
 from flinkcore._native.regular_join import regular_join
@@ -20,8 +21,10 @@ from flinkcore._native.temporal_join import temporal_join
 from flinkcore._native.window_join import window_join
 from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.native_windows import WindowsByTime
+from flinkcore.columnar.operator_plans.relational import without_kind
 from flinkcore.columnar.operator_plans.row_windows import windows_of
 from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.relational.row_changes import Identities, Kinds, identities_of, kinds_of
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.timestamp_range import require_timestamps
@@ -50,7 +53,7 @@ class JoinStage(RelationalStage):
     rows of those that meet it are gathered.
     """
 
-    _kernel: JoinKernel
+    _kernel: JoinKernel | ChangingJoinKernel
 
     def __init__(self, context: StageContext, operator: Join, partition: int) -> None:
         assert context.inputs is not None
@@ -66,6 +69,8 @@ class JoinStage(RelationalStage):
             assert isinstance(operation.assigner, WindowsByTime)
             self._windows = operation.assigner
         self._timestamp_range = operator.timestamp_range
+        self._changing = operator.changing
+        self._changes: tuple[Kinds, Identities] | None = None
         self._gives_left_alone = operator.gives_left_alone
         self._condition: Select | None = None
         if operation.where is not None:
@@ -74,17 +79,33 @@ class JoinStage(RelationalStage):
             wanted = expression_columns(operation.where)
             read = pairs.names if wanted is None else [name for name in pairs.names if name in wanted]
             read = read or pairs.names[:1]  # a batch without columns has no rows
-            n_left = len(first.schema)
+            left, right = (without_kind(each.schema).names for each in (first, second))
             places = [pairs.get_field_index(name) for name in read]
             self._read = (
-                [first.schema.names[place] for place in places if place < n_left],
-                [second.schema.names[place - n_left] for place in places if place >= n_left],
+                [left[place] for place in places if place < len(left)],
+                [right[place - len(left)] for place in places if place >= len(left)],
             )
             self._pairs = pa.schema([pairs.field(place) for place in sorted(places)])
         super().__init__(context, operator, partition)
 
     def _made_kernel(self, operator: Join, steps_done: int, result_limit: int) -> RelationalKernel:
         operation = operator.operation
+        if any(operator.changing):
+            assert isinstance(operation, RegularJoin)
+            left, right = (
+                is_changing and key is not None
+                for is_changing, key in zip(operator.changing, operation.unique_keys, strict=True)
+            )
+            return ChangingJoinKernel(
+                self._keys,
+                self._timeline.steps,
+                how=operation.how,
+                has_condition=operation.where is not None,
+                has_kinds=operation.changes,
+                replaces=(left, right),
+                steps_done=steps_done,
+                result_limit=result_limit,
+            )
         return JoinKernel(
             JOIN_KINDS[type(operation)](operation),
             self._timers,
@@ -98,7 +119,7 @@ class JoinStage(RelationalStage):
 
     def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: Join) -> list[pa.Schema]:
         """All columns of left rows; of right rows that never come out, those that the condition reads, or a key."""
-        left, right = inputs
+        left, right = map(without_kind, inputs)
         if operator.gives_left_alone:
             names = [] if self._condition is None else self._read[1]
             key = self._context.plan.inputs[1].keys[0]
@@ -115,10 +136,15 @@ class JoinStage(RelationalStage):
         if rows is not None:
             is_second = is_second[rows]
         numbers = np.empty(len(is_second), np.int64)
+        if any(self._changing):
+            self._changes = np.zeros(len(is_second), np.uint8), np.zeros((len(is_second), 2), np.uint64)
         for side, kept in enumerate(self._kept):
             places = np.flatnonzero(is_second == bool(side))
             if len(places):
-                own = self._inputs.batch_of(side, events.batch).select(kept.schema.names)
+                whole = self._inputs.batch_of(side, events.batch)
+                if self._changing[side]:
+                    self._read_changes(side, whole.take(pa.array(places if rows is None else rows[places])), places)
+                own = whole.select(kept.schema.names)
                 if rows is None and 2 * len(places) >= len(is_second):
                     # Rows of nulls in between cost less than a copy of the others.
                     numbers[places] = kept.add(own) + places
@@ -126,6 +152,14 @@ class JoinStage(RelationalStage):
                     chosen = own.take(pa.array(places if rows is None else rows[places]))
                     numbers[places] = kept.add(chosen) + np.arange(len(places))
         return self._keys_of_rows(events.batch, rows), numbers, is_second.astype(np.int8)
+
+    def _read_changes(self, side: int, rows: pa.RecordBatch, places: Int64s) -> None:
+        """Find the kinds and identities of rows of one input, which are at these places among the events."""
+        assert isinstance(self._operation, RegularJoin)
+        assert self._changes is not None
+        kinds, identities = self._changes
+        kinds[places] = kinds_of(rows)
+        identities[places] = identities_of(rows, self._operation.unique_keys[side])
 
     def _keys_of_rows(self, batch: pa.RecordBatch, rows: RowNumbers | None) -> pa.RecordBatch:
         columns = [
@@ -151,6 +185,8 @@ class JoinStage(RelationalStage):
             for column in batch.columns:
                 can_match &= column.is_valid().to_numpy(zero_copy_only=False)
             can_match = can_match.view(np.uint8)
+        if self._changes is not None:
+            return *events, can_match, *self._changes
         if self._windows is None:
             return *events, can_match
         windows, each = windows_of(self._windows, timestamps), np.arange(len(timestamps) + 1)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from flinkcore.columnar.operator_plans.batch_process import BatchProcess
 from flinkcore.columnar.operator_plans.connected_process import ConnectedProcess
 from flinkcore.columnar.operator_plans.deduplication import Deduplication
+from flinkcore.columnar.operator_plans.expansion import Expansion
 from flinkcore.columnar.operator_plans.forward import Forward
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
 from flinkcore.columnar.operator_plans.interval_join_process import IntervalJoinProcess
@@ -16,6 +17,7 @@ from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.over import Over
+from flinkcore.columnar.operator_plans.pattern_match import PatternMatch
 from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
@@ -23,11 +25,13 @@ from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.columnar.stages.batch_process_stage import BatchProcessStage
 from flinkcore.columnar.stages.connected_process_stage import ConnectedProcessStage
 from flinkcore.columnar.stages.deduplicate_stage import DeduplicateStage
+from flinkcore.columnar.stages.expand_stage import ExpandStage
 from flinkcore.columnar.stages.forward_stage import ForwardStage
 from flinkcore.columnar.stages.group_aggregate_stage import GroupAggregateStage
 from flinkcore.columnar.stages.interval_join_stage import IntervalJoinStage
 from flinkcore.columnar.stages.join_stage import JoinStage
 from flinkcore.columnar.stages.keyed_process_stage import KeyedProcessStage
+from flinkcore.columnar.stages.match_stage import MatchStage
 from flinkcore.columnar.stages.over_stage import OverStage
 from flinkcore.columnar.stages.stage import PreparedBatches, Stage, StageContext
 from flinkcore.columnar.stages.top_stage import TopStage
@@ -37,6 +41,7 @@ from flinkcore.columnar.stages.window_stage import WindowStage
 
 STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
     Forward: ForwardStage,
+    Expansion: ExpandStage,
     WindowAggregation: WindowStage,
     WindowProcess: WindowProcessStage,
     KeyedProcess: KeyedProcessStage,
@@ -49,6 +54,7 @@ STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
     Over: OverStage,
     GroupAggregation: GroupAggregateStage,
     TopRows: TopStage,
+    PatternMatch: MatchStage,
 }
 """The stage that runs each kind of operator."""
 

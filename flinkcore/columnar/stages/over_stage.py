@@ -95,7 +95,7 @@ class OverStage(RelationalStage):
                 steps_done=steps_done,
                 result_limit=result_limit,
                 bounded=operator.is_bounded,
-                range_ms=operator.range_ms,
+                range_ms=operator.range_ms if operator.is_bounded else None,
             )
         else:
             order = ArrivingRows(self._timeline, steps_done, result_limit)

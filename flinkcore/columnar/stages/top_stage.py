@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._native.changing_top import ChangingTopKernel
 from flinkcore._native.relational import KernelResults
 from flinkcore._native.top_rows import TopKernel
+from flinkcore.columnar.operator_plans.relational import without_kind
 from flinkcore.columnar.operator_plans.row_ranking import SortWords
 from flinkcore.columnar.operator_plans.row_windows import windows_of
 from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.relational.row_changes import identities_of, kinds_of
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.timestamp_range import WINDOWS_TAKE, require_timestamps
@@ -35,6 +38,21 @@ class TopStage(RelationalStage):
         super().__init__(context, operator, partition)
 
     def _made_kernel(self, operator: TopRows, steps_done: int, result_limit: int) -> RelationalKernel:
+        if operator.of_changes:
+            return ChangingTopKernel(
+                self._keys,
+                self._timeline.steps,
+                steps_done=steps_done,
+                result_limit=result_limit,
+                n=operator.n,
+                skip=operator.skip,
+                rank=operator.rank,
+                n_words=self._ranking.n_words,
+                has_tails=self._ranking.has_tails,
+                ranks_shown=operator.rank_column is not None,
+                changes=operator.changes,
+                replaces=operator.unique_key is not None,
+            )
         return TopKernel(
             self._timers,
             self._timeline.steps,
@@ -51,6 +69,9 @@ class TopStage(RelationalStage):
             of_windows=operator.of_windows,
         )
 
+    def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: TopRows) -> list[pa.Schema]:
+        return list(map(without_kind, inputs))
+
     def _sort_words(self, rows: pa.RecordBatch, timestamps: Int64s) -> SortWords:
         if not self._operator.by_time:
             return self._ranking.of(rows)
@@ -63,6 +84,8 @@ class TopStage(RelationalStage):
         timestamps = events[4]
         assert timestamps is not None
         words = self._sort_words(batch, timestamps)
+        if self._operator.of_changes:
+            return (*events, *words, kinds_of(batch), identities_of(batch, self._operator.unique_key))
         if self._operator.window is not None:
             if self._number > 0:
                 require_timestamps(timestamps, self._operator.timestamp_range, WINDOWS_TAKE)

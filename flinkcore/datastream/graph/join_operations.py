@@ -171,6 +171,10 @@ class RegularJoin(JoinOperation):
     Attributes
     ----------
     with_changes : bool
+    unique_keys : tuple of (tuple of str or None)
+        For each stream, if its rows are changes, columns of which a key has one row for each value: a row that comes
+        replaces that with the same values. Without columns a key has one row. None: a row that is withdrawn equals one
+        that came before in all columns.
     """
 
     call: ClassVar[str] = "join_regular"
@@ -178,6 +182,7 @@ class RegularJoin(JoinOperation):
     choices: ClassVar[tuple[str, ...]] = ("inner", "left", "right", "full", "semi", "anti")
 
     with_changes: bool = False
+    unique_keys: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
 
     @property
     def changes(self) -> bool:

@@ -31,8 +31,11 @@ def top_step(
     changes: bool = False,
     window: WindowAssigner[Any, Any] | None = None,
     window_end: str | None = None,
+    unique_key: tuple[str, ...] | None = None,
 ) -> TopTransformation:
     """Return the step of `top`; parameters as of :meth:`KeyedLogStream.top`.
+
+    `unique_key` has columns by which a row that comes replaces an earlier one of its key, if rows only ever rise.
 
     Raises
     ------
@@ -77,6 +80,7 @@ def top_step(
         changes=bool(changes),
         window=window,
         window_end=window_end,
+        unique_key=unique_key,
     )
 
 

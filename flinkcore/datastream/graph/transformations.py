@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from flinkcore._internal.arrow.expressions import ColumnExpression, Expression
+from flinkcore._internal.arrow.expressions import ColumnExpression, Expression, RowExpansion
 from flinkcore._internal.arrow.schemas import Schema, require_row_schema
 from flinkcore._internal.io.locations import shown_location
 from flinkcore.common.boundedness import Boundedness
@@ -29,6 +29,7 @@ from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.output_mode import OutputMode
+from flinkcore.datastream.graph.row_patterns import Measure, PatternExpression, RowPattern
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -342,6 +343,18 @@ class ForwardTransformation(OperatorTransformation, OneInputTransformation):
 
 
 @dataclass(eq=False, repr=False)
+class ExpandTransformation(OperatorTransformation, OneInputTransformation):
+    """Makes several rows, or none, of each row."""
+
+    call: ClassVar[str] = "expand"
+
+    expansion: RowExpansion
+
+    def __str__(self) -> str:
+        return str(self.expansion)
+
+
+@dataclass(eq=False, repr=False)
 class WindowTransformation(OperatorTransformation, OneInputTransformation):
     """Aggregates the rows of each key and window."""
 
@@ -441,6 +454,7 @@ class TopTransformation(OperatorTransformation, OneInputTransformation):
     changes: bool = False
     window: WindowAssigner[Any, Any] | None = None
     window_end: str | None = None
+    unique_key: tuple[str, ...] | None = None
 
     @property
     def operator_name(self) -> str:
@@ -485,6 +499,7 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
     unit: str
     by: str
     aggregates: tuple[tuple[str, Aggregate], ...]
+    late_as_unbounded: bool = False
 
     @property
     def operator_name(self) -> str:
@@ -518,6 +533,30 @@ class GroupAggregateTransformation(OperatorTransformation, OneInputTransformatio
     def __str__(self) -> str:
         aggregates = ", ".join(f"{name} = {aggregate}" for name, aggregate in self.aggregates)
         return f"all rows of each key{', as changes' if self.changes else ''}: {aggregates}"
+
+
+@dataclass(eq=False, repr=False)
+class MatchTransformation(OperatorTransformation, OneInputTransformation):
+    """Searches the rows of each key for a pattern; attributes as of the operator's plan."""
+
+    call: ClassVar[str] = "match_recognize"
+
+    pattern: RowPattern
+    conditions: tuple[PatternExpression | None, ...]
+    measures: tuple[Measure, ...]
+    order_by: tuple[str, ...] = ()
+    descending: tuple[bool, ...] = ()
+    nulls_last: tuple[bool, ...] = ()
+
+    @property
+    def operator_name(self) -> str:
+        return "Match"
+
+    def __str__(self) -> str:
+        within = "" if self.pattern.within_ms is None else f" within {self.pattern.within_ms} ms"
+        skip_to = f" {self.pattern.skip_to}" if self.pattern.skip_to else ""
+        names = ", ".join(measure.name for measure in self.measures)
+        return f"pattern {self.pattern}{within}, then {self.pattern.skip.value}{skip_to}: {names}"
 
 
 class FunctionTransformation(OperatorTransformation):

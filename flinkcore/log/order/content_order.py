@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,11 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.event_log import mix_bytes, mix_lists, mix_words
 
 _Words = npt.NDArray[np.uint64]
+
+_NULL: Final = np.uint64(0x5851F42D4C957F2D)
+"""Mixed in after the zero of a null: no number that data has by nature, so that a null and a zero do not look alike."""
+
+_SEED: Final = np.uint64(0xDA942042E4DD58B5)
 
 
 def content_numbers(batch: pa.RecordBatch) -> Int64s:
@@ -33,6 +38,25 @@ def content_numbers(batch: pa.RecordBatch) -> Int64s:
         _mix(numbers, column)
     numbers >>= np.uint64(5)
     return numbers.view(np.int64)
+
+
+def content_identities(batch: pa.RecordBatch) -> _Words:
+    """Return a hash of 128 bits of the values of each row: rows with the same one are taken for equal.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch, n rows
+        As of `content_numbers`. Floats are equal if their bits are.
+
+    Returns
+    -------
+    numpy.ndarray of uint64, shape (n, 2)
+    """
+    low, high = np.zeros(batch.num_rows, np.uint64), np.full(batch.num_rows, _SEED)
+    for column in batch.columns:
+        _mix(low, column)
+        _mix(high, column)
+    return np.stack((low, high), axis=1)
 
 
 def _mix(numbers: _Words, column: pa.Array) -> None:
@@ -91,7 +115,7 @@ def _mix_nulls(numbers: _Words, column: pa.Array) -> None:
     if column.null_count:
         nulls = column.is_null().to_numpy(zero_copy_only=False)
         of_nulls = numbers[nulls]
-        mix_words(of_nulls, np.ones(len(of_nulls), np.uint64))
+        mix_words(of_nulls, np.full(len(of_nulls), _NULL))
         numbers[nulls] = of_nulls
 
 

@@ -77,10 +77,13 @@ class Packing:
         Size of the files of a chunk at most. The rows of a chunk may wait in memory for those of others.
     first_reading
         Keeps the rows of small files for further readings, or None if files are read each time.
+    most_files
+        Number of the files of a chunk at most, or None if their size alone counts.
     """
 
     most_bytes: int
     first_reading: FirstReading | None = None
+    most_files: int | None = None
 
 
 @dataclass
@@ -259,7 +262,8 @@ def packed(chunks: Sequence[Chunk], target: int, packing: Packing) -> list[Chunk
     held = 0
     for chunk in chunks:
         size = chunk.size_bytes or 0
-        if packs and held + size <= most and _can_follow(packs[-1][-1], chunk):
+        has_room = bool(packs) and held + size <= most and len(packs[-1]) != packing.most_files
+        if has_room and _can_follow(packs[-1][-1], chunk):
             packs[-1].append(chunk)
             held += size
         else:

@@ -16,8 +16,10 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from flinkcore._internal.values.memory_limits import PACKED_BYTES
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.log.sources.packed_files import Packing
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
 from flinkcore.spark.logs.task_packing import UNPACKED, TaskPacking
@@ -139,10 +141,19 @@ class FileInput:
     inline_bytes: int = INLINE_BYTES
 
     @classmethod
-    def of(cls, log: EventLog, packing: TaskPacking) -> FileInput:
-        """Cut a log so that there are as many chunks as tasks at least, none of them much larger than a task's."""
+    def of(cls, log: EventLog, packing: TaskPacking, packed_bytes: int = PACKED_BYTES) -> FileInput:
+        """Cut a log so that there are as many chunks as tasks at least, none of them much larger than a task's.
+
+        Parameters
+        ----------
+        log : EventLog
+        packing : TaskPacking
+        packed_bytes : int
+            Bytes of small files that share a chunk, at most.
+        """
         wanted = max(packing.least_tasks, log.size_bytes // packing.most_bytes)
-        return cls(tuple(log.unranked_chunks(wanted)), packing)
+        of_files = Packing(packed_bytes, most_files=packing.most_files)
+        return cls(tuple(log.unranked_chunks(wanted, of_files)), packing)
 
     @property
     def size_bytes(self) -> int | None:
@@ -153,7 +164,8 @@ class FileInput:
     @property
     def tasks(self) -> tuple[range, ...]:
         """Places of the chunks of each task."""
-        return self.packing.tasks([chunk.size_bytes for chunk in self.all_chunks])
+        sizes = [chunk.size_bytes for chunk in self.all_chunks]
+        return self.packing.tasks(sizes, [len(chunk.parts) for chunk in self.all_chunks])
 
     def for_tasks(self, spark: Any, about: AboutChunks | None = None) -> TaskInput:
         """Return the input of tasks; see `LogInput`."""

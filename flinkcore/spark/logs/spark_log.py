@@ -208,7 +208,7 @@ def logs_of_dataframe(
 def logs_of_files(spark: Any, plans: Sequence[LogPlan], cores: int) -> Sequence[SparkLog | UnrankedFiles]:
     """Return a log that tasks read, for each of its ways; parameters as of `logs_of_dataframe`."""
     log = plans[0].log
-    chunks = FileInput.of(log, TaskPacking.of(spark, cores))
+    chunks = FileInput.of(log, TaskPacking.of(spark, cores), plans[0].packed_bytes)
     if POSITION in columns_read(*plans):
         return [UnrankedFiles(plan, chunks, log.row_order) for plan in plans]
     return [SparkLog(plan, chunks) for plan in plans]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final
 
 from flinkcore.log.sources.log_sources import even_runs
@@ -47,8 +48,20 @@ class TaskPacking:
             int(least) if least else cores * TASKS_PER_CORE,
         )
 
-    def tasks(self, sizes: Sequence[int | None]) -> tuple[range, ...]:
-        """Pack chunks, given their sizes in bytes or None if unknown, into tasks.
+    @property
+    def most_files(self) -> int | None:
+        """The most files that a task opens, however small they are; None if opening one costs nothing."""
+        return max(1, self.most_bytes // self.open_bytes) if self.open_bytes else None
+
+    def tasks(self, sizes: Sequence[int | None], files: Sequence[int] | None = None) -> tuple[range, ...]:
+        """Pack chunks into tasks.
+
+        Parameters
+        ----------
+        sizes : sequence of int or None
+            The size of each in bytes, or None if it is unknown.
+        files : sequence of int, optional
+            Number of files of each; by default one.
 
         Returns
         -------
@@ -58,7 +71,10 @@ class TaskPacking:
         """
         if not sizes:
             return ()
-        costs = [self.open_bytes + (self.most_bytes if size is None else size) for size in sizes]
+        costs = [
+            opened * self.open_bytes + (self.most_bytes if size is None else size)
+            for opened, size in zip(repeat(1) if files is None else files, sizes, strict=False)
+        ]
         return tuple(even_runs(costs, max(self.least_tasks, -(-sum(costs) // self.most_bytes))))
 
 

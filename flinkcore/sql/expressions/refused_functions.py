@@ -6,7 +6,9 @@ from typing import Final
 
 OF_THE_CLOCK: Final = "the time of the machine is not that of the log: take the rowtime"
 _CHANCE: Final = "it returns something else each time"
-_PATTERN: Final = "it is only known within MATCH_RECOGNIZE"
+_PATTERN: Final = (
+    "MATCH_RECOGNIZE has FIRST, LAST and FINAL, MATCH_ROWTIME in measures, and nothing else of its own"
+)
 _BITMAPS: Final = "the type BITMAP is not supported"
 _VARIANTS: Final = "the type VARIANT is not supported: JSON_VALUE and JSON_QUERY read texts"
 _STRUCTURES: Final = "structured types are not supported: write ROW"

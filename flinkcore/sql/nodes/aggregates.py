@@ -21,6 +21,7 @@ from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.sql.expressions.decimals import fit_one, quotient
 from flinkcore.sql.expressions.evaluation import column, numbers, truth, valid
 from flinkcore.sql.expressions.numeric_casts import cast_number
+from flinkcore.sql.plan.column_names import plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import built_in_name
 from flinkcore.sql.types.logical_types import (
@@ -357,6 +358,10 @@ class NativeAggregates:
         form, *parts = self._parts(call, given)
         self.results.append(AggregateResult(call, given, tuple(parts), form))
 
+    def wrapped(self, call: AggregateCall) -> str:
+        """Return the column of a native aggregate that is the list of a call's values, of structs, nulls included."""
+        return self._native("collect", call, "wrapped")
+
     def _parts(self, call: AggregateCall, given: LogicalType) -> list[str]:
         """Return the form of a call's result, and the columns of native aggregates that it is made of."""
         name, root = call.name, given.root
@@ -394,7 +399,7 @@ class NativeAggregates:
         if name == "ARRAY_AGG" and call.is_distinct:
             raise self.node.refuse("ARRAY_AGG(DISTINCT) is not supported")
         if name in _OF_VALUES or (name == "LISTAGG" and not call.is_distinct):
-            return ["of values", self._native("collect", call, "wrapped")]
+            return ["of values", self.wrapped(call)]
         if name == "SINGLE_VALUE":
             raise self.node.refuse(
                 "SINGLE_VALUE is not supported", "Write a join in place of the scalar subquery"
@@ -414,7 +419,8 @@ class NativeAggregates:
         for name, known in self.aggregates.items():
             if known == aggregate:
                 return name
-        name = f"aggregate#{len(self.aggregates)}"
+        column = plain_name(self.columns[call.arguments[0]]) if call.arguments else "*"
+        name = f"{call.name.lstrip('$')}({column})#{self.node.id}_{len(self.aggregates)}"
         self.aggregates[name] = aggregate
         return name
 

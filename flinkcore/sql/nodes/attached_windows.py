@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flinkcore.common.time import Time
 from flinkcore.datastream.window import TumblingEventTimeWindows
 from flinkcore.sql.nodes.rows import Program, Rows
-from flinkcore.sql.nodes.windows import SqlWindow, WindowBound, require_rowtime, window_of, zone_of
+from flinkcore.sql.nodes.windows import SqlWindow, WindowBound, window_of, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Rex, input_refs, rex_of
 
@@ -68,7 +68,6 @@ def attached_window(program: Program, node: PlanNode, rows: Rows, windowing: Map
 
     Results of windows have the last millisecond of theirs as time, and so are in a window of a millisecond.
     """
-    require_rowtime(node, windowing.get("isRowtime", True))
     rows.require_inserts(node, "Take rows that do not change, such as those of a table")
     if windowing["strategy"] == "TimeAttribute":
         window = window_of(program, node, windowing)

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.join_operations import RegularJoin
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
@@ -128,7 +130,8 @@ def _keyed(rows: Rows, numbers: Sequence[int], side: str) -> KeyedLogStream:
             computed[f"{name}{side}{number}.{len(keys)}".replace(".", "_")] = pc.field(name)
             name = list(computed)[-1]
         keys.append(name)
-    return rows.stream.select(*rows.own_columns, **computed).key_by(*keys, side)
+    kinds = (ROW_KIND,) if rows.changes else ()
+    return rows.stream.select(*rows.own_columns, *kinds, **computed).key_by(*keys, side)
 
 
 def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
@@ -198,10 +201,26 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
 
 def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
     """Return pairs of rows whenever they come, and changes of those without a match."""
-    left.require_inserts(node, _OF_CHANGES)
-    right.require_inserts(node, _OF_CHANGES)
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
     streams = sides.keyed()
-    changes = sides.how not in ("inner", "semi")
-    results = streams[0].join_regular(streams[1], changes=changes, **sides.settings())
-    return program.of_operator(node, results, sides.columns(), changes=("-D",) if changes else ())
+    given = left.changes | right.changes
+    gives_padded = sides.how not in ("inner", "semi")
+    kinds = given | {"-D"} if gives_padded else given
+    unique_keys = (
+        _unique_key(left, node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
+        _unique_key(right, node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
+    )
+    operation = RegularJoin(**sides.settings(), with_changes=bool(kinds), unique_keys=unique_keys)
+    results = streams[0]._joined(streams[1], operation)
+    return program.of_operator(node, results, sides.columns(), changes=kinds)
+
+
+def _unique_key(
+    rows: Rows, upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
+) -> tuple[str, ...] | None:
+    """Return the columns by which Flink's state of a side finds a row of a key, or None: by all of them."""
+    if not rows.changes or not upsert_keys:
+        return None
+    if any(set(each) <= set(join_keys) for each in upsert_keys):
+        return ()
+    return tuple(rows.columns[number] for number in min(upsert_keys, key=len))

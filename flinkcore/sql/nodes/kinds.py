@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from flinkcore.sql.nodes.frames import group_aggregate, over_aggregate
+from flinkcore.sql.nodes.expansions import correlate
+from flinkcore.sql.nodes.group_aggregates import group_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
+from flinkcore.sql.nodes.matches import match
+from flinkcore.sql.nodes.over import over_aggregate
 from flinkcore.sql.nodes.plain import calc, expand, same_rows, sink, union, values
-from flinkcore.sql.nodes.ranks import deduplicate, rank, window_deduplicate, window_rank
+from flinkcore.sql.nodes.ranks import (
+    deduplicate,
+    limit,
+    rank,
+    temporal_sort,
+    window_deduplicate,
+    window_rank,
+)
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.nodes.scans import table_scan, watermark_assigner
 from flinkcore.sql.nodes.window_functions import window_table_function
@@ -18,6 +28,7 @@ from flinkcore.sql.nodes.windows import (
     local_window_aggregate,
     window_aggregate,
 )
+from flinkcore.sql.plan.compiled_plan import PlanNode
 
 Builder: TypeAlias = Callable[..., Rows]
 """Takes the program, the node and the rows of its inputs."""
@@ -30,6 +41,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "union": union,
     "values": values,
     "expand": expand,
+    "correlate": correlate,
     "window-table-function": window_table_function,
     "window-aggregate": window_aggregate,
     "local-window-aggregate": local_window_aggregate,
@@ -37,6 +49,9 @@ NODES: Final[Mapping[str, Builder]] = {
     "group-window-aggregate": group_window_aggregate,
     "deduplicate": deduplicate,
     "rank": rank,
+    "sort-limit": rank,
+    "limit": limit,
+    "temporal-sort": temporal_sort,
     "window-deduplicate": window_deduplicate,
     "window-rank": window_rank,
     "interval-join": interval_join,
@@ -45,26 +60,29 @@ NODES: Final[Mapping[str, Builder]] = {
     "join": join,
     "over-aggregate": over_aggregate,
     "group-aggregate": group_aggregate,
+    "match": match,
     "sink": sink,
 }
 """Functions that build the steps of nodes; a new operator is an entry here."""
 
-STATELESS: Final = frozenset(
+_STATELESS: Final = frozenset(
     (
         *("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand"),
-        *("window-table-function", "sink"),
+        *("window-table-function", "correlate", "sink"),
     )
 )
-"""Nodes that need no watermarks."""
+
+
+def needs_watermarks(node: PlanNode) -> bool:
+    """Return whether a node needs watermarks."""
+    if node.kind == "window-table-function":
+        return bool(node.json["windowing"]["window"]["type"] == "SessionWindow")
+    return node.kind not in _STATELESS
+
 
 REFUSED: Final[Mapping[str, str]] = {
     "lookup-join": "Give the looked up table as a log, and join it",
-    "match": "Write a function of the DataStream API",
     "changelog-normalize": "Read a log of changes as from_event_log(decode='debezium')",
     "sort": "Sort the results",
-    "temporal-sort": "Sort the results",
-    "limit": "Take the first rows of the results",
-    "sort-limit": "Take the first rows of the results",
-    "correlate": "Compute the rows before they are read",
 }
 """Advice for nodes that do not run."""

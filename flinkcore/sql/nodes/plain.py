@@ -24,9 +24,9 @@ NODE_COLUMN: Final = "values#row"
 def calc(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the rows for which a condition is true, with computed columns."""
     condition = node.json.get("condition")
-    projection = [program.rex(node, each) for each in node.json["projection"]]
+    projection = [program.rex(node, each, rows) for each in node.json["projection"]]
     return program.project(
-        rows, node, projection, None if condition is None else program.rex(node, condition)
+        rows, node, projection, None if condition is None else program.rex(node, condition, rows)
     )
 
 
@@ -39,6 +39,8 @@ def union(program: Program, node: PlanNode, *inputs: Rows) -> Rows:
     """Return the rows of all inputs; the watermark is the least of theirs."""
     if not all(rows.has_emitted_at for rows in inputs):
         inputs = tuple(replace(rows, has_emitted_at=False) for rows in inputs)
+    if not all(rows.has_arrival for rows in inputs):
+        inputs = tuple(replace(rows, has_arrival=False, arrivals=frozenset()) for rows in inputs)
     changes = frozenset().union(*(rows.changes for rows in inputs))
     first, *others = (
         program.project(with_kinds(rows) if changes else rows, node, rows.refs()) for rows in inputs
@@ -49,6 +51,7 @@ def union(program: Program, node: PlanNode, *inputs: Rows) -> Rows:
         of_windows=all(rows.of_windows for rows in inputs),
         changes=changes,
         times=frozenset.intersection(*(rows.times for rows in inputs)),
+        arrivals=frozenset.intersection(*(rows.arrivals for rows in inputs)),
     )
 
 

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 import pyarrow.compute as pc
 
+from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.top_rows import top_step
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
 from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 RANK: Final = "rank#"
+_OF_ONE_ROW: Final = "rows#"
 _OF_CHANGES: Final = "Take the first rows of a query whose rows do not change, such as a window aggregate"
 
 
 def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return one row of each key."""
     rows.require_inserts(node, _OF_CHANGES)
-    if not node.json["isRowtime"]:
-        raise node.refuse("an order by processing time is not supported", "Order by the rowtime")
-    changes = not node.json["outputInsertOnly"]
+    changes = node.json["keepLastRow"] or not node.json["outputInsertOnly"]
     keyed = rows.keyed(node.json["uniqueKeys"])
-    results = keyed.deduplicate("last" if node.json["keepLastRow"] else "first", changes=changes)
+    results = keyed.deduplicate(
+        "last" if node.json["keepLastRow"] else "first",
+        by="event_time" if node.json["isRowtime"] else "arrival",
+        changes=changes,
+    )
     columns = [pc.field(name) for name in rows.columns]
     kinds = ("-U", "+U") if changes else ()
     return program.of_operator(node, results, columns, times=rows.times, changes=kinds)
@@ -30,11 +38,42 @@ def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
 
 def rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the changes of the highest rows of each key."""
-    rows.require_inserts(node, _OF_CHANGES)
     arguments = _top_arguments(node, rows, node.json["orderBy"])
-    results = rows.keyed(node.json["partition"]["fields"]).top(**arguments, changes=True)
+    strategy = node.json["rankStrategy"]
+    if strategy["type"] == "UpdateFast":
+        arguments["unique_key"] = tuple(rows.columns[number] for number in strategy["primaryKeys"])
+        if arguments["n"] == 1 and not arguments["skip"]:
+            # Flink's FastTop1Function: an update counts as a new row, and replaces only one that is lower.
+            del arguments["unique_key"]
+            rows = replace(rows, changes=frozenset())
+    keyed = rows.keyed(node.json["partition"]["fields"])
+    results = keyed._then(top_step(keyed._input(), **arguments, rank="row_number", changes=True))
     columns = [pc.field(name) for name in (*rows.columns, *_rank_columns(node))]
     return program.of_operator(node, results, columns, times=rows.times, changes=("-U", "+U", "-D"))
+
+
+def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the first rows by arrival."""
+    rows.require_inserts(node, _OF_CHANGES)
+    ranks = node.json["rankRange"]
+    results = rows.keyed(()).top(
+        ranks["end"] - ranks["start"] + 1, by=BESIDE_NULL, skip=ranks["start"] - 1, changes=True
+    )
+    # Equal rows are ranked by their arrival, so that none is replaced.
+    columns = [pc.field(name) for name in rows.columns]
+    return program.of_operator(node, results, columns, times=rows.times, only=pc.field(ROW_KIND) == "+I")
+
+
+def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return rows in the order of their rowtimes, each when the watermark comes to it."""
+    rows.require_inserts(node, _OF_CHANGES)
+    time = node.json["orderBy"]["fields"][0]
+    if rows.types[time["index"]].time_attribute == "PROCTIME":
+        return rows
+    rows.require_time(node, time["index"])
+    # A frame of one row waits and is late as a row that is sorted.
+    results = rows.keyed(()).over(0).aggregate(**{_OF_ONE_ROW: count()})
+    return program.of_operator(node, results, [pc.field(name) for name in rows.columns], times=rows.times)
 
 
 def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:

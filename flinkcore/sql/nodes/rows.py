@@ -13,8 +13,9 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.functions import refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.rex import InputRef, Rex, RexCall, rex_of
+from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, rex_of
 from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 EMITTED_AT = "emitted at"
 """Column of the rows of operators for the time at which they were emitted, where the program asks for it."""
 
-BESIDE_NULL: Final = "key#null"
-"""Column of a constant, which makes a key of one column a composite one: a part of such a key may be null."""
+ARRIVAL: Final = "arrival#"
+"""Column of the rows of logs for their arrival, where the program asks for it: their processing time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,10 @@ class Rows:
         Numbers of the columns that hold the timestamp of their row.
     windows : TableWindows or None
         Windows of a table function to which the rows belong; the columns of their bounds are not in the stream.
+    has_arrival : bool
+        Whether the stream also has the column `ARRIVAL`.
+    arrivals : frozenset of int
+        Numbers of the columns that hold the arrival of their row.
     """
 
     stream: LogStream
@@ -60,11 +65,14 @@ class Rows:
     changes: frozenset[str] = frozenset()
     times: frozenset[int] = frozenset()
     windows: TableWindows | None = None
+    has_arrival: bool = False
+    arrivals: frozenset[int] = frozenset()
 
     @property
     def carried(self) -> tuple[str, ...]:
         """Columns beside those of the node that steps keep."""
-        return (*((ROW_KIND,) if self.changes else ()), *((EMITTED_AT,) if self.has_emitted_at else ()))
+        present = ((ROW_KIND, self.changes), (EMITTED_AT, self.has_emitted_at), (ARRIVAL, self.has_arrival))
+        return tuple(name for name, is_present in present if is_present)
 
     @property
     def own_columns(self) -> list[str]:
@@ -82,7 +90,7 @@ class Rows:
         """Raise UnsupportedOperationError if a column that a node takes as time is not the timestamp of the rows."""
         if number not in self.times:
             raise node.refuse(
-                f"its time is the column {self.columns[number].partition('#')[0]!r}, and rows of the step before have "
+                f"its time is the column {plain_name(self.columns[number])!r}, and rows of the step before have "
                 "another timestamp",
                 "Take the later one of two rowtimes, or write the step before into a table of its own",
             )
@@ -116,6 +124,10 @@ class Program:
         Column of the results for the time at which they were emitted.
     has_event_time : bool
         Whether an operator of the plan needs watermarks.
+    by_arrival : bool
+        Whether the time of the plan's windows is the processing time: rows then have their arrival as timestamp.
+    reads_arrivals : bool
+        Whether rows of logs need the column `ARRIVAL`.
     """
 
     environment: StreamExecutionEnvironment
@@ -123,6 +135,8 @@ class Program:
     settings: Mapping[str, str] = field(default_factory=dict)
     emitted_at: str | None = None
     has_event_time: bool = True
+    by_arrival: bool = False
+    reads_arrivals: bool = False
 
     @property
     def zone(self) -> str:
@@ -130,9 +144,20 @@ class Program:
         zone = self.settings.get("table.local-time-zone", "UTC")
         return "UTC" if zone == "default" else zone
 
-    def rex(self, node: PlanNode, written: Mapping[str, Any]) -> Rex:
-        """Return an expression of a node that runs; raise UnsupportedOperationError for any other."""
+    def rex(self, node: PlanNode, written: Mapping[str, Any], rows: Rows | None = None) -> Rex:
+        """Return an expression of a node that runs; raise UnsupportedOperationError for any other.
+
+        Parameters
+        ----------
+        node : PlanNode
+        written : mapping
+            As the plan writes it.
+        rows : Rows, optional
+            Rows of a calc, whose expressions may be the processing time.
+        """
         found = rex_of(written)
+        if rows is not None:
+            found = _with_arrivals(node, found, rows)
         reason = refusal_of(found)
         if reason is not None:
             raise node.refuse(reason)
@@ -157,14 +182,17 @@ class Program:
             Only rows for which it is true are kept, before the columns are computed.
         """
         stream, zone, windows = rows.stream, self.zone, rows.windows
+        read = (*rows.columns, ARRIVAL) if rows.has_arrival else rows.columns
+        arrivals = rows.arrivals | ({len(rows.columns)} if rows.has_arrival else set())
+        times = rows.times | (arrivals if self.by_arrival else frozenset())
         passed = {number: rex.index for number, rex in enumerate(projection) if isinstance(rex, InputRef)}
         if windows is not None:
             windows = windows.projected(passed)
         if condition is not None:
-            stream = stream.filter(SqlExpression(condition, rows.columns, zone))
+            stream = stream.filter(SqlExpression(condition, read, zone))
         names = unique_names(node)
         expressions: dict[str, Any] = {
-            name: SqlExpression(rex, rows.columns, zone)
+            name: SqlExpression(rex, read, zone)
             for number, (name, rex) in enumerate(zip(names, projection, strict=True))
             if windows is None or number not in windows.bounds
         }
@@ -175,8 +203,9 @@ class Program:
             stream=stream.select(*rows.carried, **expressions),
             columns=names,
             types=tuple(kind for _, kind in node.fields),
-            times=frozenset(number for number, rex in enumerate(projection) if _is_time(rex, rows.times)),
+            times=frozenset(number for number, rex in enumerate(projection) if _is_time(rex, times)),
             windows=windows,
+            arrivals=frozenset(number for number, rex in enumerate(projection) if _is_time(rex, arrivals)),
         )
 
     def of_operator(
@@ -188,6 +217,7 @@ class Program:
         times: Collection[int] = (),
         of_windows: bool = False,
         changes: Collection[str] = (),
+        only: Any = None,
     ) -> Rows:
         """Return the rows of an operator, with the columns of its node.
 
@@ -201,10 +231,14 @@ class Program:
         times, of_windows, changes
             As of `Rows`. If there are changes, the results have the column ``row_kind``; ``-U`` are left out if the
             node has none.
+        only : expression, optional
+            Condition on the operator's results.
         """
         names = unique_names(node)
         if self.emitted_at is not None:
             stream = stream.with_emitted_at(EMITTED_AT)
+        if only is not None:
+            stream = stream.filter(only)
         kinds = frozenset(changes)
         if "-U" in kinds and not node.json.get("generateUpdateBefore", True):
             stream, kinds = stream.filter(pc.field(ROW_KIND) != "-U"), kinds - {"-U"}
@@ -219,6 +253,30 @@ class Program:
         )
         selected = stream.select(*rows.carried, **dict(zip(names, expressions, strict=True)))
         return replace(rows, stream=selected)
+
+
+def _with_arrivals(node: PlanNode, rex: Rex, rows: Rows) -> Rex:
+    """Return an expression that reads processing times as columns; null, if nothing reads them but operators."""
+    if isinstance(rex, Literal):
+        return rex
+    kind = replace(rex.type, time_attribute=None)
+    if isinstance(rex, InputRef):
+        return InputRef(rex.index, kind) if rex.type.time_attribute == "PROCTIME" else rex
+    if rex.name == "PROCTIME":
+        if rows.has_arrival:
+            return InputRef(len(rows.columns), kind)
+        return Literal(None, kind.with_nullable(True))
+    operands = tuple(_with_arrivals(node, each, rows) for each in rex.operands)
+    if rex.name != "PROCTIME_MATERIALIZE":
+        return replace(rex, operands=operands)
+    (time,) = operands
+    if isinstance(time, InputRef) and (time.index in rows.arrivals or time.index == len(rows.columns)):
+        return time
+    raise node.refuse(
+        "the processing time of its rows is not known",
+        "Give the log of the table with its arrivals, from_event_log(..., arrival=...), and read PROCTIME() before "
+        "the first operator",
+    )
 
 
 def _is_time(rex: Rex, times: Collection[int]) -> bool:

@@ -15,11 +15,16 @@ from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.graph.transformations import (
+    EventLogSource,
+    OneInputTransformation,
+    Transformation,
+)
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.casts import cast_text
 from flinkcore.sql.expressions.evaluation import nulls
-from flinkcore.sql.nodes.rows import Program, Rows, unique_names
+from flinkcore.sql.nodes.rows import ARRIVAL, Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root, type_of
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 _METADATA: Final = "$metadata$"
+_INSTANT: Final = LogicalType(Root.TIMESTAMP_LTZ, precision=3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +81,10 @@ class ScannedColumn(ColumnExpression):
             return array.cast(pa.int64()).cast(pa.timestamp("ms")).cast(wanted)
         if pa.types.is_floating(given) and pa.types.is_floating(wanted):
             return array.cast(wanted, safe=False)
+        if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
+            return array.cast(pa.decimal128(38, wanted.scale)).cast(
+                wanted
+            )  # whatever fits, not only small types
         if pa.types.is_duration(given):
             return array.cast(pa.duration("ms")).cast(pa.int64()).cast(wanted)
         return array.cast(wanted)
@@ -123,8 +133,48 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     if "FilterPushDown" in abilities:
         stream = _filtered(program, node, stream, abilities["FilterPushDown"], kinds)
     pushed = abilities.get("WatermarkPushDown")
-    rows = Rows(stream.select(**scanned), names, tuple(kind for _, kind in node.fields))
+    kinds_of_rows = tuple(kind for _, kind in node.fields)
+    if program.reads_arrivals:
+        return _with_arrivals(program, node, stream, scanned, kinds_of_rows)
+    rows = Rows(stream.select(**scanned), names, kinds_of_rows)
     return rows if pushed is None else _with_pushed_watermark(program, node, rows, pushed)
+
+
+def _with_arrivals(
+    program: Program,
+    node: PlanNode,
+    stream: LogStream,
+    scanned: Mapping[str, ScannedColumn],
+    kinds: tuple[LogicalType, ...],
+) -> Rows:
+    """Return rows with their arrivals, if the log has them; in a plan of processing time they are the timestamps."""
+    source: Transformation = stream._transformation
+    while isinstance(source, OneInputTransformation):
+        source = source.input
+    log = source.log if isinstance(source, EventLogSource) else None
+    if log is None or log.arrival is None or log.arrival_unit not in (None, "ms"):
+        if program.by_arrival:
+            raise node.refuse(
+                "windows of processing time are those of the rows' arrivals, and its log has none, or not in ms",
+                "Give from_event_log(..., arrival='column', split=None)",
+            )
+        return Rows(stream.select(**scanned), tuple(scanned), kinds)
+    raw = log.arrival
+    if not isinstance(raw, str):
+        stream, raw = stream.with_columns(**{ARRIVAL: raw}), ARRIVAL
+    arrival = ScannedColumn(raw, _INSTANT)
+    rows = Rows(stream.select(**scanned, **{ARRIVAL: arrival}), tuple(scanned), kinds, has_arrival=True)
+    if not program.by_arrival:
+        return rows
+    if log.split is not None:
+        raise node.refuse(
+            "windows of processing time end by one clock, and the splits of its log have one each",
+            "Give from_event_log(..., split=None), with rows in the order of their arrivals",
+        )
+    # A row that arrives with the last millisecond of a window is still in it: the clock has then passed it not yet.
+    supplier = RowtimeWatermarksSupplier(1, program.environment.get_config().get_auto_watermark_interval())
+    strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(ARRIVAL)
+    return replace(rows, stream=rows.stream.assign_timestamps_and_watermarks(strategy))
 
 
 def _produced(node: PlanNode, abilities: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
@@ -298,7 +348,7 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return rows with the timestamps and watermarks that a table declares."""
     rowtime = node.json["rowtimeFieldIndex"]
     delay = delay_of(program, node, node.json["watermarkExpr"], rowtime)
-    if not program.has_event_time:
+    if program.by_arrival or not program.has_event_time:
         required = RequiredRowtime(rows.columns[rowtime])
         return replace(
             rows, stream=rows.stream.filter(required), types=tuple(kind for _, kind in node.fields)

@@ -22,6 +22,7 @@ from flinkcore.sql.expressions.evaluation import column, integers, valid
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.expressions.time_arithmetic import per_milli
 from flinkcore.sql.nodes.attached_windows import TableWindows, are_assigned_later
+from flinkcore.sql.nodes.expansions import session_rows
 from flinkcore.sql.nodes.rows import Program, Rows, unique_names
 from flinkcore.sql.nodes.windows import window_of, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -118,8 +119,8 @@ def window_table_function(program: Program, node: PlanNode, rows: Rows) -> Rows:
     elif isinstance(assigner, CumulativeEventTimeWindows):
         shape = (assigner.size_ms, assigner.step_ms, assigner.offset_ms)
     else:
-        raise node.refuse(
-            f"{assigner.in_words} are supported in aggregates only", "Group by window_start and window_end"
+        return session_rows(
+            program, node, rows, found, windowing["window"].get("partition_key_indices") or ()
         )
     bounds = dict(zip(range(len(rows.columns), len(node.fields)), _BOUNDS, strict=True))
     if are_assigned_later(node, bounds):

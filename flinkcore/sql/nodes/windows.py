@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.common.time import Time
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.datastream.window import (
@@ -25,7 +26,8 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
-from flinkcore.sql.nodes.rows import BESIDE_NULL, Program, Rows
+from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 from flinkcore.sql.types.times import MS_OF_DAY
@@ -57,7 +59,7 @@ class WindowBound(ColumnExpression):
         ``window_start`` or ``window_end``, in milliseconds.
     type : LogicalType
     minus_ms : int
-        1 for the rowtime of the window.
+        1 for the rowtime of the window. A session of processing time ends 1 ms after the column says.
     zone : str
         Zone of whose local time a TIMESTAMP is.
     is_instant : bool
@@ -128,6 +130,8 @@ class SqlWindow:
     def panes(self, columns: Sequence[str]) -> Panes | None:
         """Return the panes of windows that overlap, or None of others."""
         assigner = self.assigner
+        if not 0 <= self.rowtime < len(columns):
+            return None
         if isinstance(assigner, SlidingEventTimeWindows):
             size = gcd(assigner.size_ms, assigner.slide_ms)
         elif isinstance(assigner, CumulativeEventTimeWindows):
@@ -150,10 +154,10 @@ def fixed_offset_ms(zone: str) -> int | None:
 
 
 def _assigner(
-    node: PlanNode, kind: str, sizes: Mapping[str, int], zone: str, is_instant: bool
+    program: Program, node: PlanNode, kind: str, sizes: Mapping[str, int], is_instant: bool
 ) -> WindowAssigner[Any, Any]:
     """Return the windows of these sizes in ms; those of instants are cut by the local time of the zone."""
-    offset = sizes.get("offset", 0)
+    offset, zone = sizes.get("offset", 0), zone_of(program, node)
     if is_instant and kind != "session":
         local = fixed_offset_ms(zone)
         if local is None and kind == "tumble" and sizes["size"] == MS_OF_DAY and not offset:
@@ -165,6 +169,8 @@ def _assigner(
                 "Take windows of a day, SET 'table.local-time-zone' = 'UTC', or a TIMESTAMP(3) as rowtime",
             )
         offset -= local
+    if kind == "session" and program.by_arrival:
+        return _sessions_of_arrivals(node, sizes["gap"])
     if kind == "session":
         return EventTimeSessionWindows.with_gap(Time.milliseconds(sizes["gap"]))
     size = Time.milliseconds(sizes["size"])
@@ -175,6 +181,26 @@ def _assigner(
     if kind == "hop":
         return SlidingEventTimeWindows.of(size, Time.milliseconds(step), within)
     return CumulativeEventTimeWindows.of(size, Time.milliseconds(step), within)
+
+
+def _sessions_of_arrivals(node: PlanNode, gap_ms: int) -> WindowAssigner[Any, Any]:
+    """Return sessions that have ended when a row arrives after the gap: they do not merge if they touch.
+
+    So the gap is a millisecond less, and their end a millisecond before that of the session.
+    """
+    before = node
+    while before.inputs:
+        before = before.inputs[0]
+        if before.kind == "watermark-assigner" and node.kind != "group-window-aggregate":
+            raise node.refuse(
+                "Flink loses rows of sessions of processing time if their table has watermarks",
+                "Leave WATERMARK FOR out of the table",
+            )
+    if gap_ms < 2:
+        raise node.refuse(
+            "a gap of 1 ms is not supported for sessions of processing time", "Take a longer gap"
+        )
+    return EventTimeSessionWindows.with_gap(Time.milliseconds(gap_ms - 1))
 
 
 _KINDS: Final = {
@@ -196,23 +222,21 @@ _SIZES: Final = {
 def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) -> SqlWindow:
     """Return the windows over a time attribute that a node describes."""
     time = type_of(windowing["timeAttributeType"])
-    require_rowtime(node, windowing.get("isRowtime", True))
     window = windowing["window"]
     sizes = {_SIZES[name]: duration_ms(text) for name, text in window.items() if name in _SIZES}
     is_instant = time.root is Root.TIMESTAMP_LTZ
-    zone = zone_of(program, node)
     kind = _KINDS[window["type"]]
-    assigner = _assigner(node, kind, sizes, zone, is_instant)
+    assigner = _assigner(program, node, kind, sizes, is_instant)
     return SqlWindow(assigner, is_instant, windowing["timeAttributeIndex"], kind == "hop")
 
 
-def require_rowtime(node: PlanNode, is_rowtime: bool) -> None:
-    """Raise UnsupportedOperationError for windows of processing time."""
-    if not is_rowtime:
-        raise node.refuse(
-            "windows of processing time are not supported",
-            "Declare the time of the events with WATERMARK FOR",
-        )
+def is_of_processing_time(node: PlanNode) -> bool:
+    """Return whether the windows of a node are those of processing time."""
+    if node.kind == "group-window-aggregate":
+        field = node.json["window"]["timeField"]
+        return type_of(field.get("fieldType", field.get("type"))).time_attribute == "PROCTIME"
+    windowings = (node.json.get(name) for name in ("windowing", "leftWindowing", "rightWindowing"))
+    return any(not each.get("isRowtime", True) for each in windowings if each is not None)
 
 
 def zone_of(program: Program, node: PlanNode) -> str:
@@ -270,19 +294,13 @@ def group_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows
         if "fieldType" in window["timeField"]
         else window["timeField"]["type"]
     )
-    require_rowtime(node, time.time_attribute != "PROCTIME")
     sizes = {name: _millis(window[name]) for name in ("size", "slide", "gap") if window.get(name) is not None}
     is_instant = time.root is Root.TIMESTAMP_LTZ
-    assigner = _assigner(node, _GROUP_KINDS[window["kind"]], sizes, zone_of(program, node), is_instant)
-    grouping, calls = node.json["grouping"], node.json["aggCalls"]
-    return _aggregated(
-        program,
-        node,
-        rows,
-        SqlWindow(assigner, is_instant, window["timeField"]["fieldIndex"]),
-        grouping,
-        calls,
-    )
+    assigner = _assigner(program, node, _GROUP_KINDS[window["kind"]], sizes, is_instant)
+    # A processing time is not a column, whatever number the plan writes.
+    rowtime = -1 if program.by_arrival else window["timeField"]["fieldIndex"]
+    found = SqlWindow(assigner, is_instant, rowtime)
+    return _aggregated(program, node, rows, found, node.json["grouping"], node.json["aggCalls"])
 
 
 def _millis(written: Any) -> int:
@@ -297,7 +315,11 @@ _BOUNDS: Final = {
 
 
 def _properties(
-    program: Program, node: PlanNode, is_instant: bool, columns: Callable[[str], str] = lambda name: name
+    program: Program,
+    node: PlanNode,
+    is_instant: bool,
+    columns: Callable[[str], str] = lambda name: name,
+    later_ms: int = 0,
 ) -> list[ColumnExpression]:
     found: list[ColumnExpression] = []
     kinds = dict(node.fields)
@@ -309,6 +331,7 @@ def _properties(
         if kind not in _BOUNDS:
             raise node.refuse(f"the window property {kind} is not supported")
         name, minus = _BOUNDS[kind]
+        minus -= later_ms if name == "window_end" else 0
         found.append(
             WindowBound(columns(name), kinds[each["name"]], minus, zone_of(program, node), is_instant)
         )
@@ -341,7 +364,7 @@ def _aggregated(
         Numbers of the columns with the start and the end of a row's window, where they are keys, too.
     """
     rows.require_inserts(node, "Aggregate rows that do not change, such as those of a table")
-    if attached is None:
+    if attached is None and window.rowtime >= 0:
         rows.require_time(node, window.rowtime)
     native = NativeAggregates(node, rows.columns, rows.types, window.panes(rows.columns))
     for call in calls:
@@ -359,16 +382,21 @@ def _aggregated(
     keyed: Any = before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
     results = keyed.aggregate(**native.aggregates)
     if attached is None:
-        properties = _properties(program, node, window.is_instant)
+        later_ms = int(program.by_arrival and isinstance(window.assigner, EventTimeSessionWindows))
+        properties = _properties(program, node, window.is_instant, later_ms=later_ms)
     else:
         by_name = {"window_start": rows.columns[attached[0]], "window_end": rows.columns[attached[1]]}
         properties = _properties(program, node, False, by_name.__getitem__)
     expressions: list[Any] = [pc.field(rows.columns[number]) for number in grouping]
     expressions += [*native.results, *properties]
     times = [
-        number for number, each in enumerate(expressions) if isinstance(each, WindowBound) and each.minus_ms
+        number
+        for number, each in enumerate(expressions)
+        if isinstance(each, WindowBound) and each.column == "window_end" and each.minus_ms == 1
     ]
-    return program.of_operator(node, results, expressions, times=times, of_windows=True)
+    # A window that only the end of the log fires has not ended yet by the clock.
+    only = pc.field("watermark") != MAX_TIMESTAMP if program.by_arrival else None
+    return program.of_operator(node, results, expressions, times=times, of_windows=True, only=only)
 
 
 def _of_attached_windows(
@@ -385,7 +413,6 @@ def _of_attached_windows(
             "aggregates by the windows of a window table function are supported only over results of windows",
             "Aggregate over the table function itself",
         )
-    require_rowtime(node, windowing.get("isRowtime", True))
     window = SqlWindow(TumblingEventTimeWindows.of(Time.milliseconds(1)), False)
     attached = (windowing["windowStart"], windowing["windowEnd"])
     return _aggregated(program, node, rows, window, grouping, calls, attached)

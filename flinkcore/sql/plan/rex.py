@@ -136,6 +136,15 @@ def input_refs(rex: Rex) -> Iterator[int]:
             yield from input_refs(operand)
 
 
+def shifted(rex: Rex, by: int) -> Rex:
+    """Return an expression over columns of which so many others come before."""
+    if isinstance(rex, InputRef):
+        return InputRef(rex.index + by, rex.type)
+    if isinstance(rex, RexCall):
+        return RexCall(rex.name, tuple(shifted(each, by) for each in rex.operands), rex.type)
+    return rex
+
+
 def _name(written: Mapping[str, Any]) -> str:
     internal = written.get("internalName")
     if internal is None:

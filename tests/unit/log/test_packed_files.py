@@ -58,9 +58,11 @@ def rows_of(stream: DataStream) -> list[Any]:
     return sorted(map(str, stream.execute().to_arrow().to_pylist()))
 
 
-def packs(log: EventLog, most_bytes: int = 1 << 20, target: int = 1) -> list[int]:
+def packs(
+    log: EventLog, most_bytes: int = 1 << 20, target: int = 1, most_files: int | None = None
+) -> list[int]:
     """The number of files of each chunk."""
-    chunks = log.chunks(target, Packing(most_bytes))
+    chunks = log.chunks(target, Packing(most_bytes, most_files=most_files))
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     return [len(chunk.files) if isinstance(chunk, PackedFiles) else 1 for chunk in chunks]
 
@@ -72,6 +74,8 @@ def test_small_files_share_a_chunk_up_to_its_size(folder: Path) -> None:
     assert packs(log, 5 * size) == [5, 5, 2]
     assert packs(log, size // 2) == [1] * FILES
     assert 4 <= len(packs(log, target=4)) <= 6
+    assert packs(log, most_files=5) == [5, 5, 2]
+    assert packs(log, most_files=1) == [1] * FILES
 
 
 @pytest.mark.parametrize("settings", [{"split": FILE}, {"until_ms": 30}], ids=str)

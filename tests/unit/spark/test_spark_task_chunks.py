@@ -58,27 +58,31 @@ def plan_of(folder: Path, **settings: Any) -> JobPlan:
     return make_plan(StreamGraph(stream._transformation), ExecutionConfig())
 
 
-def packed_log(plan: JobPlan, *, task_files: int) -> FileInput:
-    chunks = tuple(plan.logs[0].log.chunks(1))
+def packed_log(plan: JobPlan, *, task_files: int, joins: bool = False) -> FileInput:
+    """The log with so many files a task, of which `joins` makes one chunk."""
     packing = TaskPacking(most_bytes=task_files * (1 << 30) + (1 << 20), open_bytes=1 << 30)
-    return FileInput(chunks, UNPACKED if task_files == 1 else packing)
+    packing = UNPACKED if task_files == 1 else packing
+    log = FileInput.of(plan.logs[0].log, packing, 1 << 20 if joins else 0)
+    assert len(log.all_chunks) == (-(-FILES // task_files) if joins else FILES)
+    return log
 
 
 @pytest.mark.parametrize("settings", [{"arrival": "ts"}, {"split": "key"}, {}], ids=str)
 @pytest.mark.parametrize("task_files", [2, 5, FILES])
+@pytest.mark.parametrize("joins", [False, True], ids=["a chunk a file", "a chunk a task"])
 def test_rows_and_counts_do_not_depend_on_the_packing(
-    folder: Path, settings: dict[str, Any], task_files: int
+    folder: Path, settings: dict[str, Any], task_files: int, joins: bool
 ) -> None:
     plan = plan_of(folder, **settings, **({} if "arrival" in settings else {"rate": 1000}))
     found = []
     for files in (1, task_files):
-        log = packed_log(plan, task_files=files)
+        log = packed_log(plan, task_files=files, joins=joins)
         assert len(log.tasks) == -(-FILES // files)
         time_plane = time_plane_by_tasks(plan, log)
         outputs = outputs_by_tasks(plan, log, time_plane, 3)
         assert [output.error for output in outputs] == [None] * 3
         read = [read for output in outputs for read in output.counts["read"]]
-        assert sum(each["chunks"] for each in read) == FILES
+        assert sum(each["chunks"] for each in read) == len(log.all_chunks)
         assert sum(each["counts"]["read"] for each in read) == 20 * FILES
         # Rejected rows come to the partition that the task has for such rows.
         rejected = sorted(row["text"] for output in outputs for row in output.rows["bad"])
@@ -98,7 +102,7 @@ def test_a_large_file_is_cut_however_many_small_ones_lie_beside_it(folder: Path)
     pq.write_table(table, folder / "large.parquet", row_group_size=100)
     log = plan_of(folder, arrival="ts").logs[0].log
     most = (folder / "large.parquet").stat().st_size // 10
-    chunks = FileInput.of(log, TaskPacking(most_bytes=most, open_bytes=0)).all_chunks
+    chunks = FileInput.of(log, TaskPacking(most_bytes=most, open_bytes=0), packed_bytes=0).all_chunks
     large = [chunk for chunk in chunks if "large.parquet" in chunk.label]
     assert len(chunks) == FILES + len(large)
     assert len(large) >= 8

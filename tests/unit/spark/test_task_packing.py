@@ -52,6 +52,15 @@ def test_small_files_share_a_task_as_far_as_opening_them_costs_little() -> None:
     assert [len(task) for task in packing.tasks([124, 124, 124, 0, 0, 120])] == [1, 1, 1, 2, 1]
 
 
+def test_a_chunk_of_many_files_costs_what_opening_all_of_them_does() -> None:
+    packing = TaskPacking(most_bytes=128, open_bytes=4)
+    assert packing.most_files == 32
+    assert {len(task) for task in packing.tasks([0] * 40, [8] * 40)} == {4}
+    assert [len(task) for task in packing.tasks([0] * 4, [32, 1, 1, 30])] == [1, 3]
+    assert TaskPacking(most_bytes=3, open_bytes=4).most_files == 1
+    assert TaskPacking(open_bytes=0).most_files is None
+
+
 def test_a_chunk_of_unknown_size_fills_a_task() -> None:
     packing = TaskPacking(most_bytes=128, open_bytes=1)
     assert len(packing.tasks([None, None, None])) == 3

@@ -117,8 +117,9 @@ def test_a_search_has_the_ranges_of_its_constant() -> None:
 def test_a_node_that_does_not_run_is_refused_with_its_description(
     environment: StreamExecutionEnvironment,
 ) -> None:
-    plan = golden("match-1-4")["plan"]
-    with pytest.raises(UnsupportedOperationError, match=r"node \d of the plan, Match\(.* match is not"):
+    text = json.dumps(golden("match-1-4")["plan"]).replace("stream-exec-match_1", "stream-exec-ml-predict_1")
+    plan = json.loads(text)
+    with pytest.raises(UnsupportedOperationError, match=r"node \d of the plan, Match\(.* ml-predict is not"):
         environment.from_plan(plan, {"f": pa.table({"k": ["a"]})})
 
 

@@ -2,7 +2,8 @@
 
 import json
 import random
-from datetime import datetime
+from datetime import datetime, timedelta
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -224,3 +225,28 @@ def test_what_a_source_would_leave_out_is_refused(plan: dict[str, Any]) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(UnsupportedOperationError, match="LimitPushDown is not supported"):
         environment.from_plan(given, {"f": "log"})
+
+
+def test_why_explains_a_key_of_a_plan_by_its_names(plan: dict[str, Any], log: Path) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    stream = environment.from_plan(plan, {"f": log}, settings={"pipeline.auto-watermark-interval": "0 ms"})
+    story = str(stream.why("b"))
+    assert story.startswith("k = 'b'\n")
+    assert "in time with an out-of-orderness bound of 2 s 1 ms" in story
+    assert "SUM(v) = 2" in story
+    assert str(stream.why({"k": "b"})) == story
+    with pytest.raises(ConfigurationError, match="the key is of the columns"):
+        stream.why({"v": "b"})
+
+
+def test_the_bound_of_a_plan_is_a_millisecond_less_than_its_delay(plan: dict[str, Any], log: Path) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(ConfigurationError, match="is counted from a delay of 1 ms on"):
+        environment.from_plan(plan, {"f": log}).lateness()
+    spent = str(files("flinkcore.examples.sql") / "spent_by_minute.json")  # ts - INTERVAL '5' SECOND
+    times = [START + timedelta(milliseconds=at) for at in (10_000, 4_999, 30_000, 25_001, 25_000)]
+    rows = pa.table({"user": ["a"] * 5, "price": [1] * 5, "ts": times, "at": range(0, 5000, 1000)})
+    clicks = environment.from_event_log(rows, timestamp="ts", arrival="at")
+    text = str(environment.from_plan(spent, {"clicks": clicks}).lateness(windows=[]))
+    assert "out of order by up to 5 s 1 ms" in text
+    assert "your 4 s 999 ms lose 40 %" in text

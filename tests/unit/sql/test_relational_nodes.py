@@ -76,8 +76,7 @@ def test_ranks_with_gaps_are_refused() -> None:
     )
 
 
-def test_processing_time_is_refused() -> None:
-    refused("dedup-1-0", {'"isRowtime": true': '"isRowtime": false'}, "processing time is not supported")
+def test_an_interval_of_processing_time_is_refused() -> None:
     refused(
         "interval_join-1-0", {'"isEventTime": true': '"isEventTime": false'}, "interval of processing time"
     )

@@ -1,0 +1,55 @@
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._native.packed_steps import PackedSteps
+from flinkcore._native.relational import KernelResults
+
+_Int64s = npt.NDArray[np.int64]
+
+@final
+class ChangingJoinKernel:
+    def __new__(
+        cls,
+        keys: KeyDictionary,
+        timeline: PackedSteps,
+        *,
+        how: str,
+        has_condition: bool,
+        has_kinds: bool,
+        replaces: tuple[bool, bool],
+        steps_done: int,
+        result_limit: int,
+    ) -> ChangingJoinKernel: ...
+    def process(
+        self,
+        key_ids: npt.NDArray[np.uint32],
+        key_groups: npt.NDArray[np.int32],
+        inputs: npt.NDArray[np.int8],
+        rows: _Int64s,
+        timestamps: _Int64s,
+        steps: _Int64s,
+        can_match: npt.NDArray[np.uint8] | None,
+        kinds: npt.NDArray[np.uint8] | None,
+        identities: npt.NDArray[np.uint64],
+        first: int = 0,
+    ) -> int: ...
+    def advance(self, steps_before: int) -> bool: ...
+    def finish(self) -> bool: ...
+    @property
+    def is_full(self) -> bool: ...
+    def pairs(self) -> tuple[_Int64s, _Int64s]: ...
+    def take(self, passed: npt.NDArray[np.uint8] | None = None) -> KernelResults: ...
+    def counts(self) -> dict[str, int]: ...
+    @property
+    def current_watermark(self) -> int: ...
+    def memory_bytes(self) -> int: ...
+    @property
+    def live_count(self) -> int: ...
+    def live_rows(self, input_number: int) -> _Int64s: ...
+    def renumber(self, rows: _Int64s, input_number: int) -> None: ...
+    def snapshot(self) -> dict[str, dict[str, Any]]: ...
+    def restore(self, table: str, keys: _Int64s, rows: dict[str, _Int64s], columns: Any) -> None: ...
+    def _check(self) -> None: ...

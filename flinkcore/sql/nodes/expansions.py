@@ -1,0 +1,234 @@
+"""Rows that become several: UNNEST of collections, and the rows of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.expressions import ColumnExpression, RowExpansion
+from flinkcore.datastream.aggregates import collect
+from flinkcore.datastream.graph.transformations import ExpandTransformation
+from flinkcore.datastream.logs.log_stream import LogStream
+from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows
+from flinkcore.sql.nodes.windows import SqlWindow, WindowBound, zone_of
+from flinkcore.sql.plan.column_names import BESIDE_NULL
+from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.rex import RexCall, rex_of, shifted
+from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
+
+_COLLECTION: Final = "collection#"
+_ROWS: Final = "rows#"
+_UNNEST: Final = {"UNNEST_ROWS": False, "UNNEST_ROWS_WITH_ORDINALITY": True}
+"""Functions of UNNEST, and whether they number elements."""
+
+
+@dataclass(frozen=True, eq=False)
+class Elements(RowExpansion):
+    """The elements of a collection of each row, each with the columns of the row. Picklable.
+
+    Attributes
+    ----------
+    column : str
+        Column of the collection: a list, or a map from elements to their numbers or to values.
+    added : tuple of (str, LogicalType)
+        Columns of an element.
+    keeps_rows : bool
+        Whether a row without elements is kept once, with nulls.
+    numbered : bool
+        Whether the last added column is the number of the element in the collection, from 1 on.
+    repeated : bool
+        Whether the collection is a multiset, whose values are how often an element is in it.
+    """
+
+    column: str
+    added: tuple[tuple[str, LogicalType], ...]
+    keeps_rows: bool = False
+    numbered: bool = False
+    repeated: bool = False
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset([self.column])
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        return [pa.field(name, kind.with_nullable(True).arrow) for name, kind in self.added]
+
+    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+        collection = batch.column(self.column)
+        if isinstance(collection, pa.MapArray):
+            kind = pa.struct([("key", collection.type.key_type), ("value", collection.type.item_type)])
+            collection = pa.ListArray.from_arrays(
+                _offsets(collection),
+                pa.StructArray.from_arrays([collection.keys, collection.items], fields=list(kind)),
+                mask=collection.is_null() if collection.null_count else None,
+            )
+        rows: Int64s = pc.list_parent_indices(collection).to_numpy().astype(np.int64)
+        elements = collection.flatten()
+        n_columns = len(self.added) - self.numbered
+        numbers = pa.array(np.arange(1, len(rows) + 1) - np.searchsorted(rows, rows), pa.int32())
+        columns = [elements]
+        if self._is_flat(elements.type, n_columns):
+            if elements.null_count:  # Flink leaves out rows that are null
+                present = elements.is_valid()
+                rows, numbers = rows[present.to_numpy(zero_copy_only=False)], numbers.filter(present)
+                elements = elements.filter(present)
+            columns = elements.flatten()
+        if self.repeated:
+            times = columns[1].to_numpy()
+            copies = pa.array(np.repeat(np.arange(len(rows)), times))
+            rows, columns = np.repeat(rows, times), [columns[0].take(copies)]
+            numbers = pa.array(np.arange(1, len(rows) + 1) - np.searchsorted(rows, rows), pa.int32())
+            if self._is_flat(columns[0].type, n_columns):
+                columns = columns[0].flatten()
+        if self.numbered:
+            columns.append(numbers)
+        if self.keeps_rows:
+            rows, columns = _with_empty(rows, columns, batch.num_rows)
+        return rows, [column.cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
+
+    def _is_flat(self, kind: pa.DataType, n_columns: int) -> bool:
+        """Return whether the fields of an element are columns: those of a row, or key and value of a map."""
+        return pa.types.is_struct(kind) and (self.repeated or kind.num_fields == n_columns)
+
+    def __str__(self) -> str:
+        names = ", ".join(f"{name}: {kind}" for name, kind in self.added)
+        kept = ", or once without any" if self.keeps_rows else ""
+        return f"each element of {self.column} as {names}{kept}"
+
+
+def _offsets(collection: pa.MapArray) -> pa.Array:
+    """Return offsets into the keys and items of a map, which those of a slice leave as they are."""
+    return pa.array(collection.offsets.to_numpy(), pa.int32())
+
+
+def _with_empty(rows: Int64s, columns: list[pa.Array], n_rows: int) -> tuple[Int64s, list[pa.Array]]:
+    """Return expanded rows and, once and with nulls, those that have not been expanded."""
+    empty = np.setdiff1d(np.arange(n_rows), rows)
+    of_all = np.concatenate((rows, empty))
+    order = np.argsort(of_all, kind="stable")
+    numbers = np.concatenate((np.arange(len(rows)), np.full(len(empty), -1)))[order]
+    taken = pa.array(numbers, mask=numbers < 0)
+    return of_all[order], [column.take(taken) for column in columns]
+
+
+def expanded(stream: LogStream, expansion: RowExpansion) -> LogStream:
+    """Return the rows that an expansion makes of those of a stream."""
+    return stream._then(ExpandTransformation(stream._transformation, expansion))
+
+
+def correlate(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return each row with each element of a collection that is computed of it: UNNEST."""
+    written = _of_row(node.json["functionCall"], node.input.names)
+    call = rex_of(written)
+    assert isinstance(call, RexCall)
+    if call.name not in _UNNEST:
+        raise node.refuse(
+            f"the table function {call.name} is not supported", "Compute the rows before they are read"
+        )
+    collection = program.rex(node, written["operands"][0])
+    kinds = [kind for _, kind in node.fields]
+    own = len(rows.columns)
+    added = [f"element#{number}" for number in range(len(kinds) - own)]
+    computed = SqlExpression(collection, rows.columns, program.zone)
+    kept = [name for name in rows.carried if name != EMITTED_AT]
+    before = rows.stream.select(*rows.columns, *kept, **{_COLLECTION: computed})
+    expansion = Elements(
+        _COLLECTION,
+        tuple(zip(added, kinds[own:], strict=True)),
+        node.json["joinType"] == "LEFT",
+        _UNNEST[call.name],
+        collection.type.root is Root.MULTISET,
+    )
+    columns: list[Any] = [*map(pc.field, rows.columns), *map(pc.field, added)]
+    results = expanded(before, expansion)
+    found = program.of_operator(
+        node, results, columns, times=rows.times, of_windows=rows.of_windows, changes=rows.changes
+    )
+    condition = node.json.get("condition")
+    if condition is None:
+        return found
+    if expansion.keeps_rows:
+        raise node.refuse(
+            "a LEFT JOIN with a condition is not supported", "Write ON TRUE, and filter after it"
+        )
+    return program.project(found, node, found.refs(), shifted(program.rex(node, condition), own))
+
+
+def _of_row(written: Any, names: Sequence[str]) -> Any:
+    """Return an expression over a correlated row as one over the columns of the input."""
+    if isinstance(written, list):
+        return [_of_row(each, names) for each in written]
+    if not isinstance(written, Mapping):
+        return written
+    if written.get("kind") == "FIELD_ACCESS" and written["expr"].get("kind") == "CORREL_VARIABLE":
+        name = written["name"]
+        number = names.index(name)
+        return {"kind": "INPUT_REF", "inputIndex": number, "type": _field_type(written["expr"]["type"], name)}
+    return {key: _of_row(value, names) for key, value in written.items()}
+
+
+def _field_type(row: Any, name: str) -> Any:
+    """Return the type of a field of a row as the plan writes it."""
+    if isinstance(row, Mapping):
+        return next(each["fieldType"] for each in row["fields"] if each["name"] == name)
+    return str(dict(type_of(row).children)[name])
+
+
+@dataclass(frozen=True, eq=False)
+class _WholeRow(ColumnExpression):
+    """The columns of a row as one; picklable."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset(self.columns)
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        arrays = [batch.column(name) for name in self.columns]
+        return pa.StructArray.from_arrays(arrays, [f"f{number}" for number in range(len(arrays))])
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.columns)}]"
+
+
+def session_rows(
+    program: Program, node: PlanNode, rows: Rows, window: SqlWindow, partition: Sequence[int]
+) -> Rows:
+    """Return the rows of each session of a partition when it ends, with its start, end and time."""
+    rows.require_inserts(node, "Take rows that do not change, such as those of a table")
+    rows.require_time(node, window.rowtime)
+    if program.by_arrival:
+        raise node.refuse(
+            "rows of sessions of processing time are not supported", "Group by window_start and window_end"
+        )
+    keys = list(dict.fromkeys(rows.columns[number] for number in partition))
+    computed: dict[str, Any] = {_ROWS: _WholeRow(rows.columns)}
+    if len(keys) == 1:
+        computed[BESIDE_NULL] = pc.scalar(0)
+    before = rows.stream.select(*keys, **computed)
+    if len(keys) == 1:
+        keys.append(BESIDE_NULL)
+    windowed: Any = (
+        before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
+    )
+    sessions = windowed.aggregate(**{_ROWS: collect(_ROWS)})
+    added = tuple((f"row#{number}", kind) for number, kind in enumerate(rows.types))
+    results = expanded(sessions.select("window_start", "window_end", _ROWS), Elements(_ROWS, added))
+    zone = zone_of(program, node)
+    bounds = [
+        WindowBound(column, kind, minus, zone, window.is_instant)
+        for (column, minus), (_, kind) in zip(
+            (("window_start", 0), ("window_end", 0), ("window_end", 1)), node.fields[-3:], strict=True
+        )
+    ]
+    columns: list[Any] = [*(pc.field(name) for name, _ in added), *bounds]
+    return program.of_operator(node, results, columns, times=(len(columns) - 1,), of_windows=True)

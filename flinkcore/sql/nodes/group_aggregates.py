@@ -1,0 +1,49 @@
+"""Aggregates of all rows of a key: GROUP BY without windows."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.datastream.aggregates import RETRACTABLE, max_
+from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
+from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.plan.compiled_plan import PlanNode
+
+_PRESENT: Final = "present#"
+"""A constant whose maximum a key without aggregates has: it changes only for the first row and the last one."""
+
+
+def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the changes of aggregates of all rows of a key."""
+    native = NativeAggregates(node, rows.columns, rows.types)
+    for call in map(AggregateCall.of, node.json["aggCalls"]):
+        native.add(call)
+    withdrawn = rows.changes & {"-U", "-D"}
+    for aggregate in native.aggregates.values():
+        if withdrawn and aggregate.function not in RETRACTABLE:
+            raise node.refuse(
+                f"its input withdraws rows ({', '.join(sorted(withdrawn))}), and not all of its aggregates can",
+                "Take COUNT, SUM, AVG, and MIN or MAX of other values than floats",
+            )
+    if rows.changes and not withdrawn:
+        raise node.refuse(
+            "its input has updates without the rows before them",
+            "Take rows that do not change, or insert into a sink of all changes",
+        )
+    aggregates = dict(native.aggregates)
+    arguments: dict[str, Any] = dict(native.arguments)
+    if not aggregates:
+        arguments[_PRESENT] = pc.scalar(pa.scalar(1, pa.int8()))
+        aggregates[_PRESENT] = max_(_PRESENT)
+    keyed = rows.keyed(node.json["grouping"], **arguments)
+    step = GroupAggregateTransformation(
+        keyed._input(), tuple(aggregates.items()), True, tuple(native.results)
+    )
+    columns = [*(pc.field(rows.columns[number]) for number in node.json["grouping"]), *native.results]
+    kinds = ("-U", "+U", "-D") if withdrawn else ("-U", "+U") if native.results else ()
+    results = keyed._then(step)
+    return program.of_operator(node, results, columns, times=(), changes=kinds)

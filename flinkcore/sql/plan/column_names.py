@@ -1,0 +1,18 @@
+"""Names of columns in the streams of a plan."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+BESIDE_NULL: Final = "key#null"
+"""Column of a constant, which makes a key of one column a composite one: a part of such a key may be null."""
+
+
+_OF_NODE: Final = re.compile(r"(.+)#\d+_\d+")
+
+
+def plain_name(column: str) -> str:
+    """Return the name in the plan of a column of a stream; any other name as it is."""
+    match = _OF_NODE.fullmatch(column)
+    return column if match is None else match[1]
