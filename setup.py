@@ -168,7 +168,7 @@ class BuildExtensions(build_ext):
 setup(
     packages=find_packages(include=["flinkcore", "flinkcore.*"]),
     package_dir={"": "."},
-    package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.json", "*.parquet", "*.csv", "*.ipynb"]},
+    package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.json", "*.parquet", "*.csv", "*.ipynb", "*.java"]},
     ext_modules=EXTENSIONS,
     cmdclass={"build_ext": BuildExtensions},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},

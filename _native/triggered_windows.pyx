@@ -643,7 +643,7 @@ def triggered_windows(
     allowed_lateness, size, slide, offset : int
         Milliseconds; `slide` equals `size` for tumbling windows, and is the step of cumulate windows.
     trigger : str
-        "count" or "continuous_event_time".
+        "count", "continuous_event_time", or "event_time": as `time_windows`, but a key whose timer is not set does not fire.
     every : int
         Rows, or milliseconds.
     cumulative : bool
@@ -666,8 +666,6 @@ def triggered_windows(
     cdef TriggeredWindows* state
     cdef AlignedWindows windows
     cdef Trigger made
-    if trigger == "event_time":
-        raise ValueError("time_windows makes windows that fire at their end")
     windows = checked_windows(size, slide, offset, cumulative, calendar, allowed_lateness, MOST_WINDOWS)
     made = window_trigger(trigger, every, purges)
     kernel = aligned_kernel("triggered_windows", sizeof(TriggeredWindows), &VERBS, &windows, calendar, allowed_lateness)

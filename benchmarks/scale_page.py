@@ -31,7 +31,10 @@ def section(path: Path) -> str:
     for entry in content["benchmarks"]:
         if entry["name"].startswith("test_scale["):
             found.setdefault(entry["group"], {})[entry["extra_info"]["engine"]] = entry["extra_info"]
-    lines = ["| | on | CPU s | memory, MB | other | CPU s | memory, MB |", "|---|---|---:|---:|---|---:|---:|"]
+    lines = [
+        "| | on | CPU s | memory, MB | other | CPU s | memory, MB |",
+        "|---|---|---:|---:|---|---:|---:|",
+    ]
     for name, engines in found.items():
         for engine, where, other, name_of_other in COMPARED:
             if engine in engines:

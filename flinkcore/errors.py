@@ -15,6 +15,21 @@ class ArgumentTypeError(ConfigurationError, TypeError):
     """An argument of a type that a call does not take; a TypeError, as in PyFlink."""
 
 
+class SqlError(ConfigurationError):
+    """A statement of SQL that Flink refuses.
+
+    Attributes
+    ----------
+    line, column : int
+        Place in the script, counted from 1.
+    """
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
 class SchemaError(FlinkcoreError, TypeError):
     """A column that is missing, has an unsupported type, or differs between files.
 

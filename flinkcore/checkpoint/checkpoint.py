@@ -127,6 +127,11 @@ class Checkpoint:
             f"{manifest.max_parallelism} key groups"
         ) + html_table(columns, rows, [False, False, True, True])
 
+    @property
+    def path(self) -> str:
+        """Its directory, as a local path or a URI."""
+        return self.storage.path
+
     def was_replaced(self) -> bool:
         """Return whether another checkpoint has been completed in the directory since this one was opened."""
         newest = newest_manifest(self.storage.names())

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
-from flinkcore.checkpoint.checkpoint import Checkpoint
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot, SplitPosition
+from flinkcore.checkpoint.state_origin import StateOrigin
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.operators.state import KeyedStateBackend, OperatorStateBackend, OperatorStateSnapshot
 from flinkcore.operators.timers.internal_timer_service import InternalTimeServiceManager
@@ -53,17 +53,17 @@ class OperatorBackends:
 
     def restore(
         self,
-        checkpoint: Checkpoint,
+        origin: StateOrigin,
         uid: str,
         subtask: int,
         parallelism: int,
         check: Callable[[OperatorSnapshot], None] | None = None,
     ) -> int:
-        """Restore the share of this subtask from a checkpoint; before the operator is opened.
+        """Restore the share of this subtask from a checkpoint or savepoint; before the operator is opened.
 
         Parameters
         ----------
-        checkpoint : Checkpoint
+        origin : StateOrigin
         uid : str
             Identifier of the operator.
         subtask : int
@@ -86,17 +86,17 @@ class OperatorBackends:
             If a file is missing, damaged or not what the manifest says (nothing is restored), or if rows contradict
             each other or the operator.
         """
-        watermark_ms = checkpoint.watermark_ms(uid, subtask, parallelism)
+        watermark_ms = origin.watermark_ms(uid, subtask, parallelism)
         # Everything is read before anything is restored, so that an error changes nothing.
         operator_states = (
-            {} if self.operator_state is None else checkpoint.operator_states(uid, parallelism)[subtask]
+            {} if self.operator_state is None else origin.operator_states(uid, parallelism)[subtask]
         )
         snapshots: Sequence[OperatorSnapshot] = ()
         if self.keyed_state is not None:
             context = self.keyed_state.key_context
-            snapshots = checkpoint.restore(uid, context.key_group_range, context.max_parallelism)
+            snapshots = origin.restore(uid, context.key_group_range, context.max_parallelism)
         for snapshot in snapshots:
-            with refused_as(f"{checkpoint.storage.path}, operator {uid!r}"):
+            with refused_as(f"{origin.path}, operator {uid!r}"):
                 if check is not None:
                     check(snapshot)
                 self.restore_keys(snapshot, watermark_ms)

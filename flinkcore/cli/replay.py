@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flinkcore._internal.io.stores import ENVIRONMENT
 from flinkcore._internal.show.tables import shown_table
+from flinkcore.checkpoint.state_origin import is_savepoint
 from flinkcore.cli.engines import add_engine, environment_of
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import (
@@ -33,7 +35,7 @@ from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore import JobResult, ReplayReport
-    from flinkcore.savepoints import SavepointTarget
+    from flinkcore.savepoints import SavepointSource, SavepointTarget
 
 LATE = OutputTag("late")
 
@@ -130,7 +132,8 @@ def add_commands(commands: Any) -> None:
     replay.add_argument(
         "--restore-from",
         metavar="DIR",
-        help="checkpoint of this job over an earlier log, which is restored",
+        help="checkpoint of this job over an earlier log, which is restored; or savepoint of a Flink job, with whose "
+        "windows this one begins",
     )
     replay.add_argument(
         "--checkpoint",
@@ -144,7 +147,10 @@ def add_commands(commands: Any) -> None:
         "accumulator of its AggregateFunction is a tuple of the aggregates, or the only one",
     )
     replay.add_argument(
-        "--uid", metavar="UID", help="uid of the window in the Flink job; with --stop-with-savepoint"
+        "--uid",
+        metavar="UID",
+        help="uid of the window in the Flink job; with --stop-with-savepoint, or a savepoint as --restore-from, whose "
+        "other operators are then left out",
     )
     replay.add_argument("--report", metavar="FILE", help="page (HTML) with the report and charts of it")
     add_engine(replay)
@@ -176,11 +182,28 @@ def _job(environment: StreamExecutionEnvironment, arguments: argparse.Namespace)
         results = results.with_emitted_at(arguments.emitted_at)
     planned: JobResult = results.execute(
         progress=False if arguments.quiet else None,
-        restore_from=arguments.restore_from,
+        restore_from=_restored(arguments),
         stop_with_checkpoint=arguments.checkpoint,
         stop_with_savepoint=_savepoint(arguments),
     )
     return planned
+
+
+def _is_from_savepoint(arguments: argparse.Namespace) -> bool:
+    return arguments.restore_from is not None and is_savepoint(arguments.restore_from, ENVIRONMENT)
+
+
+def _restored(arguments: argparse.Namespace) -> str | SavepointSource | None:
+    """Return the checkpoint or the savepoint of --restore-from."""
+    path: str | None = arguments.restore_from
+    if path is None or arguments.uid is None or not _is_from_savepoint(arguments):
+        return path
+    from flinkcore import savepoints
+
+    found = savepoints.open(path)
+    own = found.operator(arguments.uid)
+    others = [each.operator_id for each in found.operators if each is not own]
+    return savepoints.SavepointSource(path, [savepoints.FlinkOperator(arguments.uid)], others)
 
 
 def _savepoint(arguments: argparse.Namespace) -> SavepointTarget | None:
@@ -196,9 +219,15 @@ def _replay(arguments: argparse.Namespace) -> None:
         raise ConfigurationError("--late-output needs --output")
     if arguments.partition_by and not arguments.output:
         raise ConfigurationError("--partition-by needs --output")
-    if (arguments.uid is None) != (arguments.stop_with_savepoint is None):
+    if arguments.stop_with_savepoint is not None and arguments.uid is None:
+        raise ConfigurationError("--stop-with-savepoint needs --uid, the uid of the window in the Flink job")
+    if (
+        arguments.uid is not None
+        and arguments.stop_with_savepoint is None
+        and not _is_from_savepoint(arguments)
+    ):
         raise ConfigurationError(
-            "--stop-with-savepoint and --uid need each other: the uid is that of the window"
+            "--uid needs --stop-with-savepoint, or a savepoint of Flink as --restore-from"
         )
     refuse_table(arguments.late_output, "--late-output")
     table = _output_table(arguments) if arguments.output else None

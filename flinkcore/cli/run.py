@@ -14,7 +14,7 @@ import flinkcore
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.cli.topic_replacements import Replacements, add_replacements
 from flinkcore.common import Configuration
-from flinkcore.common.settings.flink_settings import check_settings, unknown_settings
+from flinkcore.common.settings.flink_settings import RESTORE_PATH, check_settings, unknown_settings
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SourceError
 
@@ -51,6 +51,13 @@ def add_commands(commands: Any) -> None:
         default=[],
         help="a module, folder or archive of modules that its functions need; repeat for more",
     )
+    restoring = run.add_argument(
+        "-s",
+        "--restore-from",
+        metavar="DIR",
+        help="savepoint of Flink, or checkpoint of flinkcore, with whose state its jobs begin: as -D "
+        "execution.state-recovery.path=",
+    )
     replacing = add_replacements(run)
     run.add_argument("program", metavar="PROGRAM.py")
     of_program = run.add_argument(
@@ -61,7 +68,7 @@ def add_commands(commands: Any) -> None:
     of_program.required = False  # it may have none, of which argparse does not know
     options = [
         option
-        for action in (setting, parallelism, clock, master, python_files)
+        for action in (setting, parallelism, clock, master, python_files, restoring)
         for option in action.option_strings
     ]
     run.set_defaults(call=run_program, own_options=[*options, *replacing], prog=run.prog)
@@ -177,6 +184,8 @@ def _configuration(arguments: argparse.Namespace) -> Configuration:
         configuration.set_integer("parallelism.default", arguments.parallelism)
     if arguments.clock is not None:
         configuration.set_string("flinkcore.clock", arguments.clock)
+    if arguments.restore_from is not None:
+        configuration.set_string(RESTORE_PATH.key(), arguments.restore_from)
     check_settings(configuration)
     for key, warning in unknown_settings(configuration).items():
         print(f"flinkcore: {warning}", file=sys.stderr)

@@ -1,8 +1,9 @@
-"""The command `flinkcore sql`, which runs a compiled plan of Flink SQL over logs."""
+"""The command `flinkcore sql`, which runs a script or a compiled plan of Flink SQL over logs."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from flinkcore._internal.show.tables import shown_table
@@ -12,25 +13,27 @@ from flinkcore.cli.output_directory import refuse_table
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from flinkcore.datastream import LogStream, StreamExecutionEnvironment
+    from flinkcore.sql.sink_rows import SinkRows
 
 
 def add_commands(commands: Any) -> None:
     """Add the command to those of a parser."""
     sql = commands.add_parser(
         "sql",
-        help="run a compiled plan of Flink SQL (COMPILE PLAN) over logs, without Java",
+        help="run Flink SQL over logs: a script, which Flink plans, or a compiled plan (COMPILE PLAN), without Java",
         formatter_class=DefaultsHelpFormatter,
     )
     sql.add_argument(
-        "plan", help="JSON that Flink writes by COMPILE PLAN 'file:///plan.json' FOR INSERT INTO ..."
+        "job",
+        metavar="JOB",
+        help="script of SQL such as job.sql, or the JSON that Flink writes by COMPILE PLAN 'file:///plan.json' FOR",
     )
     sql.add_argument(
         "--table",
-        required=True,
         action="append",
+        default=[],
         metavar="NAME=PATH",
-        help="log in place of a table of the plan: a file, directory or glob; repeat for more",
+        help="log in place of a table: a file, directory or glob; needed for all connectors but filesystem",
     )
     sql.add_argument(
         "--arrival",
@@ -44,9 +47,13 @@ def add_commands(commands: Any) -> None:
         action="append",
         default=[],
         metavar="SETTING=VALUE",
-        help="setting of the job that is not in the plan, such as table.local-time-zone=UTC; repeat for more",
+        help="setting of the session, such as table.local-time-zone=UTC; repeat for more",
     )
-    sql.add_argument("--sink", metavar="NAME", help="sink whose rows are wanted; only for plans of several")
+    sql.add_argument(
+        "--sink",
+        metavar="NAME",
+        help="sink whose rows are wanted, or select for those of a query; by default all",
+    )
     sql.add_argument(
         "--emitted-at",
         metavar="NAME",
@@ -76,11 +83,10 @@ def named_values(option: str, texts: list[str]) -> dict[str, str]:
     return found
 
 
-def _stream(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> LogStream:
-    from flinkcore.sql.nodes.scans import log_of_table
-    from flinkcore.sql.plan.compiled_plan import CompiledPlan
+def _sinks(arguments: argparse.Namespace) -> dict[str, SinkRows]:
+    from flinkcore.sql.nodes.rows import Tables
+    from flinkcore.sql.program import plan_sinks, script_sinks
 
-    plan = CompiledPlan.of(arguments.plan)
     paths = named_values("--table", arguments.table)
     arrivals = named_values("--arrival", arguments.arrival)
     for name in arrivals:
@@ -88,24 +94,54 @@ def _stream(environment: StreamExecutionEnvironment, arguments: argparse.Namespa
             raise ConfigurationError(
                 f"--arrival names {name}, which no --table names. Add --table {name}=PATH"
             )
-    tables = {
-        name: log_of_table(environment, plan, name, path, arrivals.get(name)) for name, path in paths.items()
-    }
+    tables = Tables(paths, arrivals, reads_paths=not _is_plan(arguments.job))
     settings = named_values("--set", arguments.set)
-    return environment.from_plan(
-        plan.json, tables, sink=arguments.sink, settings=settings, emitted_at=arguments.emitted_at
-    )
+    environment = environment_of(arguments)
+    if _is_plan(arguments.job):
+        found = plan_sinks(environment, arguments.job, tables, settings, arguments.emitted_at)
+    else:
+        found = script_sinks(environment, _script(arguments.job), tables, settings, arguments.emitted_at)
+    tables.check_read()
+    if arguments.sink is None:
+        return found
+    if arguments.sink not in found:
+        raise ConfigurationError(
+            f"--sink is {arguments.sink}, and the sinks are {', '.join(found)}. Name one of them"
+        )
+    return {arguments.sink: found[arguments.sink]}
+
+
+def _is_plan(path: str) -> bool:
+    return not path.lower().endswith(".sql")
+
+
+def _script(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"the script {path} cannot be read: {error}. Give a file of SQL") from error
 
 
 def _sql(arguments: argparse.Namespace) -> None:
     refuse_table(arguments.into, "--into")
-    stream = _stream(environment_of(arguments), arguments)
-    result = stream.execute(progress=False if arguments.quiet else None)
-    if arguments.into:
-        report = result.write_parquet(arguments.into, mode=arguments.mode)
-    else:
-        print(shown_table(result.to_arrow(), 20))
-        report = result.report
-    print(report.without_warnings)  # the standard error has the warnings
-    if arguments.into:
-        print(f"results: {arguments.into}")
+    found = _sinks(arguments)
+    for name, rows in found.items():
+        into = arguments.into if len(found) == 1 or not arguments.into else os.path.join(arguments.into, name)
+        connector = "" if _is_plan(arguments.job) else rows.connector
+        if into is None and connector == "filesystem":
+            into = rows.path
+        if len(found) > 1:
+            print(f"{name}:")
+        result = rows.stream.execute(progress=False if arguments.quiet else None)
+        if into:
+            report = result.write_parquet(into, mode=arguments.mode, partition_by=rows.partition_by)
+        else:
+            if connector == "print":
+                rows.print(result)
+            elif connector != "blackhole":
+                print(shown_table(result.to_arrow(), 20))
+            report = result.report
+        print(report.without_warnings)  # the standard error has the warnings
+        if into:
+            print(f"results: {into}")

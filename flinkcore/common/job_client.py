@@ -112,7 +112,7 @@ class JobClient:
         Notes
         -----
         Follows ``pyflink.common.JobClient.stop_with_savepoint``, which in PyFlink 2.3 calls a method that Java has not.
-        Flink's savepoints cannot be read, nor written.
+        The path is that of a checkpoint of flinkcore.
         """
         path = self._new_path("stop_with_savepoint", savepoint_directory)
         return self._job.stop_with_savepoint(path, advance_to_end_of_event_time)
@@ -143,7 +143,8 @@ class JobClient:
 
         Notes
         -----
-        Follows ``pyflink.common.JobClient.trigger_savepoint``. Flink's savepoints cannot be read, nor written.
+        Follows ``pyflink.common.JobClient.trigger_savepoint``. The path is that of a
+        checkpoint of flinkcore.
         """
         return self._job.trigger_savepoint(self._new_path("trigger_savepoint", savepoint_directory))
 

@@ -15,7 +15,7 @@ from flinkcore.datastream.connectors.print_sink import PrintSink
 from flinkcore.datastream.functions import SinkFunction
 from flinkcore.datastream.graph.column_arguments import refuse_repeated
 from flinkcore.datastream.graph.element_transformations import SinkTransformation
-from flinkcore.datastream.graph.pipeline_executor import ElementJobRun
+from flinkcore.datastream.graph.pipeline_executor import ElementJobRun, RestoreFrom
 from flinkcore.datastream.graph.transformations import (
     ChainingStrategy,
     StreamGraph,
@@ -269,7 +269,7 @@ class Stream(ConfiguredStream):
         job_execution_name: str | None = None,
         limit: None = None,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> CloseableIterator: ...
 
@@ -279,7 +279,7 @@ class Stream(ConfiguredStream):
         job_execution_name: str | None = None,
         *,
         limit: int,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
     ) -> list[Any]: ...
 
     @overload
@@ -288,7 +288,7 @@ class Stream(ConfiguredStream):
         job_execution_name: str | None,
         limit: int,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
     ) -> list[Any]: ...
 
     def execute_and_collect(
@@ -296,7 +296,7 @@ class Stream(ConfiguredStream):
         job_execution_name: str | None = None,
         limit: int | None = None,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> CloseableIterator | list[Any]:
         """Run the job that leads to this stream, and all sinks of the environment, and return the elements.
@@ -306,8 +306,9 @@ class Stream(ConfiguredStream):
         job_execution_name : str, optional
         limit : int, optional
             Maximum number of elements; the job is cancelled when they have been collected.
-        restore_from : path, optional
-            Checkpoint of an earlier run of this job, from which it resumes with the present elements of its sources.
+        restore_from : path or flinkcore.savepoints.SavepointSource, optional
+            Checkpoint of an earlier run of this job, from which it resumes with the present elements of its sources; or
+            savepoint of a Flink job, with whose state it begins.
         stop_with_checkpoint : path, optional
             Directory for a checkpoint with which the job stops, when all elements have been taken: the end of its
             sources then fires nothing. Not with a limit.

@@ -34,11 +34,12 @@ from flinkcore.datastream.graph.pipeline_executor import (
     ElementJob,
     ElementJobRun,
     PipelineExecutor,
+    RestoreFrom,
     SavepointStop,
     savepoint_stop,
 )
 from flinkcore.datastream.graph.transformations import EventLogSource, Transformation
-from flinkcore.datastream.plan_environment import PlanEnvironment
+from flinkcore.datastream.sql_environment import SqlEnvironment
 from flinkcore.datastream.time_characteristic import TimeCharacteristic
 from flinkcore.datastream.timestamps import as_watermark_strategy
 from flinkcore.datastream.waiting_sinks import WaitingSinks
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="StreamExecutionEnvironment")
 
 
-class StreamExecutionEnvironment(PlanEnvironment):
+class StreamExecutionEnvironment(SqlEnvironment):
     """Holds the settings of jobs and creates their source streams.
 
     Settings of a cluster that have no meaning in one process are accepted, so that programs need not be changed;
@@ -378,7 +379,7 @@ class StreamExecutionEnvironment(PlanEnvironment):
         self,
         job_name: str | None = None,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
         stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> JobExecutionResult:
@@ -387,7 +388,7 @@ class StreamExecutionEnvironment(PlanEnvironment):
         Parameters
         ----------
         job_name : str, optional
-        restore_from : path, optional
+        restore_from : path or flinkcore.savepoints.SavepointSource, optional
             Checkpoint of an earlier run of this job, from which it resumes with the present elements of its sources; on
             the system clock after the elements that they had emitted.
         stop_with_checkpoint : path, optional
@@ -420,7 +421,7 @@ class StreamExecutionEnvironment(PlanEnvironment):
         self,
         job_name: str | None = None,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> JobClient:
         """Start in the background what :meth:`execute` runs.
@@ -469,7 +470,7 @@ class StreamExecutionEnvironment(PlanEnvironment):
 
     def _checkpoint_settings(
         self,
-        restore_from: str | PathLike[str] | None,
+        restore_from: RestoreFrom | None,
         stop_with_checkpoint: str | PathLike[str] | None,
         stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> CheckpointSettings:

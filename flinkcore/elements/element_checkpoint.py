@@ -20,6 +20,7 @@ from flinkcore._internal.io.stores import stores_of
 from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.state_origin import JobOperator, StateOrigin, savepoint_start
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.checkpoint.job_checkpoint import refuse_different_cuts
@@ -73,6 +74,7 @@ from flinkcore.elements.tasks.stream_graph import (
     is_source_node,
     strategy_of,
 )
+from flinkcore.elements.tasks.stream_partitioners import ElementKeyGroups
 from flinkcore.elements.tasks.stream_task import StreamTask
 from flinkcore.elements.tasks.subtask_state import (
     SENT,
@@ -148,8 +150,8 @@ class TaskCheckpoints:
     ----------
     uids : tuple of str
         By which the checkpoints name the operators, in the order of `operators_of`.
-    restored : Checkpoint or None
-        Checkpoint from which subtasks are restored, or None if they begin again.
+    restored : StateOrigin or None
+        Checkpoint or savepoint from which subtasks are restored, or None if they begin again.
     clock : RestoredClock or None
         The time at which it was taken.
     next_tick_ms : int or None
@@ -163,7 +165,7 @@ class TaskCheckpoints:
     """
 
     uids: tuple[str, ...]
-    restored: Checkpoint | None
+    restored: StateOrigin | None
     clock: RestoredClock | None
     next_tick_ms: int | None
     pending: PendingCheckpoint | None = None
@@ -310,9 +312,28 @@ class ElementCheckpoints:
         self._max_parallelism = _max_parallelism(nodes, configuration)
         self._job = _described(self._uids, configuration, job.time_characteristic)
         self._checkpoint: Checkpoint | None = None
+        self._of_savepoint: StateOrigin | None = None
         self.clock: RestoredClock | None = None
-        if settings.restore_from is not None:
+        if settings.restore_from is None:
+            return
+        savepoint = savepoint_start(settings.restore_from, self._stores)
+        if savepoint is None:
             self._open(settings.restore_from)
+        else:
+            self._of_savepoint = savepoint.origin(self._stateful_operators(), self._stores)
+
+    def _stateful_operators(self) -> list[JobOperator]:
+        """Return the operators of the job that a savepoint of Flink may have state of."""
+        return [
+            JobOperator(
+                uid,
+                _OPERATOR_TABLES,
+                node.max_parallelism,
+                key_groups_of=ElementKeyGroups(node.max_parallelism).of_all,
+            )
+            for node, uid in self._uids.items()
+            if not node.collects and not is_source_node(node)
+        ]
 
     def _open(self, path: Any) -> None:
         self._checkpoint = checkpoint = Checkpoint.open(path, self._stores)
@@ -404,7 +425,7 @@ class ElementCheckpoints:
         goes_on = self.clock is not None
         return TaskCheckpoints(
             tuple(uid for node, uid in self._uids.items() if not node.collects),
-            self._checkpoint if goes_on else None,
+            self._checkpoint if goes_on else self._of_savepoint,
             self.clock,
             self._next_tick_ms if goes_on else 0,
             pending,

@@ -17,6 +17,7 @@ from flinkcore._internal.io.stores import stores_of
 from flinkcore.common.split_origin import FILE, PARTITION
 from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.declared_messages import DeclaredMessages
 from flinkcore.datastream.graph.lake_tables import LakeTable, refuse_files_as_splits
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.topic_records import TopicRecords
@@ -24,6 +25,7 @@ from flinkcore.datastream.graph.transformations import LogData
 from flinkcore.errors import ConfigurationError, SchemaError
 from flinkcore.log.arrival_cut import ArrivalCut
 from flinkcore.log.decoding.debezium import steps_of
+from flinkcore.log.decoding.declared_steps import declared_steps
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_chunk, decoded_schema, source_columns
 from flinkcore.log.decoding.decoded_fields import DecodedFields
 from flinkcore.log.decoding.known_shapes import SHAPES, SPLIT, RecordColumns, TopicAndPartition, known_shape
@@ -153,10 +155,9 @@ class EventLog(LogSettings):
         if decode is not None:
             is_unordered = position is None and not ordered_by and (is_table or not settings.has_positions)
             gives_positions = is_unordered and settings.arrival is not None
-            decoding = (
-                *decoding,
-                *steps_of(decoded_schema(decoding, source.schema), decode, gives_positions),
-            )
+            make_steps = declared_steps if isinstance(decode, DeclaredMessages) else steps_of
+            before = decoded_schema(decoding, source.schema)
+            decoding = (*decoding, *make_steps(before, decode, gives_positions))
             if ordered_by and not all(step.keeps_rows for step in decoding):
                 # The row before an update is ahead of the one after it, and +U less than -U.
                 ordered_by = (*ordered_by, SortKey(ROW_KIND, is_descending=True))

@@ -1,8 +1,10 @@
 """Savepoints of Flink, read and written without Java.
 
 `open` returns operators, and their states as Arrow tables. `write` makes a savepoint of a checkpoint of flinkcore.
+A job begins with a `SavepointSource`.
 """
 
+from flinkcore.savepoints.beginning import SavepointSource
 from flinkcore.savepoints.flink_operators import FlinkOperator, FlinkWindow
 from flinkcore.savepoints.going_live import SavepointTarget
 from flinkcore.savepoints.going_live import write_savepoint as write
@@ -30,6 +32,7 @@ __all__ = [
     "ReadSettings",
     "Savepoint",
     "SavepointOperator",
+    "SavepointSource",
     "SavepointState",
     "SavepointTarget",
     "enum",

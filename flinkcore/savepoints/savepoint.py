@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
-from flinkcore._internal.io.stores import stores_of
+from flinkcore._internal.io.stores import Stores, stores_of
 from flinkcore.errors import ConfigurationError, SavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
 from flinkcore.savepoints.handles import KeyGroupsHandle, OperatorStateHandle
@@ -45,6 +45,16 @@ class SavepointOperator:
     directory: SavepointDirectory = field(repr=False)
     settings: ReadSettings = field(repr=False)
     metadata: OperatorMetadata = field(repr=False)
+
+    def for_tasks(self) -> SavepointOperator:
+        """Return the operator for tasks that read its states; picklable."""
+        keyed = (handle.stream for each in self.metadata.subtasks for handle in each.keyed_states)
+        others = (handle.stream for each in self.metadata.subtasks for handle in each.operator_states)
+        return replace(self, directory=self.directory.for_tasks([*keyed, *others]))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without the headers of files: a task reads those that it needs.
+        return {"directory": self.directory, "settings": self.settings, "metadata": self.metadata}
 
     @property
     def uid(self) -> str | None:
@@ -279,11 +289,18 @@ def open_savepoint(
     location = os.fspath(path)
     if not location:
         raise ConfigurationError("the path of a savepoint is empty; give a directory")
-    stores = stores_of(filesystem)
+    return savepoint_in(path, stores_of(filesystem), settings or ReadSettings(exact=exact))
+
+
+def savepoint_in(
+    path: str | os.PathLike[str], stores: Stores, settings: ReadSettings | None = None
+) -> Savepoint:
+    """Open a savepoint with settings of stores; see `open_savepoint`."""
+    location = os.fspath(path)
     place = stores.locate(location.removesuffix(f"/{_METADATA}"))
     directory = SavepointDirectory(place, stores)
     content = directory.read(_METADATA, _MOST_METADATA_BYTES)
     metadata = read_metadata(ByteReader(content, place.below(_METADATA).name))
-    used = settings or ReadSettings(exact=exact)
+    used = settings or ReadSettings()
     operators = [SavepointOperator(directory, used, each) for each in metadata.operators]
     return Savepoint(directory, metadata, operators)

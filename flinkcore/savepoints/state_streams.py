@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.fs as fs
 
 from flinkcore._internal.io.store_errors import reason_of
-from flinkcore._internal.io.stores import Place, Stores
+from flinkcore._internal.io.stores import Locate, Place, Stores
 from flinkcore._native.checksums import masked_crc32c
 from flinkcore.errors import SavepointError
 from flinkcore.savepoints.byte_reader import damage
@@ -20,8 +20,24 @@ _STREAM_HEADER = b"\xff\x06\x00\x00sNaPpY"
 
 
 @dataclass(frozen=True)
+class LocatedPlaces(Stores):
+    """Stores of tasks, which cannot ask for the settings of the driver's session; picklable.
+
+    Parameters
+    ----------
+    places : mapping of str to Place
+        By location.
+    """
+
+    places: Mapping[str, Place]
+
+    def locating(self) -> Locate:
+        return self.places.__getitem__
+
+
+@dataclass(frozen=True)
 class SavepointDirectory:
-    """The directory of a savepoint, and the stores in which its other files may lie; it can be pickled.
+    """The directory of a savepoint, and the stores in which its other files may lie; picklable if these are.
 
     Parameters
     ----------
@@ -99,6 +115,13 @@ class SavepointDirectory:
                 f"it has {info.size:,} bytes instead of {handle.size:,}",
             )
         return StateStream(self._open(place), place.name, 0, handle.size, block_bytes)
+
+    def for_tasks(self, handles: Iterable[StreamHandle]) -> SavepointDirectory:
+        """Return the directory for tasks that read some handles; picklable."""
+        locate = self.stores.locating()
+        locations = [each.location for each in handles if each.content is None and not each.is_relative]
+        places = {path: locate(path) for each in locations if each and (path := each.removeprefix("file:"))}
+        return SavepointDirectory(self.place, LocatedPlaces(places))
 
     def _info(self, place: Place) -> fs.FileInfo:
         with _reading(place.name):

@@ -1,20 +1,21 @@
-"""Programs from compiled plans: a stream of a log for each sink."""
+"""Programs from compiled plans and scripts: a stream of a log for each sink."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
-from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.nodes.kinds import NODES, REFUSED, needs_watermarks
-from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.rows import Program, Rows, Tables
 from flinkcore.sql.nodes.windows import is_of_processing_time
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
+from flinkcore.sql.planner.planned_script import QUERY_SINK, planned
+from flinkcore.sql.sink_rows import SinkRows
 
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 _FOREVER: Final = "0 ms"
 
 
-def plan_streams(
+def plan_sinks(
     environment: StreamExecutionEnvironment,
     plan: str | os.PathLike[str] | Mapping[str, Any],
-    tables: Mapping[str, Any],
+    tables: Mapping[str, Any] | Tables,
     settings: Mapping[str, str] | None = None,
     emitted_at: str | None = None,
-) -> dict[str, LogStream]:
+) -> dict[str, SinkRows]:
     """Return the rows that go into each sink of a compiled plan, by its name.
 
     Parameters and errors are those of :meth:`StreamExecutionEnvironment.from_plan`.
@@ -45,7 +46,7 @@ def plan_streams(
     by_arrival = any(map(is_of_processing_time, read.nodes))
     program = Program(
         environment,
-        tables,
+        tables if isinstance(tables, Tables) else Tables(tables),
         dict(settings or {}),
         emitted_at,
         any(map(needs_watermarks, read.nodes)),
@@ -55,7 +56,41 @@ def plan_streams(
     rows: dict[int, Rows] = {}
     for node in read.nodes:
         rows[node.id] = _built(program, node, [rows[each.id] for each in node.inputs])
-    return {_sink_name(node): rows[node.id].stream for node in read.sinks}
+    return _by_name(SinkRows.of(node, rows[node.id]) for node in read.sinks)
+
+
+def script_sinks(
+    environment: StreamExecutionEnvironment,
+    script: str,
+    tables: Mapping[str, Any] | Tables,
+    settings: Mapping[str, str] | None = None,
+    emitted_at: str | None = None,
+) -> dict[str, SinkRows]:
+    """Return the rows of each query and each sink of a script, by its name: queries are ``select``, ``select_2``, ....
+
+    Parameters and errors are those of :meth:`StreamExecutionEnvironment.from_sql`.
+    """
+    logs = tables if isinstance(tables, Tables) else Tables(tables, reads_paths=True)
+    found: list[SinkRows] = []
+    queries = 0
+    for job in planned(script, settings or {}):
+        sinks = plan_sinks(environment, job.plan, logs, job.settings, emitted_at)
+        if job.is_query:
+            queries += 1
+            name = QUERY_SINK if queries == 1 else f"{QUERY_SINK}_{queries}"
+            found += [rows.of_query(name) for rows in sinks.values()]
+        else:
+            found += sinks.values()
+    logs.check_read()
+    return _by_name(found)
+
+
+def _by_name(sinks: Iterable[SinkRows]) -> dict[str, SinkRows]:
+    """Return sinks by their names; several insertions into a sink are one."""
+    found: dict[str, SinkRows] = {}
+    for each in sinks:
+        found[each.name] = found[each.name].union(each) if each.name in found else each
+    return found
 
 
 def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:
@@ -82,9 +117,3 @@ def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:
 
 def _reads_processing_time(node: PlanNode) -> bool:
     return node.kind == "calc" and "$PROCTIME$" in json.dumps(node.json)
-
-
-def _sink_name(node: PlanNode) -> str:
-    table = node.json.get("dynamicTableSink", {}).get("table", {})
-    identifier = str(table.get("identifier", f"sink {node.id}"))
-    return identifier.rpartition("`.`")[2].strip("`") or identifier

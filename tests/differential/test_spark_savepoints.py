@@ -1,8 +1,8 @@
-"""A job on Spark stops with the savepoint of Flink with which the same job stops embedded."""
+"""Jobs on Spark stop with the savepoint of Flink with which they stop embedded, and begin with one alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from flinkcore import savepoints
 from flinkcore.common import Types
 from flinkcore.datastream import KeyedProcessFunction
 from flinkcore.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from flinkcore.savepoints import FlinkOperator, FlinkWindow, SavepointTarget
+from flinkcore.savepoints import FlinkOperator, FlinkWindow, SavepointSource, SavepointTarget
 from flinkcore.savepoints.differences import differences
 from flinkcore.spark import SparkExecutionEnvironment
 
@@ -33,7 +33,8 @@ class Prices(KeyedProcessFunction):
         self.seen = runtime_context.get_list_state(ListStateDescriptor("seen"))
         self.sums = runtime_context.get_map_state(MapStateDescriptor("sums"))
 
-    def process_element(self, value: Any, ctx: Any) -> None:
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield (f"{value.key} {self.count.value()} {list(self.seen.get() or ())} {sorted(self.sums.items())}",)
         self.count.update((self.count.value() or 0) + 1)
         self.seen.add((value.value, f"v{value.value}"))
         self.sums.put(value.value % 3, float(value.value))
@@ -77,3 +78,38 @@ def test_spark_writes_the_savepoint_that_the_embedded_job_writes(
     assert states
     assert not [state for state in states if state.differ]
     assert sum(state.n_equal for state in states) > 50
+
+
+@pytest.mark.parametrize("job", [functions, windows])
+def test_spark_begins_with_a_savepoint_as_the_embedded_job_does(
+    job: Callable[[Any], tuple[Any, FlinkOperator]], spark: Any, tmp_path: Path
+) -> None:
+    def env_of(name: str) -> Any:
+        env = SparkExecutionEnvironment(spark) if name == "spark" else fc.StreamExecutionEnvironment()
+        env.set_parallelism(3)
+        env.set_max_parallelism(128)
+        return env
+
+    def stream(env: Any, part: Any) -> Any:
+        bound = fc.WatermarkStrategy.for_bounded_out_of_orderness(fc.Duration.of_seconds(2))
+        log = env.from_event_log(part, timestamp="ts", arrival="ts")
+        return log.assign_timestamps_and_watermarks(bound).key_by("key")
+
+    for part in range(2):
+        rows = [(f"k{i % 17}", i * 7 % 50, 10**12 + i * 90) for i in range(200 * part, 200 * part + 200)]
+        columns = dict(zip(("key", "value", "ts"), map(list, zip(*rows, strict=True)), strict=True))
+        pq.write_table(pa.table(columns), tmp_path / f"{part}.parquet")
+    result, operator = job(stream(env_of("embedded"), str(tmp_path / "0.parquet")))
+    result.execute(stop_with_savepoint=SavepointTarget(tmp_path / "s", [operator])).to_arrow()
+    found = []
+    for name, part in (
+        ("embedded", str(tmp_path / "1.parquet")),
+        ("spark", str(tmp_path / "1.parquet")),
+        ("spark", spark.read.parquet(str(tmp_path / "1.parquet"))),
+    ):
+        result, operator = job(stream(env_of(name), part))
+        rest = result.execute(restore_from=SavepointSource(tmp_path / "s", [operator])).to_arrow()
+        found.append(sorted(map(repr, rest.to_pylist())))
+    assert found[0]
+    assert found[1] == found[0]
+    assert found[2] == found[0]

@@ -1,20 +1,22 @@
-"""Jobs of real Flink whose savepoints are golden, written in flinkcore: their state is the same."""
+"""Jobs of real Flink whose savepoints are golden, written in flinkcore: their state and their results are the same."""
 
 from __future__ import annotations
 
 import json
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from decimal import Context, Decimal
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 import flinkcore as fc
 from flinkcore.common import Time, Types
 from flinkcore.common.timestamp_assigner import TimestampAssigner
-from flinkcore.datastream import KeyedProcessFunction
+from flinkcore.datastream import DataStream, KeyedProcessFunction
 from flinkcore.datastream.functions import (
     AggregateFunction,
     KeyedBroadcastProcessFunction,
@@ -39,9 +41,10 @@ from flinkcore.datastream.window import (
     GlobalWindows,
     PurgingTrigger,
     SlidingEventTimeWindows,
+    TimeWindow,
     TumblingEventTimeWindows,
 )
-from flinkcore.savepoints import FlinkOperator, FlinkWindow, records_of
+from flinkcore.savepoints import FlinkOperator, FlinkWindow, SavepointSource, records_of
 
 FAR: Final = 4_000_000_000_000
 RECORD: Final = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
@@ -50,13 +53,41 @@ LATENESS_MS: Final = 8_000
 DELAY_MS: Final = 2_000
 FULL_DELAY_MS: Final = 7_000
 
-Job = Callable[[Path], tuple[Any, list[FlinkOperator]]]
-"""From the directory of the records to a stream, or an environment with a sink, and the declared operators."""
+
+class Inputs(NamedTuple):
+    """Records of a run: those of the file `part` in a folder, and the number of partitions of the job."""
+
+    folder: Path
+    part: str = "first"
+    parallelism: int = 2
 
 
-def records(inputs: Path, stream: int | None = None, name: str = "first") -> pa.Table:
+Job = Callable[[Inputs], tuple[Any, list[FlinkOperator]]]
+"""From the records to a stream, or an environment with a step, and the declared operators."""
+
+
+def text(value: Any) -> str:
+    """Return a value as the recorded results have it."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def by_text(values: Iterable[Any]) -> list[Any]:
+    """Return values in the order of their texts, as Java compares them: by units of UTF-16."""
+    as_java = partial(json.dumps, separators=(",", ":"), ensure_ascii=False)
+    return sorted(values, key=lambda value: as_java(value).encode("utf-16-be"))
+
+
+def entries(state: Any) -> list[Any]:
+    return by_text([key, value] for key, value in state.items())
+
+
+def record(row: Any) -> dict[str, Any]:
+    return {"tuple": list(row)}
+
+
+def records(inputs: Inputs, stream: int | None = None) -> pa.Table:
     """Return the records of a part, of one of the two streams if it is given."""
-    lines = (inputs / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (inputs.folder / f"{inputs.part}.jsonl").read_text(encoding="utf-8").splitlines()
     found = [json.loads(line) for line in lines]
     return pa.Table.from_pylist(
         [
@@ -67,15 +98,15 @@ def records(inputs: Path, stream: int | None = None, name: str = "first") -> pa.
     )
 
 
-def environment() -> Any:
+def environment(inputs: Inputs) -> Any:
     env = fc.StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(2)
+    env.set_parallelism(inputs.parallelism)
     env.set_max_parallelism(128)
     env.get_config().set_auto_watermark_interval(1)
     return env
 
 
-def log(env: Any, inputs: Path, delay_ms: int = DELAY_MS, stream: int | None = None) -> Any:
+def log(env: Any, inputs: Inputs, delay_ms: int = DELAY_MS, stream: int | None = None) -> Any:
     """Return a stream of the records, whose watermark follows each of them: one arrives in each ms."""
     bound = fc.WatermarkStrategy.for_bounded_out_of_orderness(fc.Duration.of_millis(delay_ms))
     table = records(inputs, stream)
@@ -88,15 +119,18 @@ class CountTimers(KeyedProcessFunction):
         self.seen = runtime_context.get_list_state(ListStateDescriptor("seen"))
         self.sums = runtime_context.get_map_state(MapStateDescriptor("sums"))
 
-    def process_element(self, value: Any, ctx: Any) -> None:
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         self.count.update((self.count.value() or 0) + 1)
         self.seen.add(f"{value.key}{value.value}")
         name = f"m{value.value % 3}"
         self.sums.put(name, (self.sums.get(name) or 0) + value.value)
         ctx.timer_service().register_event_time_timer(value.ts - value.ts % 5000 + 12000)
         ctx.timer_service().register_processing_time_timer(FAR + value.value % 4)
+        yield (text(["element", value.key, value.value, self.count.value()]),)
 
-    def on_timer(self, timestamp: int, ctx: Any) -> None:
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        held = self.count.value(), list(self.seen.get() or ()), entries(self.sums)
+        yield (text(["timer", ctx.get_current_key(), timestamp, *held]),)
         if (self.count.value() or 0) > 8:
             self.count.clear()
             self.seen.clear()
@@ -136,15 +170,26 @@ class AllKinds(KeyedProcessFunction):
             kept(AggregatingStateDescriptor("average", CountSum()))
         )
 
-    def process_element(self, value: Any, ctx: Any) -> None:
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         self.value.update(value.value)
         self.list.add(value.value)
         self.map.put(value.value % 5, f"v{value.value}")
         self.max.add(value.value)
         self.average.add(value.value)
+        held = (
+            self.value.value(),
+            list(self.list.get()),
+            entries(self.map),
+            self.max.get(),
+            self.average.get(),
+        )
+        yield (text([value.key, *held]),)
 
 
 class AnyKey(KeyedProcessFunction):
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
     def open(self, runtime_context: Any) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
         self.map = runtime_context.get_map_state(MapStateDescriptor("map"))
@@ -154,6 +199,11 @@ class AnyKey(KeyedProcessFunction):
         self.map.put(f"m{value[1] % 3}", value[1])
         ctx.timer_service().register_event_time_timer(value[2] - value[2] % 20000 + 40000)
         ctx.timer_service().register_processing_time_timer(FAR)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        if timestamp < FAR:
+            key = tagged_key(ctx.get_current_key(), self.kind)
+            yield text([key, timestamp, self.count.value(), entries(self.map)])
 
 
 class EventTime(TimestampAssigner):
@@ -167,6 +217,7 @@ class Listing(ProcessWindowFunction[Any, Any, Any, Any]):
         self.is_stateful = is_stateful
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
+        counts = []
         if self.is_stateful:
             for store, name in (
                 (context.window_state(), "window-firings"),
@@ -174,7 +225,10 @@ class Listing(ProcessWindowFunction[Any, Any, Any, Any]):
             ):
                 firings = store.get_state(ValueStateDescriptor(name))
                 firings.update((firings.value() or 0) + 1)
-        yield key, len(list(elements))
+                counts.append(firings.value())
+        window = context.window()
+        bounds = [window.start, window.end] if isinstance(window, TimeWindow) else ["global"]
+        yield (text([key, bounds, by_text(map(record, elements)), *counts]),)
 
     def clear(self, context: Any) -> None:
         if self.is_stateful:
@@ -183,7 +237,7 @@ class Listing(ProcessWindowFunction[Any, Any, Any, Any]):
 
 class Joined(ProcessJoinFunction[Any, Any]):
     def process_element(self, left: Any, right: Any, ctx: Any) -> Iterator[Any]:
-        yield left.key, left.value, right.value
+        yield (text([record(left), record(right)]),)
 
 
 class Co(KeyedCoProcessFunction):
@@ -195,6 +249,9 @@ class Co(KeyedCoProcessFunction):
         name = f"m{value.value % 3}"
         state.put(name, (state.get(name) or 0) + value.value)
         ctx.timer_service().register_event_time_timer(FAR)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield (text([ctx.get_current_key(), entries(self.left), entries(self.right)]),)
 
     def process_element1(self, value: Any, ctx: Any) -> None:
         self._add(self.left, value, ctx)
@@ -219,15 +276,20 @@ class Ruled(KeyedBroadcastProcessFunction):
         ctx.get_broadcast_state(RULES).put(value.key, (value.key, value.value, value.ts))
         ctx.get_broadcast_state(LAST).put(value.value % 4, value.ts)
 
-
-OUT: Final = pa.schema({"key": pa.string(), "n": pa.int64()})
-
-
-def keyed(inputs: Path) -> Any:
-    return log(environment(), inputs).key_by("key")
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        rules, last = (ctx.get_broadcast_state(each) for each in (RULES, LAST))
+        shared = by_text([key, record(value)] for key, value in rules.items())
+        yield (text([ctx.get_current_key(), self.sum.value(), shared, entries(last)]),)
 
 
-def windows(inputs: Path, name: str) -> Any:
+OUT: Final = pa.schema({"value": pa.string()})
+
+
+def keyed(inputs: Inputs) -> Any:
+    return log(environment(inputs), inputs).key_by("key")
+
+
+def windows(inputs: Inputs, name: str) -> Any:
     """Return the windows of a job by its name."""
     stream = keyed(inputs)
     if name.startswith("tumbling"):
@@ -251,15 +313,17 @@ def windows(inputs: Path, name: str) -> Any:
 
 
 def columnar(name: str, contents: FlinkWindow) -> Job:
-    def job(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
-        found = windows(inputs, name).aggregate(n=fc.count(), total=fc.sum_("value"), last=fc.max_("ts"))
+    def job(inputs: Inputs) -> tuple[Any, list[FlinkOperator]]:
+        every = {"n": fc.count(), "total": fc.sum_("value"), "last": fc.max_("ts")}
+        chosen = {field: every[field] for field in contents.fields if field in every}
+        found = windows(inputs, name).aggregate(**chosen)
         return found, [FlinkOperator("win", window=contents)]
 
     return job
 
 
 def functions(name: str, function: Any, states: dict[str, Any]) -> Job:
-    def job(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
+    def job(inputs: Inputs) -> tuple[Any, list[FlinkOperator]]:
         found = function(windows(inputs, name))
         return found, [FlinkOperator("win", states=states)]
 
@@ -267,29 +331,28 @@ def functions(name: str, function: Any, states: dict[str, Any]) -> Job:
 
 
 def process(function: Any, uid: str, **declared: Any) -> Job:
-    def job(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
+    def job(inputs: Inputs) -> tuple[Any, list[FlinkOperator]]:
         return keyed(inputs).process(function, OUT), [FlinkOperator(uid, **declared)]
 
     return job
 
 
-def interval_join(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
-    env = environment()
+def interval_join(inputs: Inputs) -> tuple[Any, list[FlinkOperator]]:
+    env = environment(inputs)
     left, right = (log(env, inputs, FULL_DELAY_MS, stream).key_by("key") for stream in (0, 1))
     joined = left.interval_join(right).between(Time.seconds(-20), Time.seconds(30))
     declared = FlinkOperator("join", states={"LEFT_BUFFER": RECORD, "RIGHT_BUFFER": RECORD})
-    schema = pa.schema({"key": pa.string(), "a": pa.int64(), "b": pa.int64()})
-    return joined.process(Joined(), schema), [declared]
+    return joined.process(Joined(), OUT), [declared]
 
 
-def co_process(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
-    env = environment()
+def co_process(inputs: Inputs) -> tuple[Any, list[FlinkOperator]]:
+    env = environment(inputs)
     left, right = (log(env, inputs, FULL_DELAY_MS, stream) for stream in (0, 1))
     return left.connect(right).key_by("key", "key").process(Co(), OUT), [FlinkOperator("co")]
 
 
-def broadcast(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
-    env = environment()
+def broadcast(inputs: Inputs) -> tuple[Any, list[FlinkOperator]]:
+    env = environment(inputs)
     left, right = (log(env, inputs, FULL_DELAY_MS, stream) for stream in (0, 1))
     shared = right.broadcast(RULES, LAST)
     states = {"last": (Types.INT(), Types.LONG())}
@@ -307,21 +370,34 @@ def value_of(tagged: Any) -> Any:
     return tagged["char"] if "char" in tagged else tuple(tagged["tuple"])
 
 
+def tagged_key(key: Any, kind: str) -> Any:
+    """Return a key as the recorded results have it."""
+    if kind == "DOUBLE":
+        return {"double": struct.pack(">d", key).hex()}
+    if kind == "BIG_DEC":
+        sign, digits, exponent = key.as_tuple()
+        number = int("".join(map(str, digits))) * (-1 if sign else 1)
+        return {"decimal": str(number), "scale": -exponent}
+    if kind == "CHAR":
+        return {"char": key}
+    return {"tuple": list(key)} if isinstance(key, tuple) else key
+
+
 def keys(name: str, declared: Any) -> Job:
     """Return a job over single elements whose keys are of a type."""
 
-    def job(inputs: Path) -> tuple[Any, list[FlinkOperator]]:
-        catalog = json.loads((inputs / "catalog.json").read_text(encoding="utf-8"))
+    def job(inputs: Inputs) -> tuple[Any, list[FlinkOperator]]:
+        catalog = json.loads((inputs.folder / "catalog.json").read_text(encoding="utf-8"))
         names, found = catalog["names"], list(map(value_of, catalog["keys"][name]))
-        env = environment()
+        env = environment(inputs)
         elements = [tuple(row.values()) for row in records(inputs).to_pylist()]
         bound = fc.WatermarkStrategy.for_bounded_out_of_orderness(fc.Duration.of_millis(DELAY_MS))
         timed = env.from_collection(elements).assign_timestamps_and_watermarks(
             bound.with_timestamp_assigner(EventTime())
         )
         keyed_stream = timed.key_by(lambda element: found[names.index(element[0]) % len(found)])
-        keyed_stream.process(AnyKey()).uid("keyed")
-        return env, [FlinkOperator("keyed", key=declared)]
+        given = keyed_stream.process(AnyKey(name)).uid("keyed")
+        return given, [FlinkOperator("keyed", key=declared)]
 
     return job
 
@@ -367,13 +443,36 @@ JOBS: Final[dict[str, Job]] = {
 """Jobs by the names that their savepoints have."""
 
 
-def run_first(job: str, inputs: Path, checkpoint: Path) -> list[FlinkOperator]:
+def run_first(job: str, inputs: Inputs, checkpoint: Path) -> list[FlinkOperator]:
     """Run a job over the first part of the records, stop it with a checkpoint, and return the declared operators."""
-    found, operators = JOBS[job](inputs)
-    result = found.execute(stop_with_checkpoint=checkpoint)
-    if hasattr(result, "to_arrow"):
-        result.to_arrow()
+    found, operators = JOBS[job](Inputs(inputs))
+    if isinstance(found, DataStream):
+        list(found.execute_and_collect(stop_with_checkpoint=checkpoint))
+    else:
+        found.execute(stop_with_checkpoint=checkpoint).to_arrow()
     return operators
+
+
+def results_of_rest(job: str, inputs: Path, savepoint: SavepointSource, parallelism: int) -> list[str]:
+    """Run a job from a savepoint over the further records, and return its results as Flink's are recorded, in order."""
+    found, operators = JOBS[job](Inputs(inputs, "further", parallelism))
+    source = replace(savepoint, operators=operators)
+    if isinstance(found, DataStream):
+        return sorted(found.execute_and_collect(restore_from=source))
+    rows = found.execute(restore_from=source).to_arrow().to_pylist()
+    return sorted(row["value"] if "value" in row else text(_of_window(job, row)) for row in rows)
+
+
+def _of_window(job: str, row: dict[str, Any]) -> Any:
+    """Return the result of a window over columns."""
+    sums = record((row["key"], row["total"], row["last"])) if "last" in row else None
+    if job == "tumbling_reduce":
+        return sums
+    start, end = (
+        row[name] and round(row[name].timestamp() * 1000) for name in ("window_start", "window_end")
+    )
+    given = f"{row['n']} values, sum {row['total']}" if sums is None else sums
+    return [row["key"], ["global"] if start is None else [start, end], [given]]
 
 
 def name_in_flink(job: str) -> str:

@@ -15,7 +15,7 @@ from flinkcore.datastream import LogStream, StreamExecutionEnvironment
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import DataError, UnsupportedOperationError
 from flinkcore.sql.plan.compiled_plan import CompiledPlan
-from flinkcore.sql.program import plan_streams
+from flinkcore.sql.program import plan_sinks
 from flinkcore.sql.types.logical_types import (
     BINARIES,
     FLOATS,
@@ -213,12 +213,10 @@ def stream_of(
     """Return the rows into the sink of a scenario's plan; raise Skipped with the refusal if it does not run."""
     try:
         tables = tables_of(environment, scenario)
-        (stream,) = plan_streams(
-            environment, scenario["plan"], tables, scenario["settings"], emitted_at
-        ).values()
+        (sink,) = plan_sinks(environment, scenario["plan"], tables, scenario["settings"], emitted_at).values()
     except UnsupportedOperationError as error:
         raise Skipped(str(error)) from error
-    return stream
+    return sink.stream
 
 
 def cut_at(scenario: dict[str, Any], steps: int) -> dict[str, Any]:

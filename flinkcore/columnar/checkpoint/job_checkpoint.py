@@ -21,12 +21,15 @@ from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
 from flinkcore.checkpoint.pending_checkpoint import PendingPart
+from flinkcore.checkpoint.state_origin import JobOperator, StateOrigin, savepoint_start
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.operator_plan import OperatorTables
+from flinkcore.columnar.operator_plans.window_contents import began_with_savepoint
 from flinkcore.columnar.plans.job_description import describe_job, refuse_changes
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.columnar.stages.restored_operator import RestoredOperator
 from flinkcore.common.generators.supplied_generators import supplied_generator
 from flinkcore.datastream.graph.log_settings import LogSettings
@@ -52,7 +55,8 @@ class JobCheckpoints:
     ----------
     plan : JobPlan
         The job, which reads its logs from the cut of the checkpoint on.
-    restored : Checkpoint or None
+    restored : StateOrigin or None
+        Checkpoint of flinkcore or savepoint of Flink that the job begins with.
     cuts : tuple of TimeCut
         Cuts of the checkpoint, by log; empty if the job begins with its logs.
     stop_path : path or None
@@ -66,7 +70,7 @@ class JobCheckpoints:
     """
 
     plan: JobPlan
-    restored: Checkpoint | None = None
+    restored: StateOrigin | None = None
     cuts: tuple[TimeCut, ...] = ()
     stop_path: str | PathLike[str] | None = None
     waiting: tuple[tuple[WaitingRows, ...], ...] = ()
@@ -75,7 +79,7 @@ class JobCheckpoints:
 
     @classmethod
     def of(cls, plan: JobPlan, settings: CheckpointSettings) -> JobCheckpoints:
-        """Open the checkpoint that a job is restored from.
+        """Open the checkpoint or the savepoint that a job is restored from.
 
         Raises
         ------
@@ -94,7 +98,21 @@ class JobCheckpoints:
             return cls(
                 plan, stop_path=settings.stop_with_checkpoint, stores=stores, savepoint=settings.savepoint
             )
+        savepoint = savepoint_start(settings.restore_from, stores)
+        if savepoint is not None:
+            plan = _beginning_with_savepoint(plan, lambda stage: True)
+            origin = savepoint.origin([_job_operator(stage) for stage in plan.stages], stores)
+            return cls(
+                plan,
+                origin,
+                stop_path=settings.stop_with_checkpoint,
+                stores=stores,
+                savepoint=settings.savepoint,
+            )
+        assert isinstance(settings.restore_from, str | PathLike)
         checkpoint = Checkpoint.open(settings.restore_from, stores)
+        job = checkpoint.manifest.job
+        plan = _beginning_with_savepoint(plan, lambda stage: began_with_savepoint(job, stage.uid))
         if checkpoint.max_parallelism != plan.max_parallelism:
             raise ConfigurationError(
                 f"the checkpoint {checkpoint.storage.path} has {checkpoint.max_parallelism} key groups, but the job "
@@ -127,7 +145,9 @@ class JobCheckpoints:
         if self.stop_path is None:
             return None
         place = self.stores.locate(self.stop_path).name
-        begins = [[cut.until_ms, cut.last_arrival_ms] for cut in self.cuts]
+        begins: list[Any] = [[cut.until_ms, cut.last_arrival_ms] for cut in self.cuts]
+        if self.restored is not None and not self.cuts:
+            begins = [self.restored.path]
         logs = [[_place_of(log.log.source), log.log.until_ms] for log in self.plan.logs]
         run = [place, begins, logs, describe_job(self.plan)]
         return sha256(json.dumps(run).encode()).hexdigest()[:16]
@@ -145,7 +165,8 @@ class JobCheckpoints:
         """Return what the stages of operator `number`, from 0 on, are restored from, or None."""
         if self.restored is None:
             return None
-        return RestoredOperator(self.restored, self.plan.operator_uids[number], self.cuts[0].last_arrival_ms)
+        last_arrival_ms = self.cuts[0].last_arrival_ms if self.cuts else None
+        return RestoredOperator(self.restored, self.plan.operator_uids[number], last_arrival_ms)
 
     def begin(self) -> StoppingJob:
         """Begin the checkpoint of a run; without one to write there is nothing to do.
@@ -157,7 +178,7 @@ class JobCheckpoints:
         """
         if self.restored is not None and self.restored.was_replaced():
             raise ConfigurationError(
-                f"the checkpoint {self.restored.storage.path} that this result starts from has been replaced by a "
+                f"the checkpoint {self.restored.path} that this result starts from has been replaced by a "
                 "later one, as when the result has run and has stopped with a checkpoint in the same directory: it "
                 "cannot run again. Take one form of a result: to_arrow(), which keeps its rows and side outputs, or "
                 "write_parquet(path, side_outputs=...)"
@@ -255,6 +276,26 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
         if error is None and self._is_committed and self._savepoint is not None:
             assert self.pending is not None
             self._savepoint.complete(self.pending.storage.path, self._stores, self.run_tasks)
+
+
+def _beginning_with_savepoint(plan: JobPlan, is_so: Callable[[StagePlan], bool]) -> JobPlan:
+    """Return the plan of a job whose operators have taken over state of a Flink job."""
+    stages = tuple(
+        replace(stage, operator=stage.operator.beginning_with_savepoint()) if is_so(stage) else stage
+        for stage in plan.stages
+    )
+    return replace(plan, stages=stages)
+
+
+def _job_operator(stage: StagePlan) -> JobOperator:
+    return JobOperator(
+        stage.uid,
+        stage.operator.tables.possible,
+        stage.max_parallelism,
+        tuple(stage.key_fields),
+        row_names=tuple(tuple(schema.names) for schema in stage.input_schemas),
+        windows=stage.operator.window_table(stage.input_schemas),
+    )
 
 
 def _numbered(parts: Sequence[OperatorPart]) -> list[OperatorPart]:

@@ -52,6 +52,7 @@ def window_kernel(
     *,
     shareable: bool,
     purges: bool = False,
+    has_timers: bool = False,
 ) -> WindowKernel:
     """Make native windows, without any state yet.
 
@@ -66,6 +67,8 @@ def window_kernel(
         Whether windows that overlap may share what they aggregate.
     purges : bool
         Whether a firing empties a window, even if the trigger does not say so.
+    has_timers : bool
+        Whether each key of a window has its own timer, which may have fired though the watermark has not passed it.
 
     Returns
     -------
@@ -97,6 +100,8 @@ def window_kernel(
         return time_windows(**windows, purges=purges)
     slide_ms = slide_of(assigner)
     overlap = slide_ms < assigner.size_ms and assigner.size_ms % slide_ms == 0
+    if has_timers and (overlap or allowed_lateness_ms):
+        return triggered_windows(**windows, **by_trigger)
     # A purged window has nothing left for its late rows; the slices that windows share do.
     if shareable and overlap and not (purges and allowed_lateness_ms):
         return sliced_windows(**windows)

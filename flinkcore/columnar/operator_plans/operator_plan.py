@@ -23,6 +23,7 @@ from flinkcore.errors import SchemaError
 
 if TYPE_CHECKING:
     from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
+    from flinkcore.columnar.operator_plans.window_contents import WindowTable
 
 
 class OperatorTables(NamedTuple):
@@ -235,6 +236,14 @@ class OperatorPlan(ABC):
     @abstractmethod
     def tables(self) -> OperatorTables:
         """Tables that it has in a checkpoint."""
+
+    def beginning_with_savepoint(self) -> OperatorPlan:
+        """Return this with what it needs to take over the state of an operator of Flink."""
+        return self
+
+    def window_table(self, inputs: Sequence[pa.Schema]) -> WindowTable | None:
+        """Return how its windows lie in the tables of a checkpoint, or None if it has no windows over columns."""
+        return None
 
     @abstractmethod
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:

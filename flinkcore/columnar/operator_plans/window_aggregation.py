@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from flinkcore.columnar.operator_plans.operator_plan import (
 )
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
-from flinkcore.columnar.operator_plans.window_contents import CONTENTS, WindowContents
+from flinkcore.columnar.operator_plans.window_contents import BEGINNING, CONTENTS, WindowContents, WindowTable
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
@@ -80,6 +80,8 @@ class WindowAggregation(OperatorPlan):
         Form of the result when a window fires again.
     evictor : Evictor or None
         Removes rows from windows when they fire, or None.
+    begins_with_savepoint : bool
+        Whether the first windows are those of a savepoint of Flink, in which each key of a window has its own timer.
     """
 
     window: WindowAssigner[Any, Any]
@@ -89,6 +91,7 @@ class WindowAggregation(OperatorPlan):
     trigger: Trigger[Any, Any] | None = None
     output_mode: OutputMode = OutputMode.ACCUMULATING
     evictor: Evictor[Any] | None = None
+    begins_with_savepoint: bool = False
 
     uid_prefix: ClassVar[str] = "window"
 
@@ -235,7 +238,7 @@ class WindowAggregation(OperatorPlan):
 
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         (events,) = inputs
-        elsewhere = {"late_tag", "aggregates"}
+        elsewhere = {"late_tag", "aggregates", "begins_with_savepoint"}
         if self.evictor is None:
             elsewhere.add("evictor")
         own = tuple(each.name for each in fields(self) if each.name not in elsewhere)
@@ -252,8 +255,16 @@ class WindowAggregation(OperatorPlan):
             "operator": "aggregates over windows",
             **shown_settings(self, own),
             "aggregates": aggregates,
+            **({BEGINNING: "a savepoint of Flink"} if self.begins_with_savepoint else {}),
             CONTENTS: self._contents(events).to_text(),
         }
+
+    def beginning_with_savepoint(self) -> WindowAggregation:
+        return replace(self, begins_with_savepoint=True)
+
+    def window_table(self, inputs: Sequence[pa.Schema]) -> WindowTable:
+        (events,) = inputs
+        return WindowTable(self._contents(events), self.native(events)[0].name)
 
     def _contents(self, events: pa.Schema) -> WindowContents:
         trigger = columnar_trigger(self.window, self.trigger)
@@ -287,6 +298,7 @@ class WindowAggregation(OperatorPlan):
             self.evictor,
             shareable=shareable,
             purges=self.output_mode is OutputMode.DELTA,
+            has_timers=self.begins_with_savepoint,
         )
 
 

@@ -15,6 +15,24 @@ from flinkcore.errors import CheckpointError
 CONTENTS: Final = "contents"
 """Name of the setting in the description of a job."""
 
+BEGINNING: Final = "begins with"
+"""Name of the setting that windows have if they have begun with those of a savepoint of Flink."""
+
+
+@dataclass(frozen=True)
+class WindowTable:
+    """Tables of an operator's windows over columns.
+
+    Attributes
+    ----------
+    contents : WindowContents
+    kind : str
+        Name of the kernel.
+    """
+
+    contents: WindowContents
+    kind: str
+
 
 @dataclass(frozen=True)
 class WindowContents:
@@ -80,6 +98,11 @@ class WindowContents:
             return cls(aggregates, schema, **content)
         except (ValueError, TypeError, KeyError, pa.ArrowException) as failure:
             raise CheckpointError(f"the checkpoint does not describe the windows of {uid!r}") from failure
+
+
+def began_with_savepoint(job: Mapping[str, Any], uid: str) -> bool:
+    """Return whether the windows of an operator began with a savepoint of Flink, by the description of its job."""
+    return job.get(f"{uid}: {BEGINNING}", job.get(BEGINNING)) is not None
 
 
 def is_contents(setting: str) -> bool:

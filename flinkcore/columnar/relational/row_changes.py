@@ -38,7 +38,8 @@ def kinds_of(rows: pa.RecordBatch) -> Kinds:
             "rows out first, or rename the column if the rows are no changes",
             column=ROW_KIND,
         )
-    return kinds.to_numpy().astype(np.uint8)
+    numbers: npt.NDArray[np.uint8] = kinds.to_numpy().astype(np.uint8)
+    return numbers
 
 
 def identities_of(rows: pa.RecordBatch, names: Sequence[str] | None = None) -> Identities:

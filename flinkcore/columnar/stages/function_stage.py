@@ -132,9 +132,9 @@ class FunctionStage(Stage[Events], Generic[ProcessT]):
             snapshot = state_of_tables(restored.tables(), groups, watermark_ms)
             backends.restore_keys(snapshot, watermark_ms)
             backends.restore_rest(snapshot.operator_state, watermark_ms)
-        elif restored is not None and place is not None:
+        elif restored is not None:
             backends.restore(
-                restored.checkpoint,
+                restored.state,
                 restored.uid,
                 partition,
                 context.partitions,

@@ -143,7 +143,9 @@ class JoinStage(RelationalStage):
             if len(places):
                 whole = self._inputs.batch_of(side, events.batch)
                 if self._changing[side]:
-                    self._read_changes(side, whole.take(pa.array(places if rows is None else rows[places])), places)
+                    self._read_changes(
+                        side, whole.take(pa.array(places if rows is None else rows[places])), places
+                    )
                 own = whole.select(kept.schema.names)
                 if rows is None and 2 * len(places) >= len(is_second):
                     # Rows of nulls in between cost less than a copy of the others.

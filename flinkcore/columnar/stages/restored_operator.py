@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from flinkcore.checkpoint import Checkpoint, OperatorSnapshot
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.snapshot_tables import SnapshotTable
+from flinkcore.checkpoint.state_origin import StateOrigin
 from flinkcore.time_plane.timeline import Timeline
 
 
@@ -31,36 +33,36 @@ class StagePlace(NamedTuple):
 
 @dataclass(frozen=True)
 class RestoredOperator:
-    """State of an operator in a checkpoint; picklable.
+    """State of an operator in a checkpoint of flinkcore or a savepoint of Flink; picklable.
 
     Parameters
     ----------
-    checkpoint : Checkpoint
+    state : StateOrigin
     uid : str
         Identifier of the operator.
     last_arrival_ms : int or None
-        Last arrival before the checkpoint; None if there was no event.
+        Last arrival before the checkpoint, or None if there was no event, as for a savepoint of Flink.
     """
 
-    checkpoint: Checkpoint
+    state: StateOrigin
     uid: str
     last_arrival_ms: int | None
 
     @property
     def origin(self) -> str:
         """The name of the state in messages."""
-        return f"{self.checkpoint.storage.path}, operator {self.uid!r}"
+        return f"{self.state.path}, operator {self.uid!r}"
 
-    def place(self, timeline: Timeline) -> StagePlace | None:
-        """Return the place of the checkpoint before the logs of a timeline, or None if there was no event."""
+    def place(self, timeline: Timeline) -> StagePlace:
+        """Return the place of the state before the logs of a timeline."""
         if self.last_arrival_ms is None:
-            return None
+            return StagePlace(0, MIN_TIMESTAMP, MIN_TIMESTAMP)
         steps = timeline.steps_done(self.last_arrival_ms)
-        return StagePlace(steps, self.last_arrival_ms, self.checkpoint.watermark_ms(self.uid))
+        return StagePlace(steps, self.last_arrival_ms, self.state.watermark_ms(self.uid))
 
     def snapshots(self, key_groups: tuple[int, int], max_parallelism: int) -> list[OperatorSnapshot]:
         """Return what the operator held of a range of key groups, the first and the last included."""
-        return self.checkpoint.restore(self.uid, key_groups, max_parallelism)
+        return self.state.restore(self.uid, key_groups, max_parallelism)
 
 
 @dataclass(frozen=True)

@@ -69,14 +69,25 @@ def savepoint_stop(target: Any) -> SavepointStop | None:
     return cast("SavepointStop", target)
 
 
+class SavepointStart(Protocol):
+    """A savepoint of Flink with which a job begins: `flinkcore.savepoints.SavepointSource`."""
+
+    def origin(self, operators: Sequence[Any], stores: Stores) -> Any:
+        """Return the state of a job's operators."""
+
+
+RestoreFrom: TypeAlias = str | PathLike[str] | SavepointStart
+"""Path of a checkpoint of flinkcore or of a savepoint of Flink, or a `flinkcore.savepoints.SavepointSource`."""
+
+
 @dataclass(frozen=True)
 class CheckpointSettings:
     """The checkpoints of a job's run.
 
     Parameters
     ----------
-    restore_from : path, optional
-        Checkpoint of a job over an earlier log, which this one restores.
+    restore_from : path or SavepointStart, optional
+        Checkpoint of a job over an earlier log, or savepoint of Flink, which this one restores.
     stop_with_checkpoint : path, optional
         Directory for a checkpoint with which the job stops: the end of its log then fires nothing.
     stores : Stores, optional
@@ -94,7 +105,7 @@ class CheckpointSettings:
     Flink's ``SavepointRestoreSettings``, and stop-with-savepoint without ``--drain``.
     """
 
-    restore_from: str | PathLike[str] | None = None
+    restore_from: RestoreFrom | None = None
     stop_with_checkpoint: str | PathLike[str] | None = None
     stores: Stores | None = field(default=None, compare=False, repr=False)
     savepoint: SavepointStop | None = None
@@ -102,6 +113,8 @@ class CheckpointSettings:
     def __post_init__(self) -> None:
         for setting in ("restore_from", "stop_with_checkpoint"):
             path = getattr(self, setting)
+            if setting == "restore_from" and hasattr(path, "origin"):
+                continue
             if path is not None and not isinstance(path, str | PathLike):
                 raise ArgumentTypeError(
                     f"{setting} takes the directory of a checkpoint, such as 'checkpoints/monday', not {path!r}"
@@ -416,13 +429,14 @@ ANALYSES: Final[Mapping[str, str]] = {
 """Analyses of planned jobs, and where each is: a stream finds them by name, as they lie above it."""
 
 
-PLAN_STREAMS: Final = "flinkcore.sql.program:plan_streams"
-"""Builder of streams from compiled plans of Flink SQL, which lies above streams."""
+PLAN_SINKS: Final = "flinkcore.sql.program:plan_sinks"
+SCRIPT_SINKS: Final = "flinkcore.sql.program:script_sinks"
+"""Builders of streams from compiled plans and from scripts of Flink SQL, which lie above streams."""
 
 
-def load_plan_streams() -> Callable[..., Any]:
-    """Return the function that builds the streams of a compiled plan."""
-    module, _, function = PLAN_STREAMS.partition(":")
+def load_sql(place: str) -> Callable[..., Any]:
+    """Return a builder of streams from SQL: `PLAN_SINKS` or `SCRIPT_SINKS`."""
+    module, _, function = place.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return found
 

@@ -13,7 +13,7 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import FunctionOrCallable
 from flinkcore.datastream.graph.element_transformations import SideOutputTransformation
-from flinkcore.datastream.graph.pipeline_executor import ProgressListener
+from flinkcore.datastream.graph.pipeline_executor import ProgressListener, RestoreFrom
 from flinkcore.datastream.graph.transformations import Transformation
 from flinkcore.datastream.stream import Stream
 from flinkcore.errors import ConfigurationError
@@ -134,7 +134,7 @@ class SideOutputLogStream(LogRows):
         self,
         progress: ProgressListener | bool | None = None,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> SideOutput:
         """Run the job and return the rows of this side output; parameters as of :meth:`LogStream.execute`."""

@@ -18,7 +18,12 @@ from flinkcore.datastream.graph.column_arguments import (
     require_key_columns,
 )
 from flinkcore.datastream.graph.declared_type import require_output_tag
-from flinkcore.datastream.graph.pipeline_executor import ProgressChoice, ProgressListener, SavepointStop
+from flinkcore.datastream.graph.pipeline_executor import (
+    ProgressChoice,
+    ProgressListener,
+    RestoreFrom,
+    SavepointStop,
+)
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     FilterTransformation,
@@ -370,7 +375,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         self,
         progress: ProgressListener | bool | None = None,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
         stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> JobResult:
@@ -398,8 +403,9 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
             Spark, in a separate thread while that one waits. An error that it raises fails the job. True: progress is
             shown on standard error, by tqdm if that is installed; False: it is not. By default
             :meth:`ExecutionConfig.set_progress` decides: it is shown in a terminal and in a notebook.
-        restore_from : str or os.PathLike, optional
-            Checkpoint to restore: of the same job over an earlier log. The settings that its state depends on must be
+        restore_from : str, os.PathLike or flinkcore.savepoints.SavepointSource, optional
+            Savepoint of a Flink job with whose state the job begins; a source says which operators are which. Or
+            checkpoint to restore: of the same job over an earlier log. The settings that its state depends on must be
             the same: watermarks, keys, windows, aggregates, number of key groups. A state that a function no longer
             asks for is kept, and written to the next checkpoint, as in Flink.
         stop_with_checkpoint : str or os.PathLike, optional
@@ -441,7 +447,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         mode: str = "error",
         partition_by: str | Sequence[str] = (),
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> ReplayReport:
         """Run the job and let the workers write its rows as Parquet files.
@@ -494,7 +500,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         storage_options: Mapping[str, str] | None = None,
         filesystem: Any = None,
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> ReplayReport:
         """Run the job and let the workers write its rows into a Delta table, by one commit (``flinkcore[delta]``).
@@ -542,7 +548,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         table: Any,
         mode: str = "append",
         *,
-        restore_from: str | PathLike[str] | None = None,
+        restore_from: RestoreFrom | None = None,
         stop_with_checkpoint: str | PathLike[str] | None = None,
     ) -> ReplayReport:
         """Run the job and let the workers write its rows into an Iceberg table, by one commit (``flinkcore[iceberg]``).

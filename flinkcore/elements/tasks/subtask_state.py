@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorBackends, OperatorSnapshot
+from flinkcore.checkpoint.state_origin import StateOrigin
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.datastream.graph.element_transformations import Partitioning
 from flinkcore.elements.tasks.operator_setup import OperatorSetup
@@ -50,11 +51,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RestoredSubtasks:
-    """Restores the subtasks of a job from a checkpoint.
+    """Restores the subtasks of a job from a checkpoint of flinkcore or a savepoint of Flink.
 
     Parameters
     ----------
-    checkpoint : Checkpoint
+    origin : StateOrigin
+        The checkpoint, or the savepoint, which has no watermarks.
     uids : mapping of StreamNode to str
         By which the checkpoint names the operators.
     checks : mapping of StreamNode to callable
@@ -65,7 +67,7 @@ class RestoredSubtasks:
         Whether event time had come to its end, so that all watermarks begin again.
     """
 
-    checkpoint: Checkpoint
+    origin: StateOrigin
     uids: Mapping[StreamNode, str]
     checks: Mapping[StreamNode, Check]
     next_tick_ms: int | None
@@ -83,15 +85,15 @@ class RestoredSubtasks:
             return
         uid = self.uids[setup.node]
         watermark_ms = backends_of(setup, operator).restore(
-            self.checkpoint, uid, setup.index, setup.node.parallelism, self.checks.get(setup.node)
+            self.origin, uid, setup.index, setup.node.parallelism, self.checks.get(setup.node)
         )
-        if self.is_drained:
+        if self._begins_anew:
             return
         if isinstance(operator, UnkeyedFunctionOperator):
             operator.restore_watermark(watermark_ms)
         states, before = self._states(setup)
         index, parallelism = setup.index, setup.node.parallelism
-        with refused_as(f"{self.checkpoint.storage.path}, operator {uid!r}"):
+        with refused_as(f"{self.origin.path}, operator {uid!r}"):
             watermarks_ms = [inputs[0].last_ms for inputs in _inputs_by_subtask(setup, states, before)]
             if isinstance(operator, TimestampsAndWatermarksOperator):
                 assigners = [assigner_state(own) for own in elements_by_subtask(states, ASSIGNER, before)]
@@ -101,7 +103,7 @@ class RestoredSubtasks:
             if isinstance(operator, TwoInputStreamOperator):
                 combined = elements_by_subtask(states, COMBINED, before)
                 watermarks_ms = restore_combined(operator, combined, index, parallelism)
-            found_ms = self.checkpoint.watermarks_ms(uid)
+            found_ms = self._checkpoint.watermarks_ms(uid)
             if found_ms != watermarks_ms:
                 raise SchemaError(f"its subtasks have the watermarks {found_ms}, and got {watermarks_ms}")
 
@@ -113,9 +115,9 @@ class RestoredSubtasks:
         CheckpointError
             If what the checkpoint says is not of these inputs.
         """
-        if setup.node.collects or self.is_drained:
+        if setup.node.collects or self._begins_anew:
             return
-        with refused_as(f"{self.checkpoint.storage.path}, operator {self.uids[setup.node]!r}"):
+        with refused_as(f"{self.origin.path}, operator {self.uids[setup.node]!r}"):
             found = _inputs_of(setup, *self._states(setup))
             for edges, processor, restored in zip(setup.node.inputs, inputs, found, strict=True):
                 channels: list[tuple[int, bool]] = []
@@ -131,12 +133,12 @@ class RestoredSubtasks:
         CheckpointError
             If the checkpoint does not say how many.
         """
-        if setup.node.collects:
+        if setup.node.collects or not isinstance(self.origin, Checkpoint):
             return
         states, before = self._states(setup)
         if before != setup.node.parallelism or SENT not in states:
             return
-        with refused_as(f"{self.checkpoint.storage.path}, operator {self.uids[setup.node]!r}"):
+        with refused_as(f"{self.origin.path}, operator {self.uids[setup.node]!r}"):
             own = [_numbers(each, 2) for each in elements_by_subtask(states, SENT, before)[setup.index]]
             if any(sent < 0 for _, sent in own):
                 raise SchemaError(f"its state {SENT!r} has {own!r:.80} in place of counts")
@@ -151,11 +153,21 @@ class RestoredSubtasks:
         )
         return own and stream_state(subtask, {})[1]
 
+    @property
+    def _begins_anew(self) -> bool:
+        """Return whether watermarks begin again."""
+        return self.is_drained or not isinstance(self.origin, Checkpoint)
+
+    @property
+    def _checkpoint(self) -> Checkpoint:
+        assert isinstance(self.origin, Checkpoint)
+        return self.origin
+
     def _states(self, setup: OperatorSetup) -> tuple[Mapping[str, OperatorStateSnapshot], int]:
         """Return the states of an operator's subtask, and how many subtasks it had."""
         uid = self.uids[setup.node]
-        states = self.checkpoint.operator_states(uid, setup.node.parallelism)[setup.index]
-        return states, self.checkpoint.parallelism(uid)
+        states = self._checkpoint.operator_states(uid, setup.node.parallelism)[setup.index]
+        return states, self._checkpoint.parallelism(uid)
 
 
 def backends_of(setup: OperatorSetup, operator: AbstractStreamOperator) -> OperatorBackends:

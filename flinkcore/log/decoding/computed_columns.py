@@ -59,6 +59,5 @@ class ComputedColumns:
     def decode(self, batch: pa.RecordBatch, names: Sequence[str], bad: BadRows) -> DecodedRows:
         """Return the columns of a batch; a DataError names an expression that fails, and its row."""
         wanted = tuple(each for each in self.expressions if each[0] in names)
-        passed = tuple(name for name in names if not self.makes(name))
-        made, _ = Select(passed, wanted).apply(batch)
-        return DecodedRows([made.column(name) for name in names])
+        made = Select((), wanted).apply(batch)[0] if wanted else batch
+        return DecodedRows([(made if self.makes(name) else batch).column(name) for name in names])

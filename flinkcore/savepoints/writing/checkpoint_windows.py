@@ -156,7 +156,7 @@ class _Windows:
         batch = self.operator.read(file).batch
         key = self._java_keys(batch)
         groups = java_key_groups(key, self.key, self.operator.max_parallelism)
-        rows = _WindowRows(batch, key, groups, None).where(
+        rows = _WindowRows(batch, key, groups, None, watermark_ms).where(
             (groups >= key_groups.start) & (groups < key_groups.stop)
         )
         return self._windows_of_slices(rows, watermark_ms) if self.kind == "sliced_windows" else rows
@@ -206,6 +206,7 @@ class _Windows:
             rows.key.take(of_rows),
             rows.groups[of_slice[firsts]],
             (accumulators, firsts.astype(np.uint32)),
+            watermark_ms,
         )
 
     def _accumulators(self, batch: pa.RecordBatch) -> Accumulators:
@@ -283,7 +284,10 @@ class _Windows:
         fired = _FIRED_SESSION if self.kind == "session_windows" else _FIRED_PANE
         states = rows.trigger_states
         moments = [np.where(cleanup == MAX_TIMESTAMP, MIN_TIMESTAMP, cleanup)]
-        if self.contents.trigger == "event_time":
+        if self.contents.trigger == "event_time" and self.kind == "triggered_windows":
+            is_armed = (states == last) & (last > rows.watermark_ms)
+            moments.append(np.where(is_armed, last, MIN_TIMESTAMP))
+        elif self.contents.trigger == "event_time":
             moments.append(np.where((rows.flags & fired) == 0, last, MIN_TIMESTAMP))
         elif self.contents.trigger == "continuous_event_time":
             moments += [last, np.where(states == last, MIN_TIMESTAMP, states)]
@@ -313,12 +317,15 @@ class _WindowRows:
         Key groups of the Flink job.
     merged : (Accumulators, numpy.ndarray of uint32) or None
         Accumulators, and the entry of each row, where they are not those of the batch.
+    watermark_ms : int
+        Watermark of the checkpoint.
     """
 
     batch: pa.RecordBatch
     key: pa.Array
     groups: npt.NDArray[np.int32]
     merged: tuple[Accumulators, npt.NDArray[np.uint32]] | None
+    watermark_ms: int
 
     @property
     def windows(self) -> pa.Array:
@@ -344,7 +351,8 @@ class _WindowRows:
             return self
         rows = pa.array(np.flatnonzero(wanted))
         merged = None if self.merged is None else (self.merged[0], self.merged[1][wanted])
-        return _WindowRows(self.batch.take(rows), self.key.take(rows), self.groups[wanted], merged)
+        taken = self.batch.take(rows), self.key.take(rows), self.groups[wanted]
+        return _WindowRows(*taken, merged, self.watermark_ms)
 
 
 def _cleanup_times(last: Int64s, lateness_ms: int) -> Int64s:

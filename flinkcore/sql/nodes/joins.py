@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -192,6 +192,7 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     left.require_time(node, node.json["leftTimeAttributeIndex"])
     if right.changes - {"+U"}:  # a new version is the same as a first one
         right.require_inserts(node, "Take versions of which none is withdrawn")
+    right = replace(right, changes=frozenset())
     right.require_time(node, node.json["rightTimeAttributeIndex"])
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
     streams = sides.keyed()

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.logs.log_stream import LogStream
+from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.functions import refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
@@ -110,14 +111,53 @@ class Rows:
 
 
 @dataclass(eq=False)
+class Tables:
+    """The logs that stand for tables.
+
+    Attributes
+    ----------
+    logs : mapping of str to log
+        By the name of the table, or its identifier.
+    arrivals : mapping of str to str
+        Columns with the arrivals of logs that are paths, by name of the table.
+    reads_paths : bool
+        Whether the path of a table of the connector ``filesystem`` is its log, where none is given.
+    asked : dict of str to bool
+        Names of the tables that plans have read, and whether a log was given.
+    """
+
+    logs: Mapping[str, Any]
+    arrivals: Mapping[str, str] = field(default_factory=dict)
+    reads_paths: bool = False
+    asked: dict[str, bool] = field(default_factory=dict)
+
+    def log_of(self, names: Sequence[str], options: Mapping[str, str]) -> Any:
+        """Return the log of a table, by its names and the options of its connector, or None."""
+        for name in names:
+            if name in self.logs:
+                self.asked[name] = True
+                return self.logs[name]
+        self.asked[names[0]] = False
+        return options.get("path") if self.reads_paths and options.get("connector") == "filesystem" else None
+
+    def check_read(self) -> None:
+        """Raise ConfigurationError if a log was given for a table that no plan has read."""
+        for name in self.logs:
+            if not self.asked.get(name):
+                known = ", ".join(self.asked) or "none"
+                raise ConfigurationError(
+                    f"a log is given for the table {name}, which is not read; read are {known}. Name one of these"
+                )
+
+
+@dataclass(eq=False)
 class Program:
     """A program while it is built from a plan.
 
     Attributes
     ----------
     environment : StreamExecutionEnvironment
-    tables : mapping
-        Log of each table, by its name or its identifier.
+    tables : Tables
     settings : mapping of str to str
         Settings of Flink SQL that are not in the plan.
     emitted_at : str or None
@@ -131,7 +171,7 @@ class Program:
     """
 
     environment: StreamExecutionEnvironment
-    tables: Mapping[str, Any]
+    tables: Tables
     settings: Mapping[str, str] = field(default_factory=dict)
     emitted_at: str | None = None
     has_event_time: bool = True

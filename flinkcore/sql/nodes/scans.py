@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     OneInputTransformation,
@@ -24,15 +25,15 @@ from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.casts import cast_text
 from flinkcore.sql.expressions.evaluation import nulls
+from flinkcore.sql.nodes.messages import declared_messages, has_changes
 from flinkcore.sql.nodes.rows import ARRIVAL, Program, Rows, unique_names
-from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
+from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root, type_of
 
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-_METADATA: Final = "$metadata$"
 _INSTANT: Final = LogicalType(Root.TIMESTAMP_LTZ, precision=3)
 
 
@@ -127,16 +128,25 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     stream = _log_of(program, node, table)
     names = unique_names(node)
     scanned = {
-        name: ScannedColumn(column.removeprefix(_METADATA), kind.with_nullable(True))
+        name: ScannedColumn(column, kind.with_nullable(True))
         for name, (column, kind) in zip(names, _produced(node, abilities), strict=True)
     }
     if "FilterPushDown" in abilities:
         stream = _filtered(program, node, stream, abilities["FilterPushDown"], kinds)
     pushed = abilities.get("WatermarkPushDown")
-    kinds_of_rows = tuple(kind for _, kind in node.fields)
+    carried: tuple[str, ...] = ()
+    changes: frozenset[str] = frozenset()
+    if has_changes(table.get("resolvedTable", {}).get("options") or {}):
+        carried, changes = (ROW_KIND,), frozenset(("+I", "-U", "+U", "-D"))
+    kinds_of = tuple(kind for _, kind in node.fields)
     if program.reads_arrivals:
-        return _with_arrivals(program, node, stream, scanned, kinds_of_rows)
-    rows = Rows(stream.select(**scanned), names, kinds_of_rows)
+        rows = _with_arrivals(program, node, stream, scanned, kinds_of, carried)
+    else:
+        rows = Rows(stream.select(*carried, **scanned), names, kinds_of)
+    rows = replace(rows, changes=changes)
+    if pushed is None or program.by_arrival:
+        return rows
+    return _with_pushed_watermark(program, node, rows, pushed)
     return rows if pushed is None else _with_pushed_watermark(program, node, rows, pushed)
 
 
@@ -146,6 +156,7 @@ def _with_arrivals(
     stream: LogStream,
     scanned: Mapping[str, ScannedColumn],
     kinds: tuple[LogicalType, ...],
+    carried: Sequence[str],
 ) -> Rows:
     """Return rows with their arrivals, if the log has them; in a plan of processing time they are the timestamps."""
     source: Transformation = stream._transformation
@@ -158,12 +169,13 @@ def _with_arrivals(
                 "windows of processing time are those of the rows' arrivals, and its log has none, or not in ms",
                 "Give from_event_log(..., arrival='column', split=None)",
             )
-        return Rows(stream.select(**scanned), tuple(scanned), kinds)
+        return Rows(stream.select(*carried, **scanned), tuple(scanned), kinds)
     raw = log.arrival
     if not isinstance(raw, str):
         stream, raw = stream.with_columns(**{ARRIVAL: raw}), ARRIVAL
     arrival = ScannedColumn(raw, _INSTANT)
-    rows = Rows(stream.select(**scanned, **{ARRIVAL: arrival}), tuple(scanned), kinds, has_arrival=True)
+    stream = stream.select(*carried, **scanned, **{ARRIVAL: arrival})
+    rows = Rows(stream, tuple(scanned), kinds, has_arrival=True)
     if not program.by_arrival:
         return rows
     if log.split is not None:
@@ -178,11 +190,17 @@ def _with_arrivals(
 
 
 def _produced(node: PlanNode, abilities: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
-    """Return the columns that the source produces, with the names of their metadata keys, if any."""
+    """Return the columns that the source produces; those of metadata, which come last, by their keys."""
     for ability in ("ReadingMetadata", "ProjectPushDown"):
         produced = abilities.get(ability, {}).get("producedType")
         if produced is not None:
-            return list(type_of(produced).children)
+            columns = list(type_of(produced).children)
+            keys = abilities.get("ReadingMetadata", {}).get("metadataKeys") or ()
+            first = len(columns) - len(keys)
+            return [
+                (keys[number - first] if number >= first else name, kind)
+                for number, (name, kind) in enumerate(columns)
+            ]
     return list(node.fields)
 
 
@@ -236,64 +254,70 @@ def names_of(identifier: str) -> list[str]:
 
 def _log_of(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogStream:
     names = names_of(table["identifier"])
-    for name in names:
-        if name in program.tables:
-            given = program.tables[name]
-            break
-    else:
-        known = ", ".join(program.tables) or "none"
+    options = table.get("resolvedTable", {}).get("options") or {}
+    given = program.tables.log_of(names, options)
+    if given is None:
+        known = ", ".join(program.tables.logs) or "none"
         raise ConfigurationError(
-            f"the plan reads the table {names[0]}, and tables= has {known}. Give tables={{'{names[0]}': ...}}: "
-            "a path, Arrow data or env.from_event_log(...)"
+            f"the plan reads the table {names[0]}{_described(options)}, and tables= has {known}. Give "
+            f"tables={{'{names[0]}': ...}}: a path, Arrow data or env.from_event_log(...)"
         )
-    return given if isinstance(given, LogStream) else _new_log(program.environment, table, given, None)
+    if isinstance(given, LogStream):
+        return _with_messages(given, table)
+    return _new_log(program.environment, table, given, program.tables.arrivals.get(names[0]))
 
 
-def log_of_table(
-    environment: StreamExecutionEnvironment, plan: CompiledPlan, name: str, path: str, arrival: str | None
-) -> LogStream:
-    """Return the log of a path that stands for a table of a plan.
+def _with_messages(stream: LogStream, table: Mapping[str, Any]) -> LogStream:
+    """Return a log with the messages that its table declares, if it is a log as it was recorded."""
+    source = stream._transformation
+    options = table.get("resolvedTable", {}).get("options") or {}
+    messages = declared_messages(_physical_columns(table), options)
+    if messages is None or not isinstance(source, EventLogSource) or source.decode is not None:
+        return stream
+    return stream._environment._log_stream(replace(source, decode=messages))
 
-    Parameters
-    ----------
-    environment : StreamExecutionEnvironment
-    plan : CompiledPlan
-    name : str
-        Name of the table.
-    path : str
-    arrival : str or None
-        Column of the log with the arrivals of rows, or None if they are derived from positions.
 
-    Raises
-    ------
-    ConfigurationError
-        If the plan does not read such a table.
-    """
-    scans = [node.json["scanTableSource"]["table"] for node in plan.nodes if node.kind == "table-source-scan"]
-    for table in scans:
-        if name in names_of(table["identifier"]):
-            return _new_log(environment, table, path, arrival)
-    known = ", ".join(dict.fromkeys(names_of(table["identifier"])[0] for table in scans)) or "none"
-    raise ConfigurationError(f"the plan reads no table {name}; it reads {known}. Name one of these")
+def _described(options: Mapping[str, str]) -> str:
+    """Return what to know about a connector in whose place no log is given."""
+    connector = options.get("connector")
+    if connector is None:
+        return ""
+    if connector == "datagen":
+        return " of the connector datagen, whose rows are random in Flink, too"
+    return f" of the connector {connector}, which is replaced by a log"
 
 
 def _new_log(
     environment: StreamExecutionEnvironment, table: Mapping[str, Any], data: Any, arrival: str | None
 ) -> LogStream:
-    columns = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
-    texts = {
-        each["name"]: "STRING"
-        for each in columns
-        if "dataType" in each and type_of(each["dataType"]).root in TEXTS
-    }
+    columns = _physical_columns(table)
+    texts = {name: "STRING" for name, kind in columns if kind.root in TEXTS}
+    options = table.get("resolvedTable", {}).get("options") or {}
+    messages = declared_messages(columns, options)
     is_path = isinstance(data, str | os.PathLike | list)
+    decode: Any = messages
     return environment.from_event_log(
         data,
         timestamp=pc.scalar(0),
         timestamp_unit="ms",
-        schema=texts if is_path and texts else None,
+        schema=texts if is_path and texts and messages is None else None,
         arrival=arrival,
+        decode=decode,
+        on_bad_row="drop" if _ignores_errors(options) else "fail",
     )
+
+
+def _physical_columns(table: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
+    columns = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
+    return [
+        (each["name"], type_of(each["dataType"]))
+        for each in columns
+        if "dataType" in each and each.get("kind") != "METADATA"
+    ]
+
+
+def _ignores_errors(options: Mapping[str, str]) -> bool:
+    return any(key.endswith("ignore-parse-errors") and value == "true" for key, value in options.items())
 
 
 # ---- watermarks
@@ -358,7 +382,7 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
     strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(rows.columns[rowtime])
     stream = rows.stream.assign_timestamps_and_watermarks(strategy)
     kinds = tuple(kind for _, kind in node.fields)
-    return Rows(stream, rows.columns, kinds, times=frozenset((rowtime,)))
+    return replace(rows, stream=stream, types=kinds, times=frozenset((rowtime,)))
 
 
 def _with_pushed_watermark(program: Program, node: PlanNode, rows: Rows, pushed: Mapping[str, Any]) -> Rows:

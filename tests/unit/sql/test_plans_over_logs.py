@@ -110,7 +110,10 @@ def test_the_command_runs_a_plan(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--table", "g=log"], "the plan reads no table g; it reads f"),
+        (
+            ["--table", "g=log"],
+            "reads the table f of the connector filesystem, which is replaced by a log, and tables= has g",
+        ),
         (["--table", "log"], "is not NAME=VALUE"),
         (["--table", "f=a", "--table", "f=b"], "--table names f twice"),
         (["--table", "f=a", "--arrival", "g=v"], "--arrival names g"),

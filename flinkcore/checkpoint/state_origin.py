@@ -1,0 +1,106 @@
+"""Origins of the state that operators are restored from: a checkpoint of flinkcore, or a savepoint of Flink."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from flinkcore._internal.io.stores import Stores
+from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
+from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot
+from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.operators.state import OperatorStateSnapshot
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+_METADATA: Final = "_metadata"
+
+
+class StateOrigin(Protocol):
+    """State of the operators of a job; picklable, and read by tasks."""
+
+    @property
+    def path(self) -> str:
+        """Its directory, for messages."""
+
+    def was_replaced(self) -> bool:
+        """Return whether its directory has another state since it was opened."""
+
+    def restore(
+        self, uid: str, key_group_range: tuple[int, int], max_parallelism: int
+    ) -> list[OperatorSnapshot]:
+        """Return the timers, keyed state and windows of an operator in a range of key groups, both ends included."""
+
+    def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
+        """Return the operator states of an operator, redistributed to its subtasks."""
+
+    def watermark_ms(self, uid: str, subtask: int = 0, parallelism: int = 0) -> int:
+        """Return the watermark of an operator, or of a subtask of it, in ms since the epoch."""
+
+
+@dataclass(frozen=True)
+class JobOperator:
+    """An operator of a job that begins with a savepoint of Flink; picklable.
+
+    Attributes
+    ----------
+    uid : str
+    tables : tuple of TableKind
+        Kinds of state that it has.
+    max_parallelism : int
+        Number of key groups.
+    key_fields : tuple of pyarrow.Field or None
+        Columns that make up its key, or None if it has single elements.
+    key_groups_of : callable or None
+        Returns the key groups of keys that are Python objects; for single elements.
+    row_names : tuple of tuple of str
+        Names of the columns of its rows, by input; empty for single elements.
+    windows : object
+        Windows over columns as a `flinkcore.columnar.operator_plans.window_contents.WindowTable`, or None without any.
+    """
+
+    uid: str
+    tables: tuple[TableKind, ...]
+    max_parallelism: int
+    key_fields: tuple[pa.Field, ...] | None = None
+    key_groups_of: Callable[[Sequence[Any]], npt.NDArray[np.int32]] | None = None
+    row_names: tuple[tuple[str, ...], ...] = ()
+    windows: Any = None
+
+
+class SavepointStart(Protocol):
+    """A savepoint of Flink with which a job begins: `flinkcore.savepoints.SavepointSource`."""
+
+    def origin(self, operators: Sequence[JobOperator], stores: Stores) -> StateOrigin:
+        """Return the state of a job's operators, which is checked as far as that is possible without reading it all."""
+
+
+def is_savepoint(path: str | os.PathLike[str], stores: Stores) -> bool:
+    """Return whether a directory has a savepoint or checkpoint of Flink, which may be named by its metadata."""
+    folder = os.fspath(path).removesuffix(f"/{_METADATA}")
+    return bool(folder) and _METADATA in CheckpointDirectory.at(folder, stores).names()
+
+
+def savepoint_start(restore_from: Any, stores: Stores) -> SavepointStart | None:
+    """Return the savepoint of Flink from which a job is restored, or None if it is a checkpoint.
+
+    Parameters
+    ----------
+    restore_from : path or SavepointStart
+        A path is that of a savepoint if it has a file ``_metadata``.
+    stores : Stores
+        Settings of stores.
+    """
+    if not isinstance(restore_from, str | os.PathLike):
+        return cast("SavepointStart", restore_from)
+    if not is_savepoint(restore_from, stores):
+        return None
+    path = os.fspath(restore_from).removesuffix(f"/{_METADATA}")
+    # By its name, so that jobs without savepoints do not import what reads them.
+    return cast("SavepointStart", import_module("flinkcore.savepoints").SavepointSource(path))

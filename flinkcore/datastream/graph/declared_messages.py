@@ -1,0 +1,36 @@
+"""Messages of a log as the table of a connector declares them: formats and fields of keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class DeclaredMessages:
+    """Formats of the columns ``value`` and ``key`` of a log of records; a log of rows has the fields as columns.
+
+    Attributes
+    ----------
+    value_format : str
+        Flink's name of the format, such as ``json``.
+    value_fields : pyarrow.Schema
+        Fields of the values.
+    key_format : str or None
+        Format of the keys, or None if they have no fields.
+    key_fields : pyarrow.Schema
+        Fields of the keys.
+    key_prefix : str
+        Prefix of the columns of the keys' fields.
+    options : mapping of str to str
+        Options of the table.
+    """
+
+    value_format: str
+    value_fields: pa.Schema
+    key_format: str | None = None
+    key_fields: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    key_prefix: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)

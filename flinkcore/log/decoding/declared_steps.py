@@ -1,0 +1,79 @@
+"""Steps that decode a log of records as the table of a connector declares its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.datastream.graph.declared_messages import DeclaredMessages
+from flinkcore.errors import UnsupportedOperationError
+from flinkcore.log.decoding.avro_values import avro_values
+from flinkcore.log.decoding.computed_columns import ComputedColumns
+from flinkcore.log.decoding.debezium import DebeziumValues, debezium_values, steps_of
+from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_schema
+from flinkcore.log.decoding.json_values import json_values
+from flinkcore.log.decoding.value_decoder import ValueDecoder
+
+_VALUE, _KEY = "value", "key"
+
+
+def declared_steps(schema: pa.Schema, declared: DeclaredMessages, gives_positions: bool) -> Decoding:
+    """Return the steps that decode a log of records, or none if the log has the fields as columns already.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Columns before the steps.
+    declared : DeclaredMessages
+    gives_positions : bool
+        As of `steps_of`.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If a format has no decoder.
+    """
+    fields = [name for name in declared.value_fields.names if name != _VALUE]
+    if _VALUE not in schema.names or not fields or set(fields) <= set(schema.names):
+        return ()
+    if pa.types.is_struct(schema.field(_VALUE).type):
+        return ()
+    decoders = {_VALUE: _decoder(declared.value_format, declared.value_fields, declared.options)}
+    if declared.key_format is not None and len(declared.key_fields) and _KEY in schema.names:
+        decoders[_KEY] = _decoder(declared.key_format, declared.key_fields, declared.options)
+    decoding = steps_of(schema, decoders, gives_positions)
+    return (*decoding, _columns(declared, decoded_schema(decoding, schema)))
+
+
+def _columns(declared: DeclaredMessages, decoded: pa.Schema) -> ComputedColumns:
+    """Return the step that makes columns of the fields of decoded messages."""
+    fields = {name: pc.field(_VALUE, name) for name in declared.value_fields.names}
+    kinds = {field.name: field.type for field in decoded.field(_VALUE).type}
+    if _KEY in decoded.names and pa.types.is_struct(decoded.field(_KEY).type):
+        for field in decoded.field(_KEY).type:
+            name = declared.key_prefix + field.name
+            fields[name], kinds[name] = pc.field(_KEY, field.name), field.type
+    left = [field for field in decoded if field.name not in fields]
+    made = [pa.field(name, kinds[name]) for name in fields]
+    return ComputedColumns(pa.schema([*left, *made]), tuple(fields.items()))
+
+
+def _decoder(name: str, fields: pa.Schema, options: Mapping[str, str]) -> ValueDecoder | DebeziumValues:
+    if name == "json":
+        return json_values(fields)
+    if name == "debezium-json":
+        return debezium_values(fields)
+    if name == "avro-confluent":
+        found = {
+            key.rpartition("avro-confluent.")[2]: value
+            for key, value in options.items()
+            if "avro-confluent." in key
+        }
+        topic = options.get("topic", "")
+        return avro_values(registry=found.get("url"), subject=found.get("subject", f"{topic}-value"))
+    raise UnsupportedOperationError(
+        f"messages of the format {name!r} are not decoded for a table: json, debezium-json and avro-confluent are. "
+        "Give a log with the columns of the table, or one of from_event_log(decode=...) with columns that are selected"
+    )

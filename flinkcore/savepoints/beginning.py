@@ -1,0 +1,233 @@
+"""From a savepoint of Flink to the state with which a job of flinkcore begins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from flinkcore._internal.io.stores import Stores
+from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore.checkpoint import OperatorSnapshot
+from flinkcore.checkpoint.state_origin import JobOperator
+from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.errors import ArgumentTypeError, ConfigurationError
+from flinkcore.operators.state import OperatorStateSnapshot, redistribute
+from flinkcore.savepoints.flink_operators import FlinkOperator
+from flinkcore.savepoints.java_types import serializer_of
+from flinkcore.savepoints.keyed_state import KeyedState
+from flinkcore.savepoints.operator_ids import operator_id
+from flinkcore.savepoints.restoring.restored_states import RestoredOperatorStates
+from flinkcore.savepoints.restoring.restored_windows import RestoredWindows
+from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator, savepoint_in
+
+_SOURCES: Final = "SourceReaderState"
+"""State of a reader of a source: where it reads on in its splits."""
+
+
+@dataclass(frozen=True)
+class SavepointSource:
+    """A savepoint of a Flink job with which a job of flinkcore begins, as Flink would with ``flink run -s``.
+
+    Watermarks begin again, as no savepoint has them. State of sources is not restored: begin the log at the offsets of
+    the savepoint.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the savepoint, local or a URI of a store.
+    operators : sequence of FlinkOperator
+        Operators of the Flink job, each of which is `of` an operator of flinkcore's job. The types are those of the
+        savepoint; declared keys are compared with them, and a declared ``Types.ROW_NAMED`` names the fields of rows.
+        An operator that is not declared continues as the operator of flinkcore with the same uid, or the only one.
+    leave_out : sequence of str
+        Uids of operators of the Flink job whose state is not restored.
+
+    Raises
+    ------
+    ConfigurationError
+        If an argument is not of its type.
+
+    Notes
+    -----
+    Flink's ``SavepointRestoreSettings``; `leave_out` names what ``--allowNonRestoredState`` allows in general.
+    """
+
+    path: str | os.PathLike[str]
+    operators: Sequence[FlinkOperator] = ()
+    leave_out: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | os.PathLike) or not os.fspath(self.path):
+            raise ArgumentTypeError(
+                f"a savepoint has the path of a directory, such as 'savepoints/live', not {self.path!r}"
+            )
+        object.__setattr__(self, "operators", tuple(self.operators))
+        for operator in self.operators:
+            if not isinstance(operator, FlinkOperator):
+                raise ArgumentTypeError(f"operators is a list of FlinkOperator, not of {operator!r}")
+        if isinstance(self.leave_out, str):
+            raise ArgumentTypeError(f"leave_out is a list of uids, such as [{self.leave_out!r}]")
+        object.__setattr__(self, "leave_out", tuple(self.leave_out))
+
+    def origin(self, operators: Sequence[JobOperator], stores: Stores) -> SavepointState:
+        """Return the state with which operators of a job begin.
+
+        Parameters
+        ----------
+        operators : sequence of JobOperator
+        stores : Stores
+            Settings of stores.
+
+        Raises
+        ------
+        ConfigurationError
+            If state of the savepoint has no place in the job; names the operator and the state.
+        SavepointError
+            If there is no savepoint, or it is damaged.
+        """
+        savepoint = savepoint_in(self.path, stores)
+        restored: dict[str, RestoredOperatorStates] = {}
+        for found, target, operator in self._assigned(savepoint, operators):
+            if operator.uid in restored:
+                raise ConfigurationError(
+                    f"two operators of the savepoint {savepoint.path} have state for operator {operator.uid!r}: "
+                    f"{_name(restored[operator.uid].found)!r} and {_name(found)!r}. Leave one of them out"
+                )
+            states = RestoredOperatorStates(found.for_tasks(), target, operator)
+            _check(savepoint, states)
+            restored[operator.uid] = states
+        return SavepointState(savepoint.path, restored)
+
+    def _assigned(
+        self, savepoint: Savepoint, operators: Sequence[JobOperator]
+    ) -> list[tuple[SavepointOperator, FlinkOperator, JobOperator]]:
+        """Return the operators of the savepoint that have state, with their declarations and those of the job."""
+        own = {operator.uid: operator for operator in operators}
+        stateful = [each for each in own.values() if each.tables]
+        left_out = {operator_id(uid) for uid in self.leave_out} | set(self.leave_out)
+        found = [
+            each for each in savepoint.operators if _has_state(each) and each.operator_id not in left_out
+        ]
+        declared = {savepoint.operator(each.uid).operator_id: each for each in self.operators}
+        assigned = []
+        for each in found:
+            target = declared.pop(each.operator_id, None) or FlinkOperator(each.uid or each.operator_id)
+            uid = target.of
+            if uid is None:
+                uid = next((uid for uid in own if each.operator_id in (operator_id(uid), uid)), None)
+            if uid is None and len(stateful) == 1 and len(found) == 1:
+                uid = stateful[0].uid
+            if uid not in own:
+                of = (
+                    f"is declared to be of {uid!r}, which the job does not have"
+                    if uid
+                    else "has no operator in the job"
+                )
+                raise ConfigurationError(
+                    f"operator {_name(each)!r} of the savepoint {savepoint.path} has state {sorted(each.states)}, and "
+                    f"{of}; the job has {list(own)}. Give that operator uid({_name(each)!r}), or declare "
+                    f"SavepointSource(path, [FlinkOperator({_name(each)!r}, of=...)]), or leave_out=[{_name(each)!r}]"
+                )
+            assigned.append((each, target, own[uid]))
+        return assigned
+
+
+def _name(operator: SavepointOperator) -> str:
+    return operator.uid or operator.operator_id
+
+
+def _has_state(operator: SavepointOperator) -> bool:
+    """Return whether an operator has keys or elements of states, those of sources left out."""
+    return any(
+        any(offsets for name, (_, offsets) in handle.offsets.items() if name != _SOURCES)
+        for subtask in operator.metadata.subtasks
+        for handle in subtask.operator_states
+    ) or any(any(handle.offsets) for subtask in operator.metadata.subtasks for handle in subtask.keyed_states)
+
+
+def _check(savepoint: Savepoint, states: RestoredOperatorStates) -> None:
+    """Check that all states of an operator can be restored into an operator of the job."""
+    found, operator = states.found, states.operator
+    what = f"operator {_name(found)!r} of the savepoint {savepoint.path}"
+    if found.unread:
+        raise ConfigurationError(f"{what} has a state that cannot be read: {found.unread[0]}")
+    for name, reason in states.obstacles():
+        raise ConfigurationError(
+            f"state {name!r} of {what} cannot be restored: {reason}. Leave out the operator: "
+            f"leave_out=[{_name(found)!r}]"
+        )
+    keyed = [name for name, state in found.states.items() if isinstance(state, KeyedState)]
+    others = [name for name in found.states if name not in keyed and name != _SOURCES]
+    keyed_kinds = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS)
+    for names, kinds, kind in (
+        (keyed, keyed_kinds, "keyed state"),
+        (others, (TableKind.OPERATOR_STATE,), "operator state"),
+    ):
+        if names and not set(kinds) & set(operator.tables):
+            raise ConfigurationError(
+                f"state {names[0]!r} of {what} is {kind}, which operator {operator.uid!r} of the job cannot begin "
+                f"with. Leave it out: leave_out=[{_name(found)!r}]"
+            )
+    if not keyed:
+        return
+    assert states.keys is not None
+    declared = states.target.key
+    if declared is not None and serializer_of(declared).name != states.keys.serializer.name:
+        raise ConfigurationError(
+            f"the keys of {what} are {states.keys.serializer.name}, and declared as {serializer_of(declared).name}"
+        )
+    states.keys.check(what)
+    if operator.windows is not None:
+        RestoredWindows(states).check(what)
+
+
+@dataclass(frozen=True)
+class SavepointState:
+    """State of a savepoint for the operators of a job, read by the tasks that need it; picklable.
+
+    Attributes
+    ----------
+    path : str
+        Directory of the savepoint.
+    restored : mapping of str to RestoredOperatorStates
+        By uid of flinkcore's operator.
+    """
+
+    path: str
+    restored: Mapping[str, RestoredOperatorStates] = field(repr=False)
+
+    def was_replaced(self) -> bool:
+        """Return False: the files of a savepoint have names of their own."""
+        return False
+
+    def restore(
+        self, uid: str, key_group_range: tuple[int, int], max_parallelism: int
+    ) -> list[OperatorSnapshot]:
+        """Return the timers, keyed state and windows of an operator in a range of key groups.
+
+        Raises
+        ------
+        SavepointError
+            If a file is damaged or missing.
+        DataError
+            If a key or a value has no place in the job.
+        """
+        states = self.restored.get(uid)
+        if states is None or states.keys is None:
+            return []
+        if states.operator.windows is not None:
+            tables = RestoredWindows(states).tables(*key_group_range)
+            return [OperatorSnapshot(key_group_range, windows=tables)]
+        timers, keyed = states.snapshots(*key_group_range)
+        return [OperatorSnapshot(key_group_range, timers=timers, keyed_state=keyed)]
+
+    def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
+        """Return the operator states of an operator, redistributed to its subtasks."""
+        states = self.restored.get(uid)
+        return redistribute([{} if states is None else states.operator_snapshots()], parallelism)
+
+    def watermark_ms(self, uid: str, subtask: int = 0, parallelism: int = 0) -> int:
+        """Return -2**63: a savepoint has no watermarks."""
+        return MIN_TIMESTAMP

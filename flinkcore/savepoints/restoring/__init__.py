@@ -1,0 +1,1 @@
+"""Private. Beginning with savepoints: states of Flink's operators as those of flinkcore's."""

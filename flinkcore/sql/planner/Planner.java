@@ -1,0 +1,430 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.flink.table.api.CompiledPlan;
+import org.apache.flink.table.api.DataTypes;
+import org.apache.flink.table.api.EnvironmentSettings;
+import org.apache.flink.table.api.Schema;
+import org.apache.flink.table.api.TableDescriptor;
+import org.apache.flink.table.api.internal.TableEnvironmentImpl;
+import org.apache.flink.table.catalog.Column;
+import org.apache.flink.table.catalog.ResolvedSchema;
+import org.apache.flink.table.connector.ChangelogMode;
+import org.apache.flink.table.connector.sink.DynamicTableSink;
+import org.apache.flink.table.connector.sink.abilities.SupportsPartitioning;
+import org.apache.flink.table.connector.sink.abilities.SupportsWritingMetadata;
+import org.apache.flink.table.connector.source.DynamicTableSource;
+import org.apache.flink.table.connector.source.LookupTableSource;
+import org.apache.flink.table.connector.source.ScanTableSource;
+import org.apache.flink.table.connector.source.abilities.SupportsProjectionPushDown;
+import org.apache.flink.table.connector.source.abilities.SupportsReadingMetadata;
+import org.apache.flink.table.connector.source.abilities.SupportsWatermarkPushDown;
+import org.apache.flink.table.connector.source.lookup.LookupFunctionProvider;
+import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.factories.DynamicTableFactory;
+import org.apache.flink.table.factories.DynamicTableSinkFactory;
+import org.apache.flink.table.factories.DynamicTableSourceFactory;
+import org.apache.flink.table.functions.LookupFunction;
+import org.apache.flink.table.module.Module;
+import org.apache.flink.table.operations.CreateTableASOperation;
+import org.apache.flink.table.operations.ModifyOperation;
+import org.apache.flink.table.operations.Operation;
+import org.apache.flink.table.operations.QueryOperation;
+import org.apache.flink.table.operations.StatementSetOperation;
+import org.apache.flink.table.operations.command.ResetOperation;
+import org.apache.flink.table.operations.command.SetOperation;
+import org.apache.flink.table.operations.ddl.CreateTableOperation;
+import org.apache.flink.table.types.DataType;
+import org.apache.flink.table.types.logical.utils.LogicalTypeUtils;
+import org.apache.flink.table.types.utils.TypeConversions;
+import org.apache.flink.types.RowKind;
+
+/**
+ * Plans scripts of Flink SQL: a line of JSON in, a line of JSON out, until the input ends.
+ *
+ * <p>Janino, which Flink uses for its generated code, compiles this file when the process starts: no lambdas, no calls
+ * of static methods of interfaces, and erased types where an interface has type parameters.
+ */
+public class Planner {
+    static final ObjectMapper MAPPER = new ObjectMapper();
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream answers = new PrintStream(System.out, false, "UTF-8");
+        System.setOut(System.err);
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            answers.println(MAPPER.writeValueAsString(new Script(MAPPER.readTree(line)).planned()));
+            answers.flush();
+        }
+        System.exit(0);
+    }
+
+    /** The statements of a request, which one environment gets in their order. */
+    static class Script {
+        final JsonNode request;
+        final TableEnvironmentImpl tables;
+        final ObjectNode answer = MAPPER.createObjectNode();
+        final ArrayNode steps = MAPPER.createArrayNode();
+        final Map settings = new LinkedHashMap();
+
+        Script(JsonNode request) {
+            this.request = request;
+            this.tables = TableEnvironmentImpl.create(EnvironmentSettings.newInstance().inStreamingMode().build());
+            this.tables.loadModule("logs", new Logs());
+            this.tables.getConfig().set("table.local-time-zone", "UTC");
+        }
+
+        ObjectNode planned() {
+            int number = 0;
+            try {
+                JsonNode given = (JsonNode) request.get("settings");
+                for (Iterator each = given.fieldNames(); each.hasNext(); ) {
+                    String key = (String) each.next();
+                    set(key, text((JsonNode) given.get(key)));
+                }
+                JsonNode statements = (JsonNode) request.get("statements");
+                for (; number < statements.size(); number++) {
+                    run(number, text((JsonNode) statements.get(number)));
+                }
+                answer.set("steps", steps);
+            } catch (Throwable failure) {
+                answer.put("statement", number);
+                ArrayNode messages = answer.putArray("messages");
+                for (Throwable each = failure; each != null; each = each.getCause()) {
+                    messages.add(each.getMessage() == null ? each.getClass().getName() : each.getMessage());
+                }
+                answer.put("failure", failure.getClass().getName());
+            }
+            return answer;
+        }
+
+        void run(int number, String text) throws Exception {
+            List operations = tables.getParser().parse(text);
+            Operation operation = (Operation) operations.get(0);
+            String kind = operation.getClass().getSimpleName();
+            if (operation instanceof SetOperation) {
+                Optional key = ((SetOperation) operation).getKey();
+                if (key.isPresent()) {
+                    set((String) key.get(), (String) ((SetOperation) operation).getValue().get());
+                }
+            } else if (operation instanceof ResetOperation) {
+                Optional key = ((ResetOperation) operation).getKey();
+                if (key.isPresent()) {
+                    settings.remove(key.get());
+                    tables.getConfig().getConfiguration().removeKey((String) key.get());
+                } else {
+                    for (Iterator each = settings.keySet().iterator(); each.hasNext(); ) {
+                        tables.getConfig().getConfiguration().removeKey((String) each.next());
+                    }
+                    settings.clear();
+                }
+            } else if (operation instanceof StatementSetOperation) {
+                step(number, tables.compilePlan(((StatementSetOperation) operation).getOperations()), false);
+            } else if (operation instanceof ModifyOperation) {
+                step(number, tables.compilePlan(Collections.singletonList(operation)), false);
+            } else if (operation instanceof QueryOperation) {
+                select(number, text, (QueryOperation) operation);
+            } else if (kind.startsWith("AddJar")) {
+                return; // connectors are replaced by logs; a function of the jar is missing where it is called
+            } else if (operation instanceof CreateTableASOperation) {
+                throw new UnsupportedOperationException(kind);
+            } else if (operation instanceof CreateTableOperation) {
+                CreateTableOperation table = (CreateTableOperation) operation;
+                // A plan has schema and options of permanent tables alone.
+                tables.executeInternal(
+                        new CreateTableOperation(
+                                table.getTableIdentifier(), table.getCatalogTable(), table.isIgnoreIfExists(), false));
+            } else if (kind.matches("(Create|Drop|Alter|Use|Load|Unload).*|NopOperation")) {
+                tables.executeInternal(operation);
+            } else {
+                throw new UnsupportedOperationException(kind);
+            }
+        }
+
+        static String text(JsonNode node) {
+            return node.textValue();
+        }
+
+        void set(String key, String value) {
+            settings.put(key, value);
+            tables.getConfig().set(key, value);
+        }
+
+        /** Plans a query as the insertion into a table of its columns that takes all changes. */
+        void select(int number, String text, QueryOperation query) throws Exception {
+            Schema.Builder schema = Schema.newBuilder();
+            for (Iterator each = query.getResolvedSchema().getColumns().iterator(); each.hasNext(); ) {
+                Column column = (Column) each.next();
+                schema.column(
+                        column.getName(),
+                        TypeConversions.fromLogicalToDataType(
+                                LogicalTypeUtils.removeTimeAttributes(column.getDataType().getLogicalType())
+                                        .copy(true)));
+            }
+            tables.createTable(
+                    "select", TableDescriptor.forConnector("print").schema(schema.build()).build());
+            try {
+                List insert = tables.getParser().parse("INSERT INTO `select` " + text);
+                step(number, tables.compilePlan(insert), true);
+            } finally {
+                tables.dropTable("select");
+            }
+        }
+
+        void step(int number, CompiledPlan plan, boolean isQuery) throws Exception {
+            ObjectNode step = steps.addObject();
+            step.put("statement", number);
+            step.put("is_query", isQuery);
+            step.set("settings", MAPPER.valueToTree(settings));
+            step.set("plan", MAPPER.readTree(plan.asJsonString()));
+        }
+    }
+
+    /** Makes the tables of every connector, as far as the planner sees them. */
+    public static class Logs implements Module {
+        public Optional getTableSourceFactory() {
+            return Optional.of(new Factory());
+        }
+
+        public Optional getTableSinkFactory() {
+            return Optional.of(new Factory());
+        }
+    }
+
+    public static class Factory implements DynamicTableSourceFactory, DynamicTableSinkFactory {
+        public String factoryIdentifier() {
+            return "logs";
+        }
+
+        public Set requiredOptions() {
+            return Collections.emptySet();
+        }
+
+        public Set optionalOptions() {
+            return Collections.emptySet();
+        }
+
+        public DynamicTableSource createDynamicTableSource(DynamicTableFactory.Context context) {
+            Connector connector = new Connector(context);
+            if (connector.isTopic) {
+                return connector.hasComputedRowtime ? new Log(connector) : new Topic(connector);
+            }
+            return connector.isFiles ? new Log(connector) : new LookedUp(connector);
+        }
+
+        public DynamicTableSink createDynamicTableSink(DynamicTableFactory.Context context) {
+            return new Sink(new Connector(context));
+        }
+    }
+
+    /** What the options and columns of a table say about its connector. */
+    static class Connector {
+        final String name;
+        final String format;
+        final boolean isTopic;
+        final boolean isFiles;
+        final boolean hasComputedRowtime;
+        final Map metadata = new LinkedHashMap();
+
+        Connector(DynamicTableFactory.Context context) {
+            Map options = context.getCatalogTable().getOptions();
+            name = options.containsKey("connector") ? (String) options.get("connector") : "";
+            Object found = options.containsKey("value.format") ? options.get("value.format") : options.get("format");
+            format = found == null ? "" : (String) found;
+            isTopic = name.equals("kafka") || name.equals("upsert-kafka") || name.matches("pulsar|kinesis.*");
+            isFiles = name.equals("filesystem") || name.equals("datagen");
+            ResolvedSchema schema = context.getCatalogTable().getResolvedSchema();
+            boolean isComputed = false;
+            for (Iterator each = schema.getColumns().iterator(); each.hasNext(); ) {
+                Column column = (Column) each.next();
+                if (column instanceof Column.MetadataColumn) {
+                    String key = (String) ((Column.MetadataColumn) column).getMetadataKey().orElse(column.getName());
+                    DataType ofKafka = isTopic ? (DataType) ofKafka().get(key) : null;
+                    metadata.put(key, ofKafka == null ? column.getDataType() : ofKafka);
+                }
+                if (column instanceof Column.ComputedColumn && !schema.getWatermarkSpecs().isEmpty()) {
+                    String rowtime =
+                            ((org.apache.flink.table.catalog.WatermarkSpec) schema.getWatermarkSpecs().get(0))
+                                    .getRowtimeAttribute();
+                    isComputed = isComputed || column.getName().equals(rowtime);
+                }
+            }
+            hasComputedRowtime = isComputed;
+        }
+
+        static Map ofKafka() {
+            Map types = new HashMap();
+            types.put("topic", DataTypes.STRING().notNull());
+            types.put("partition", DataTypes.INT().notNull());
+            types.put("offset", DataTypes.BIGINT().notNull());
+            types.put("leader-epoch", DataTypes.INT());
+            types.put("timestamp", DataTypes.TIMESTAMP_LTZ(3).notNull());
+            types.put("timestamp-type", DataTypes.STRING().notNull());
+            types.put("headers", DataTypes.MAP(DataTypes.STRING().notNull(), DataTypes.BYTES()).notNull());
+            return types;
+        }
+
+        boolean isOfChanges() {
+            return name.endsWith("-cdc") || format.matches("(debezium|canal|maxwell|ogg)-.*");
+        }
+
+        ChangelogMode sourceMode() {
+            if (name.startsWith("upsert-")) {
+                return upserts();
+            }
+            return isOfChanges() ? ChangelogMode.all() : ChangelogMode.insertOnly();
+        }
+
+        ChangelogMode sinkMode(ChangelogMode requested) {
+            if (name.startsWith("upsert-") || name.equals("jdbc")) {
+                return upserts();
+            }
+            if (name.equals("kafka") || isFiles) {
+                return isOfChanges() ? ChangelogMode.all() : ChangelogMode.insertOnly();
+            }
+            if (name.equals("blackhole")) {
+                ChangelogMode.Builder kinds = ChangelogMode.newBuilder();
+                for (Iterator each = requested.getContainedKinds().iterator(); each.hasNext(); ) {
+                    RowKind kind = (RowKind) each.next();
+                    if (kind != RowKind.UPDATE_BEFORE) {
+                        kinds.addContainedKind(kind);
+                    }
+                }
+                return kinds.build();
+            }
+            return requested;
+        }
+
+        static ChangelogMode upserts() {
+            return ChangelogMode.newBuilder()
+                    .addContainedKind(RowKind.INSERT)
+                    .addContainedKind(RowKind.UPDATE_AFTER)
+                    .addContainedKind(RowKind.DELETE)
+                    .build();
+        }
+    }
+
+    public static class Log implements ScanTableSource, SupportsProjectionPushDown, SupportsReadingMetadata {
+        final Connector connector;
+
+        Log(Connector connector) {
+            this.connector = connector;
+        }
+
+        public ChangelogMode getChangelogMode() {
+            return connector.sourceMode();
+        }
+
+        public ScanTableSource.ScanRuntimeProvider getScanRuntimeProvider(ScanTableSource.ScanContext context) {
+            return new ScanTableSource.ScanRuntimeProvider() {
+                public boolean isBounded() {
+                    return false;
+                }
+            };
+        }
+
+        public boolean supportsNestedProjection() {
+            return false;
+        }
+
+        public void applyProjection(int[][] fields, DataType produced) {}
+
+        public Map listReadableMetadata() {
+            return connector.metadata;
+        }
+
+        public void applyReadableMetadata(List keys, DataType produced) {}
+
+        public DynamicTableSource copy() {
+            return new Log(connector);
+        }
+
+        public String asSummaryString() {
+            return connector.name;
+        }
+    }
+
+    /** A log whose connector generates watermarks by itself. */
+    public static class Topic extends Log implements SupportsWatermarkPushDown {
+        Topic(Connector connector) {
+            super(connector);
+        }
+
+        public void applyWatermark(WatermarkStrategy strategy) {}
+
+        public DynamicTableSource copy() {
+            return new Topic(connector);
+        }
+    }
+
+    /** A log whose connector can be asked for the rows of a key. */
+    public static class LookedUp extends Log implements LookupTableSource {
+        LookedUp(Connector connector) {
+            super(connector);
+        }
+
+        public LookupTableSource.LookupRuntimeProvider getLookupRuntimeProvider(LookupTableSource.LookupContext context) {
+            return new LookupFunctionProvider() {
+                public LookupFunction createLookupFunction() {
+                    return new NoLookup();
+                }
+            };
+        }
+
+        public DynamicTableSource copy() {
+            return new LookedUp(connector);
+        }
+    }
+
+    public static class NoLookup extends LookupFunction {
+        public java.util.Collection lookup(RowData key) {
+            throw new UnsupportedOperationException();
+        }
+    }
+
+    public static class Sink implements DynamicTableSink, SupportsPartitioning, SupportsWritingMetadata {
+        final Connector connector;
+
+        Sink(Connector connector) {
+            this.connector = connector;
+        }
+
+        public ChangelogMode getChangelogMode(ChangelogMode requested) {
+            return connector.sinkMode(requested);
+        }
+
+        public DynamicTableSink.SinkRuntimeProvider getSinkRuntimeProvider(DynamicTableSink.Context context) {
+            throw new UnsupportedOperationException();
+        }
+
+        public void applyStaticPartition(Map partition) {}
+
+        public Map listWritableMetadata() {
+            return connector.metadata;
+        }
+
+        public void applyWritableMetadata(List keys, DataType consumed) {}
+
+        public DynamicTableSink copy() {
+            return new Sink(connector);
+        }
+
+        public String asSummaryString() {
+            return connector.name;
+        }
+    }
+}

@@ -1,0 +1,70 @@
+"""Plans of scripts on disk, by text, settings and versions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+FORMAT: Final = 1
+
+
+def cache_directory() -> Path:
+    """Return the directory of the cache: ``flinkcore/plans`` in ``XDG_CACHE_HOME``, by default ``~/.cache``."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return Path(root if root and os.path.isabs(root) else Path.home() / ".cache") / "flinkcore" / "plans"
+
+
+def cached_answer(key: str, version: str | None) -> dict[str, Any] | None:
+    """Return the planner's answer to a script, or None if it is not there or of another version of Flink.
+
+    Parameters
+    ----------
+    key : str
+        The `cache_key` of the script.
+    version : str or None
+        Version of Flink, or None if none is installed: then plans of every version are taken.
+    """
+    try:
+        entry = json.loads((cache_directory() / f"{key}.json").read_text("utf-8"))
+        if version is None or entry["version"] == version:
+            answer: dict[str, Any] = entry["answer"]
+            return answer
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not there, or not readable: planned again
+    return None
+
+
+def keep_answer(key: str, version: str, answer: Mapping[str, Any]) -> None:
+    """Write an answer to the cache, as far as that is possible."""
+    directory = cache_directory()
+    with suppress(OSError):
+        directory.mkdir(parents=True, exist_ok=True)
+        handle, path = tempfile.mkstemp(dir=directory, suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump({"version": version, "answer": answer}, file)
+            os.replace(path, directory / f"{key}.json")
+        except BaseException:
+            os.unlink(path)
+            raise
+
+
+def cache_key(statements: Sequence[str], settings: Mapping[str, str], planner: bytes) -> str:
+    """Return the name of a script in the cache.
+
+    Parameters
+    ----------
+    statements : sequence of str
+        Their texts at their places, which errors have.
+    settings : mapping of str to str
+    planner : bytes
+        Source of the class that asks Flink.
+    """
+    content = json.dumps([FORMAT, list(statements), sorted(settings.items())]).encode() + planner
+    return hashlib.sha256(content).hexdigest()

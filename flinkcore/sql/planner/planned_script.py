@@ -1,0 +1,126 @@
+"""Scripts as plans: each query and insertion of a script with its compiled plan and the settings in force."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
+from flinkcore.sql.planner.flink_process import PROCESS, SOURCE, FlinkLibraries, required_libraries
+from flinkcore.sql.planner.plan_cache import cache_key, cached_answer, keep_answer
+from flinkcore.sql.planner.statements import Statement, statements_of
+
+QUERY_SINK: Final = "select"
+"""Name of the sink of a query's plan."""
+
+_PLACE: Final = re.compile(r"(?:[Ff]rom |at )?line (\d+), column (\d+)(?: to line \d+, column \d+)?(?::\s*)?")
+_GENERAL: Final = re.compile(r"SQL (?:validation|parse) failed\. ")
+_UNSUPPORTED: Final = "java.lang.UnsupportedOperationException"
+_MOST_SHOWN: Final = 500
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedJob:
+    """A query, an insertion or a statement set.
+
+    Attributes
+    ----------
+    statement : Statement
+    is_query : bool
+        Whether it is a query, whose rows go into the sink `QUERY_SINK`.
+    settings : mapping of str to str
+        Settings that the script has set before, and those that were given.
+    plan : mapping
+        Its compiled plan.
+    """
+
+    statement: Statement
+    is_query: bool
+    settings: Mapping[str, str]
+    plan: Mapping[str, Any]
+
+
+def planned(script: str, settings: Mapping[str, str]) -> list[PlannedJob]:
+    """Return the jobs of a script.
+
+    Parameters
+    ----------
+    script : str
+        Statements of Flink SQL.
+    settings : mapping of str to str
+        Settings of the session at its start.
+
+    Raises
+    ------
+    ConfigurationError
+        If the script has no query and no insertion, or Flink or Java is not installed.
+    SqlError
+        If Flink refuses a statement.
+    UnsupportedOperationError
+        If a statement is not supported.
+    """
+    statements = statements_of(script)
+    if not any(each.is_planned for each in statements):
+        raise ConfigurationError(
+            "the script has neither a query nor an INSERT INTO. Add the statement whose rows are wanted"
+        )
+    return planned_statements(statements, settings)
+
+
+def planned_statements(statements: Sequence[Statement], settings: Mapping[str, str]) -> list[PlannedJob]:
+    """Return the jobs of statements; parameters and errors as of `planned`."""
+    texts = [each.padded for each in statements]
+    libraries = FlinkLibraries.found()
+    key = cache_key(texts, settings, SOURCE.read_bytes())
+    answer = cached_answer(key, None if libraries is None else libraries.version)
+    if answer is None:
+        libraries = required_libraries()
+        answer = PROCESS.answer(libraries, texts, settings)
+        if "steps" not in answer:
+            raise _failure(statements[answer["statement"]], answer["messages"], answer["failure"])
+        for step in answer["steps"]:
+            _renumber(step["plan"])
+        keep_answer(key, libraries.version, answer)
+    return [
+        PlannedJob(statements[step["statement"]], step["is_query"], step["settings"], step["plan"])
+        for step in answer["steps"]
+    ]
+
+
+def _renumber(plan: Mapping[str, Any]) -> None:
+    """Number the nodes from 1; Flink's numbers depend on all plans that the process has made."""
+    numbers = {node["id"]: number for number, node in enumerate(plan["nodes"], 1)}
+    for node in plan["nodes"]:
+        node["id"] = numbers[node["id"]]
+    for edge in plan["edges"]:
+        edge.update(source=numbers[edge["source"]], target=numbers[edge["target"]])
+
+
+def _failure(statement: Statement, messages: Sequence[str], failure: str) -> Exception:
+    """Return the error for an exception of the planner: a message without Java, with its place in the script."""
+    if failure == _UNSUPPORTED and re.fullmatch(r"\w+", messages[0]):
+        return UnsupportedOperationError(
+            f"line {statement.line}: the statement {statement.shown!r} is not supported: scripts create tables, views "
+            "and databases, set settings, query and insert. Leave it out"
+        )
+    place = next((found for message in messages if (found := _PLACE.search(message))), None)
+    line, column = (statement.line, statement.column) if place is None else map(int, place.groups())
+    reason = _reason(messages)
+    return SqlError(
+        f"Flink refuses the statement at line {line}, column {column}: {reason}. It reads {statement.shown!r}",
+        line=line,
+        column=column,
+    )
+
+
+def _reason(messages: Sequence[str]) -> str:
+    reasons: list[str] = []
+    for message in messages:
+        reason = _PLACE.sub("", _GENERAL.sub("", message)).partition("\nWas expecting")[0]
+        reason = " ".join(reason.split()).rstrip(".")
+        if reason and not any(reason in each for each in reasons):
+            reasons.append(reason)
+    shown = ": ".join(reasons)
+    return shown if len(shown) <= _MOST_SHOWN else shown[: _MOST_SHOWN - 3] + "..."

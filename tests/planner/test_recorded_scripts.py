@@ -1,0 +1,68 @@
+"""Flink still answers to the recorded scripts as it was recorded."""
+
+import json
+from pathlib import Path
+
+import pytest
+from recorders.sql_scripts import SCRIPTS
+
+from flinkcore.errors import SqlError, UnsupportedOperationError
+from flinkcore.sql.planner.planned_script import planned
+
+
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.sql")), ids=lambda path: path.stem)
+def test_a_script_has_the_recorded_plans(path: Path) -> None:
+    recorded = json.loads(path.with_suffix(".json").read_text())["steps"]
+    jobs = planned(path.read_text(), {})
+    for job, step in zip(jobs, recorded, strict=True):
+        assert [node["type"] for node in job.plan["nodes"]] == [
+            node["type"] for node in step["plan"]["nodes"]
+        ]
+        assert [node["outputType"] for node in job.plan["nodes"]] == [
+            node["outputType"] for node in step["plan"]["nodes"]
+        ]
+        assert dict(job.settings) == step["settings"]
+
+
+def test_an_error_has_its_place_in_the_script() -> None:
+    script = "-- comment\nCREATE TABLE t (a INT) WITH ('connector' = 'kafka');\n\n  SELECT a,\n    b FROM t"
+    with pytest.raises(SqlError, match="line 5, column 5: Column 'b' not found in any table") as caught:
+        planned(script, {})
+    assert (caught.value.line, caught.value.column) == (5, 5)
+    assert "org.apache" not in str(caught.value)
+
+
+def test_a_sink_that_takes_no_changes_is_refused_for_a_query_of_changes() -> None:
+    script = (
+        "CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'format' = 'json');"
+        "CREATE TABLE s (a INT, n BIGINT) WITH ('connector' = 'kafka', 'format' = 'json');"
+        "INSERT INTO s SELECT a, COUNT(*) FROM t GROUP BY a"
+    )
+    with pytest.raises(SqlError, match="doesn't support consuming update changes"):
+        planned(script, {})
+    upsert = script.replace("n BIGINT", "n BIGINT, PRIMARY KEY (a) NOT ENFORCED").replace(
+        "s (a INT", "s (a INT NOT NULL"
+    )
+    head, _, tail = upsert.rpartition("'connector' = 'kafka'")
+    (job,) = planned(f"{head}'connector' = 'upsert-kafka'{tail}", {})
+    assert job.plan["nodes"][-1]["inputChangelogMode"] == ["INSERT", "UPDATE_AFTER", "DELETE"]
+
+
+def test_settings_hold_from_their_statement_on() -> None:
+    jobs = planned(
+        "SELECT 1; SET 'a' = 'b'; SET c = d; SELECT 2; RESET 'a'; SELECT 3; RESET; SELECT 4", {"e": "f"}
+    )
+    assert [dict(job.settings) for job in jobs] == [
+        {"e": "f"},
+        {"e": "f", "a": "b", "c": "d"},
+        {"e": "f", "c": "d"},
+        {},
+    ]
+
+
+@pytest.mark.parametrize(
+    "statement", ["SHOW TABLES", "EXPLAIN SELECT 1", "CREATE TABLE t WITH ('connector' = 'x') AS SELECT 1"]
+)
+def test_other_statements_are_refused_by_name(statement: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match="is not supported: scripts create tables"):
+        planned(f"{statement}; SELECT 1", {})
