@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ class SqlEnvironment(LogEnvironment):
         sink: str | None = None,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
     ) -> LogStream:
         """Return the rows that a compiled plan of Flink SQL inserts into a sink, with event logs for its tables.
 
@@ -48,6 +49,11 @@ class SqlEnvironment(LogEnvironment):
             at the auto-watermark interval of this environment, as Flink's do.
         emitted_at : str, optional
             Name of a last column with the time at which each row was emitted; see :meth:`LogStream.with_emitted_at`.
+        functions : mapping of str to callable, optional
+            Functions in Python for those of the plan that are not built in, by their names or full names. A function is
+            called with the values of each row, nulls as None; if its type hints say that it returns a
+            ``pyarrow.Array`` or a ``pandas.Series``, with columns. It has to return the same for the same values. A
+            table function returns rows: tuples, or values if it has one column.
 
         Raises
         ------
@@ -61,7 +67,9 @@ class SqlEnvironment(LogEnvironment):
         -----
         Flink's ``TableEnvironment.loadPlan``.
         """
-        return _rows_of(load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at), sink, "plan")
+        return _rows_of(
+            load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at, functions), sink, "plan"
+        )
 
     def execute_plan(
         self,
@@ -71,13 +79,14 @@ class SqlEnvironment(LogEnvironment):
         *,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
         mode: str = "error",
     ) -> dict[str, JobResult]:
         """Run a compiled plan of Flink SQL; a job for each of its sinks.
 
         Parameters
         ----------
-        plan, tables, settings, emitted_at
+        plan, tables, settings, emitted_at, functions
             As of :meth:`from_plan`.
         sinks : mapping of str to path, optional
             Directories into which the rows of sinks are written as Parquet, by the names of the sinks. Rows of other
@@ -97,7 +106,7 @@ class SqlEnvironment(LogEnvironment):
         SchemaError, DataError, SourceError
             As of :meth:`LogStream.execute`.
         """
-        found = load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at)
+        found = load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at, functions)
         _check_named(found, sinks, "plan")
         results = {name: rows.stream.execute() for name, rows in found.items()}
         for name, path in (sinks or {}).items():

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flinkcore.sql.expressions.comparisons import common
 from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, truth
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.plan.rex import Rex, RexCall
+from flinkcore.sql.plan.rex import Rex, RexCall, UserCall
 from flinkcore.sql.types.logical_types import FLOATS, NUMERIC, TEXTS, LogicalType
 
 
@@ -43,8 +43,10 @@ _FAILING: Final = frozenset(("/", "/INT", "MOD", "%", "CAST", "ROUND", "TRUNCATE
 
 
 def can_fail(rex: Rex) -> bool:
-    """Return whether an expression has a function that fails for some values."""
-    return isinstance(rex, RexCall) and (rex.name in _FAILING or any(map(can_fail, rex.operands)))
+    """Return whether an expression has a function that fails for some values, or one of the user."""
+    if not isinstance(rex, RexCall):
+        return False
+    return rex.name in _FAILING or isinstance(rex, UserCall) or any(map(can_fail, rex.operands))
 
 
 @function("NOT", state="pyarrow")

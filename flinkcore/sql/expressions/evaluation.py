@@ -19,7 +19,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
-from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, input_refs
+from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, UserCall, input_refs
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TIMESTAMPS, LogicalType, Root
 from flinkcore.sql.types.times import day_of_text, millis_of_day, timestamp_of_text
 
@@ -59,7 +59,8 @@ class Evaluation:
             return pa.repeat(scalar_of(rex), self.num_rows)
         found = self.known.get(rex)
         if found is None:
-            found = FUNCTIONS[rex.name].evaluate(self, rex)
+            evaluate = rex.function.evaluate if isinstance(rex, UserCall) else FUNCTIONS[rex.name].evaluate
+            found = evaluate(self, rex)
             wanted = rex.type.arrow
             found = found if found.type.equals(wanted) else found.cast(wanted)
             self.known[rex] = found
@@ -127,6 +128,12 @@ def function(
     return enter
 
 
+def missing_function(name: str) -> str:
+    """Return why a function of a catalog does not run, with the remedy."""
+    last = name.replace("`", "").rpartition(".")[2]
+    return f"the code of the function {name} is not in the plan: give it in Python, as functions={{{last!r}: ...}}"
+
+
 def refusal_of(rex: Rex) -> str | None:
     """Return why an expression does not run, as a clause of a message; None if it does."""
     if isinstance(rex, Literal) and rex.type.root is not Root.SYMBOL:
@@ -143,9 +150,13 @@ def refusal_of(rex: Rex) -> str | None:
         reason = refusal_of(operand)
         if reason is not None:
             return reason
+    if isinstance(rex, UserCall):
+        return None
     found = FUNCTIONS.get(rex.name)
     if found is None:
         reason = REFUSED_FUNCTIONS.get(rex.name)
+        if rex.is_of_catalog:
+            return missing_function(rex.name)
         return f"the function {rex.name} is not supported{'' if reason is None else f': {reason}'}"
     return found.check(rex)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from flinkcore.errors import UnsupportedOperationError
@@ -89,8 +89,26 @@ class RexCall:
     operands: tuple[Rex, ...]
     type: LogicalType
 
+    @property
+    def is_of_catalog(self) -> bool:
+        """Whether it is a function of a catalog, and not a built-in one."""
+        return self.name.startswith("`")
+
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.operands))}):{self.type}"
+
+
+@dataclass(frozen=True)
+class UserCall(RexCall):
+    """A call of a function of the user.
+
+    Attributes
+    ----------
+    function : object
+        The function, whose ``evaluate`` takes the rows and the call.
+    """
+
+    function: Any = field(compare=False)
 
 
 Rex: TypeAlias = InputRef | Literal | RexCall
@@ -148,7 +166,8 @@ def shifted(rex: Rex, by: int) -> Rex:
 def _name(written: Mapping[str, Any]) -> str:
     internal = written.get("internalName")
     if internal is None:
-        return str(written.get("catalogName") or written.get("systemName") or written.get("class") or "?")
+        name = written.get("catalogName") or f"`{written.get('systemName') or written.get('class')}`"
+        return str(name)
     return built_in_name(internal)
 
 
