@@ -173,3 +173,18 @@ def test_equal_types_are_not_copied() -> None:
     column = pa.array([1, 2], pa.int32())
     batch = pa.RecordBatch.from_arrays([column], names=["c0"])
     assert SqlExpression(InputRef(0, kind), ("c0",)).evaluate(batch).equals(column)
+
+
+def test_a_text_that_comes_often_is_computed_once_and_its_failure_shows_the_first_row() -> None:
+    column = pa.array(["ab", None, "cd", "ab"] * 50 + ["!", "cd", "!"])
+    decoded = call("FROM_BASE64", "VARCHAR(9)", ref(0, "VARCHAR(9)"))
+    with pytest.raises(RowFailure) as failure:
+        values(decoded, column)
+    assert failure.value.row == 200
+    assert values(call("REVERSE", "VARCHAR(9)", ref(0, "VARCHAR(9)")), column)[:5] == ["ba", None, "dc", "ba", "ba"]
+
+
+def test_texts_that_are_all_null_are_joined_to_an_empty_text() -> None:
+    nothing = pa.array([None, "a", None], pa.string())
+    joined = call("CONCAT_WS", "VARCHAR(9)", constant(",", "CHAR(1)"), ref(0, "VARCHAR(9)"), ref(0, "VARCHAR(9)"))
+    assert values(joined, nothing) == ["", "a,a", ""]

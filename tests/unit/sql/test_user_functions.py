@@ -1,14 +1,17 @@
 """Functions in Python for those that a plan names: of rows, of columns, and of tables."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from jobs.sql_scenarios import golden
 
+from flinkcore.cli import main
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 
@@ -86,7 +89,9 @@ def test_a_column_of_another_length_is_an_error(plan: dict[str, Any]) -> None:
 
 def test_a_function_without_code_is_refused_with_the_remedy(plan: dict[str, Any]) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(UnsupportedOperationError, match=r"give it in Python, as functions=\{'twice': \.\.\.\}"):
+    with pytest.raises(
+        UnsupportedOperationError, match=r"give it in Python, as functions=\{'twice': \.\.\.\}"
+    ):
         environment.from_plan(plan, {"f": NUMBERS})
 
 
@@ -99,7 +104,12 @@ def test_a_branch_calls_a_function_for_its_own_rows_only() -> None:
     plan = plan_of("functions-fn-79", "$REPEAT$1")
     (calc,) = (node for node in plan["nodes"] if node["type"] == "stream-exec-calc_1")
     call = calc["projection"][1]
-    is_null = {"kind": "CALL", "internalName": "$IS NULL$1", "operands": [call["operands"][1]], "type": "BOOLEAN"}
+    is_null = {
+        "kind": "CALL",
+        "internalName": "$IS NULL$1",
+        "operands": [call["operands"][1]],
+        "type": "BOOLEAN",
+    }
     text = {"kind": "LITERAL", "value": "none", "type": "VARCHAR(2147483647)"}
     operands = [is_null, text, call]
     calc["projection"][1] = {**is_null, "internalName": "$CASE$1", "operands": operands, "type": call["type"]}
@@ -128,4 +138,21 @@ def test_a_table_function_makes_rows() -> None:
     log = environment.from_event_log(table, timestamp="ts")
     (name,) = scenario["tables"]
     rows = environment.from_plan(text, {name: log}, functions={"twice": twice}).execute().to_arrow()
-    assert [each for each in rows.column(rows.num_columns - 1).to_pylist()] == [2, 4, 6]
+    assert rows.column(rows.num_columns - 1).to_pylist() == [2, 4, 6]
+
+
+def test_the_command_takes_a_function_of_a_module(
+    plan: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "functions_of_a_test.py").write_text(
+        "def twice(text, times):\n    return text * (times or 1)\n"
+    )
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    numbers = NUMBERS.set_column(2, "ts", NUMBERS.column("ts").cast(pa.timestamp("ms")))
+    pq.write_table(numbers, tmp_path / "f.parquet")
+    arguments = ["sql", "plan.json", "--table", "f=f.parquet", "--quiet"]
+    assert main([*arguments, "--function", "twice=functions_of_a_test:twice"]) == 0
+    assert "ababab" in capsys.readouterr().out
+    assert main([*arguments, "--function", "twice=functions_of_a_test:thrice"]) == 1
+    assert "cannot be imported" in capsys.readouterr().err
