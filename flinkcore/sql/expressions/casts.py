@@ -428,6 +428,8 @@ def _time(
     rows: Evaluation, array: pa.Array, given: LogicalType, wanted: LogicalType, tries: bool
 ) -> pa.Array:
     source, target = given.root, wanted.root
+    if source is target and given.precision == wanted.precision:
+        return array
     if source is Root.TIMESTAMP_LTZ and target is not Root.TIMESTAMP_LTZ:
         array = local_time(array, rows.zone)
     values, is_valid = integers(array), valid(array)

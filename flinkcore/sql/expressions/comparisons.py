@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.sql.expressions.decimals import MOST_DIGITS, as_decimals
-from flinkcore.sql.expressions.evaluation import Evaluation, function, nulls, scalar
+from flinkcore.sql.expressions.decimals import MOST_DIGITS, as_decimals, narrow
+from flinkcore.sql.expressions.evaluation import Evaluation, column, function, nulls, scalar
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.plan.rex import Bound, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import (
@@ -81,6 +81,14 @@ def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
             for array, kind in zip(arrays, kinds, strict=True)
         ]
     if Root.DECIMAL in roots:
+        most = max(kind.scale for kind in kinds)
+        digits = [narrow(array, most) for array in arrays]
+        if all(each is not None for each in digits):
+            return [
+                column(each, ~nulls(array), pa.int64())
+                for each, array in zip(digits, arrays, strict=True)
+                if each is not None
+            ]
         wide = [as_decimals(array) for array in arrays]
         scale = max(array.type.scale for array in wide)
         return [array.cast(pa.decimal256(MOST_DIGITS, scale)) for array in wide]

@@ -188,3 +188,17 @@ def test_texts_that_are_all_null_are_joined_to_an_empty_text() -> None:
     nothing = pa.array([None, "a", None], pa.string())
     joined = call("CONCAT_WS", "VARCHAR(9)", constant(",", "CHAR(1)"), ref(0, "VARCHAR(9)"), ref(0, "VARCHAR(9)"))
     assert values(joined, nothing) == ["", "a,a", ""]
+
+
+def test_a_costly_condition_is_evaluated_where_a_cheap_one_does_not_decide() -> None:
+    found = call("REGEXP", "BOOLEAN", ref(0, "VARCHAR(9)"), constant("^a.*z$", "CHAR(6)"))
+    cheap = call("=", "BOOLEAN", ref(0, "VARCHAR(9)"), constant("b", "CHAR(1)"))
+    column = pa.array(["abz", "b", "c", None])
+    assert values(call("OR", "BOOLEAN", found, cheap), column) == [True, True, False, None]
+
+
+def test_a_guard_keeps_its_place_before_a_condition_that_fails() -> None:
+    is_number = call("REGEXP", "BOOLEAN", ref(0, "VARCHAR(9)"), constant("^[0-9]+$", "CHAR(8)"))
+    number = call("CAST", "INT", ref(0, "VARCHAR(9)"))
+    large = call(">", "BOOLEAN", number, constant(5, "INT"))
+    assert values(call("AND", "BOOLEAN", is_number, large), pa.array(["7", "x", "3"])) == [True, False, False]
