@@ -3,14 +3,13 @@
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flinkcore.sql.expressions.comparisons import common
 from flinkcore.sql.expressions.decimals import combined, fit
 from flinkcore.sql.expressions.evaluation import Evaluation
-from flinkcore.sql.plan.rex import InputRef
+from flinkcore.sql.expressions.functions import FUNCTIONS
+from flinkcore.sql.plan.rex import InputRef, Rex, RexCall
 from flinkcore.sql.types.logical_types import LogicalType, Root
 
 EXACT = Context(prec=400)
@@ -76,10 +75,11 @@ def test_another_precision_rounds_half_up_and_is_null_beyond_it(
 def test_decimals_of_several_scales_are_compared_by_value(
     left: tuple[pa.Array, list[Decimal | None]], right: tuple[pa.Array, list[Decimal | None]]
 ) -> None:
-    refs = []
+    refs: list[Rex] = []
     for number, (array, _) in enumerate((left, right)):
         kind = LogicalType(Root.DECIMAL, precision=array.type.precision, scale=array.type.scale)
         refs.append(InputRef(number, kind))
-    one, other = common(Evaluation([left[0], right[0]], 3), *refs)
+    evaluation = Evaluation([left[0], right[0]], 3)
+    less = RexCall("<", tuple(refs), LogicalType(Root.BOOLEAN))
     wanted = [None if a is None or b is None else a < b for a, b in zip(left[1], right[1], strict=True)]
-    assert pc.less(one, other).to_pylist() == wanted
+    assert FUNCTIONS["<"].evaluate(evaluation, less).to_pylist() == wanted

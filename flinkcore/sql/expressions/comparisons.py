@@ -53,7 +53,7 @@ def _comparable(call: RexCall) -> str | None:
 def compare(rows: Evaluation, call: RexCall) -> pa.Array:
     if call.operands[0].type.root in NESTED:
         return _compare_nested(rows, call)
-    left, right = common(rows, *call.operands)
+    left, right = _comparable_values(rows, *call.operands)
     return _KERNELS[call.name](left, right)
 
 
@@ -70,6 +70,23 @@ def _compare_nested(rows: Evaluation, call: RexCall) -> pa.Array:
     )
 
 
+def _comparable_values(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
+    """Return values that compare as those of expressions: of decimals their digits, if they fit into 64 bits."""
+    kinds = [operand.type for operand in operands]
+    roots = {kind.root for kind in kinds}
+    if Root.DECIMAL in roots and not roots & FLOATS:
+        most = max(kind.scale for kind in kinds)
+        arrays = [rows(operand) for operand in operands]
+        digits = [narrow(array, most) for array in arrays]
+        if all(each is not None for each in digits):
+            return [
+                column(each, ~nulls(array), pa.int64())
+                for each, array in zip(digits, arrays, strict=True)
+                if each is not None
+            ]
+    return common(rows, *operands)
+
+
 def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
     """Return the values of expressions as one type, in which they are compared."""
     arrays = [rows(operand) for operand in operands]
@@ -81,14 +98,6 @@ def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
             for array, kind in zip(arrays, kinds, strict=True)
         ]
     if Root.DECIMAL in roots:
-        most = max(kind.scale for kind in kinds)
-        digits = [narrow(array, most) for array in arrays]
-        if all(each is not None for each in digits):
-            return [
-                column(each, ~nulls(array), pa.int64())
-                for each, array in zip(digits, arrays, strict=True)
-                if each is not None
-            ]
         wide = [as_decimals(array) for array in arrays]
         scale = max(array.type.scale for array in wide)
         return [array.cast(pa.decimal256(MOST_DIGITS, scale)) for array in wide]
@@ -103,7 +112,7 @@ def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
 
 @function("IS NOT DISTINCT FROM", "IS DISTINCT FROM", check=_comparable)
 def distinct(rows: Evaluation, call: RexCall) -> pa.Array:
-    left, right = common(rows, *call.operands)
+    left, right = _comparable_values(rows, *call.operands)
     left_null, right_null = nulls(left), nulls(right)
     equal = pc.equal(left, right).fill_null(False).to_numpy(zero_copy_only=False)
     same = np.where(left_null | right_null, left_null & right_null, equal)
