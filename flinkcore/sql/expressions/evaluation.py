@@ -43,6 +43,8 @@ class Evaluation:
         Values of calls that have been evaluated.
     constants : dict
         Columns of constants.
+    parts : dict
+        Parts of texts by expression and separator, with the number of splits.
     """
 
     columns: Sequence[pa.Array | None]
@@ -51,6 +53,7 @@ class Evaluation:
     rows: npt.NDArray[np.int64] | None = None
     known: dict[RexCall, pa.Array] = field(default_factory=dict)
     constants: dict[Literal, pa.Array] = field(default_factory=dict)
+    parts: dict[tuple[Rex, str], tuple[int, pa.Array]] = field(default_factory=dict)
 
     def __call__(self, rex: Rex) -> pa.Array:
         """Return the values of an expression, of the Arrow type of its SQL type."""

@@ -22,7 +22,7 @@ from flinkcore.sql.expressions.evaluation import (
     truth,
 )
 from flinkcore.sql.plan.rex import Literal, RexCall
-from flinkcore.sql.types.logical_types import INTEGERS, TEXTS
+from flinkcore.sql.types.logical_types import INTEGERS, MAX_LENGTH, TEXTS
 
 
 def _all_ascii(texts: pa.Array) -> bool:
@@ -243,10 +243,22 @@ def split_index(rows: Evaluation, call: RexCall) -> pa.Array:
     texts = rows(call.operands[0])
     if not separator or number is None or number < 0:
         return by_row(rows, call, _part_at, texts, *map(rows, call.operands[1:]))
-    parts = pc.split_pattern(texts, separator, max_splits=number + 1)
+    parts = _parts(rows, call, texts, separator, number + 1)
     starts = parts.offsets.to_numpy()
     has_part = (np.diff(starts) > number) & ~truth(pc.equal(texts, ""))
     return parts.values.take(pa.array(starts[:-1] + number, mask=~has_part))
+
+
+def _parts(rows: Evaluation, call: RexCall, texts: pa.Array, separator: str, splits: int) -> pa.Array:
+    """Return texts as lists of parts, split at least so often; those of several calls are shared."""
+    known = rows.parts.get((call.operands[0], separator))
+    if known is not None and known[0] >= splits:
+        return known[1]
+    if known is not None:
+        splits = MAX_LENGTH  # there may be more of such calls
+    parts = pc.split_pattern(texts, separator, max_splits=None if splits == MAX_LENGTH else splits)
+    rows.parts[call.operands[0], separator] = splits, parts
+    return parts
 
 
 _BLANK: Final = re.compile("[\t-\r\x1c- \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]")

@@ -181,12 +181,20 @@ def test_a_text_that_comes_often_is_computed_once_and_its_failure_shows_the_firs
     with pytest.raises(RowFailure) as failure:
         values(decoded, column)
     assert failure.value.row == 200
-    assert values(call("REVERSE", "VARCHAR(9)", ref(0, "VARCHAR(9)")), column)[:5] == ["ba", None, "dc", "ba", "ba"]
+    assert values(call("REVERSE", "VARCHAR(9)", ref(0, "VARCHAR(9)")), column)[:5] == [
+        "ba",
+        None,
+        "dc",
+        "ba",
+        "ba",
+    ]
 
 
 def test_texts_that_are_all_null_are_joined_to_an_empty_text() -> None:
     nothing = pa.array([None, "a", None], pa.string())
-    joined = call("CONCAT_WS", "VARCHAR(9)", constant(",", "CHAR(1)"), ref(0, "VARCHAR(9)"), ref(0, "VARCHAR(9)"))
+    joined = call(
+        "CONCAT_WS", "VARCHAR(9)", constant(",", "CHAR(1)"), ref(0, "VARCHAR(9)"), ref(0, "VARCHAR(9)")
+    )
     assert values(joined, nothing) == ["", "a,a", ""]
 
 
@@ -202,3 +210,26 @@ def test_a_guard_keeps_its_place_before_a_condition_that_fails() -> None:
     number = call("CAST", "INT", ref(0, "VARCHAR(9)"))
     large = call(">", "BOOLEAN", number, constant(5, "INT"))
     assert values(call("AND", "BOOLEAN", is_number, large), pa.array(["7", "x", "3"])) == [True, False, False]
+
+
+def test_columns_of_a_batch_share_what_they_compute_and_forget_it_with_the_batch() -> None:
+    names = ("c0",)
+    parts = [
+        SqlExpression(
+            call(
+                "SPLIT_INDEX",
+                "VARCHAR(9)",
+                ref(0, "VARCHAR(9)"),
+                constant("/", "CHAR(1)"),
+                constant(number, "INT"),
+            ),
+            names,
+        )
+        for number in range(4)
+    ]
+    for text in ("a/b/c", "d/e/f/g"):
+        batch = pa.RecordBatch.from_arrays([pa.array([text])], names=list(names))
+        found = [part.evaluate(batch)[0].as_py() for part in parts]
+        assert found == [*text.split("/"), None][:4]
+        of_others = SqlExpression(ref(0, "VARCHAR(9)"), ("other", "c0")[1:])
+        assert of_others.evaluate(batch)[0].as_py() == text
