@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from flinkcore._internal.show.tables import shown_table
@@ -60,6 +62,13 @@ def add_commands(commands: Any) -> None:
         help="column of the results for when each was emitted; without, there is none",
     )
     sql.add_argument(
+        "--function",
+        action="append",
+        default=[],
+        metavar="NAME=MODULE:FUNCTION",
+        help="function in Python for one that the plan names; repeat for more",
+    )
+    sql.add_argument(
         "--final",
         action="store_true",
         help="only the rows that are left when the log ends, the last of each key; without, all changes",
@@ -88,6 +97,19 @@ def named_values(option: str, texts: list[str]) -> dict[str, str]:
     return found
 
 
+def _function(name: str, text: str) -> Any:
+    """Return a function of a module, which may lie in the working directory."""
+    module, _, attribute = text.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), attribute or name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(
+            f"--function {name}={text} cannot be imported ({error}). Write --function {name}=MODULE:FUNCTION"
+        ) from error
+
+
 def _sinks(arguments: argparse.Namespace) -> dict[str, SinkRows]:
     from flinkcore.sql.nodes.rows import Tables
     from flinkcore.sql.program import plan_sinks, script_sinks
@@ -101,9 +123,15 @@ def _sinks(arguments: argparse.Namespace) -> dict[str, SinkRows]:
             )
     tables = Tables(paths, arrivals, reads_paths=not _is_plan(arguments.job))
     settings = named_values("--set", arguments.set)
+    given = named_values("--function", arguments.function)
+    if given and not _is_plan(arguments.job):
+        raise ConfigurationError(
+            "--function is for plans: Flink plans a script with functions of its own alone"
+        )
     environment = environment_of(arguments)
     if _is_plan(arguments.job):
-        found = plan_sinks(environment, arguments.job, tables, settings, arguments.emitted_at)
+        functions = {name: _function(name, text) for name, text in given.items()}
+        found = plan_sinks(environment, arguments.job, tables, settings, arguments.emitted_at, functions)
     else:
         found = script_sinks(environment, _script(arguments.job), tables, settings, arguments.emitted_at)
     tables.check_read()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ class SqlEnvironment(LogEnvironment):
         sink: str | None = None,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
         final: bool = False,
     ) -> LogStream:
         """Return the rows that a compiled plan of Flink SQL inserts into a sink, with event logs for its tables.
@@ -49,6 +50,11 @@ class SqlEnvironment(LogEnvironment):
             at the auto-watermark interval of this environment, as Flink's do.
         emitted_at : str, optional
             Name of a last column with the time at which each row was emitted; see :meth:`LogStream.with_emitted_at`.
+        functions : mapping of str to callable, optional
+            Functions in Python for those of the plan that are not built in, by their names or full names. A function is
+            called with the values of each row, nulls as None; if its type hints say that it returns a
+            ``pyarrow.Array`` or a ``pandas.Series``, with columns. It has to return the same for the same values. A
+            table function returns rows: tuples, or values if it has one column.
         final : bool
             Whether, in place of changes with their kind in a column ``row_kind``, only the rows are wanted that are
             left when the log ends: the last one of each key of the sink.
@@ -65,7 +71,9 @@ class SqlEnvironment(LogEnvironment):
         -----
         Flink's ``TableEnvironment.loadPlan``.
         """
-        return _rows_of(load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at), sink, "plan", final)
+        return _rows_of(
+            load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at, functions), sink, "plan", final
+        )
 
     def execute_plan(
         self,
@@ -75,6 +83,7 @@ class SqlEnvironment(LogEnvironment):
         *,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
         final: bool = False,
         mode: str = "error",
     ) -> dict[str, JobResult]:
@@ -82,7 +91,7 @@ class SqlEnvironment(LogEnvironment):
 
         Parameters
         ----------
-        plan, tables, settings, emitted_at, final
+        plan, tables, settings, emitted_at, functions, final
             As of :meth:`from_plan`.
         sinks : mapping of str to path, optional
             Directories into which the rows of sinks are written as Parquet, by the names of the sinks. Rows of other
@@ -102,7 +111,7 @@ class SqlEnvironment(LogEnvironment):
         SchemaError, DataError, SourceError
             As of :meth:`LogStream.execute`.
         """
-        found = load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at)
+        found = load_sql(PLAN_SINKS)(self, plan, tables, settings, emitted_at, functions)
         _check_named(found, sinks, "plan")
         if final:
             found = {name: rows.final() for name, rows in found.items()}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.sql.expressions.user_functions import UserFunctions
 from flinkcore.sql.nodes.kinds import NODES, REFUSED, needs_watermarks
 from flinkcore.sql.nodes.rows import Program, Rows, Tables
 from flinkcore.sql.nodes.windows import is_of_processing_time
@@ -30,6 +31,7 @@ def plan_sinks(
     tables: Mapping[str, Any] | Tables,
     settings: Mapping[str, str] | None = None,
     emitted_at: str | None = None,
+    functions: Mapping[str, Any] | None = None,
 ) -> dict[str, SinkRows]:
     """Return the rows that go into each sink of a compiled plan, by its name.
 
@@ -53,6 +55,7 @@ def plan_sinks(
         any(map(needs_watermarks, read.nodes)),
         by_arrival,
         by_arrival or any(map(_reads_processing_time, read.nodes)),
+        UserFunctions(functions),
     )
     rows: dict[int, Rows] = {}
     for node in read.nodes:

@@ -117,6 +117,12 @@ def _key_text(entry: list[Any]) -> str:
     return json.dumps(entry[0], ensure_ascii=False)
 
 
+def _iso_date(days: int) -> str:
+    """Return a day as ``LocalDate.toString`` writes it."""
+    year, rest = date_text(days)[:-6], date_text(days)[-6:]
+    return f"{'+' if int(year) > 9999 else '-' if int(year) < 0 else ''}{abs(int(year)):04d}{rest}"
+
+
 def form_of(value: Any, kind: LogicalType) -> Any:
     """Return the form in JSON of a value of `plain_values`."""
     root = kind.root
@@ -132,7 +138,7 @@ def form_of(value: Any, kind: LogicalType) -> Any:
     if root in BINARIES:
         return value.hex()
     if root is Root.DATE:
-        return date_text(value)
+        return _iso_date(value)
     if root is Root.TIME:
         text, digits = time_text(value, 0), f"{value % 1000:03d}".ljust(9, "0")[: kind.precision]
         return f"{text}.{digits}" if digits else text

@@ -60,7 +60,7 @@ FOLDERS = {
         "local",
     ),
     "elements": ("sources", "tasks", "arrivals"),
-    "sql": ("types", "plan", "planner", "expressions", "nodes"),
+    "sql": ("types", "formats", "plan", "planner", "expressions", "nodes"),
     "spark": ("sessions", "shipping", "exchange", "logs", "columns", "columnar", "elements"),
 }
 # Imports for type checkers alone that go the other way: the context of a function gives states, and the descriptors of

@@ -59,7 +59,7 @@ def plus_minus_times(rows: Evaluation, call: RexCall) -> pa.Array:
         return minus_times(rows, call)
     left, right = map(rows, call.operands)
     if call.type.root is Root.DECIMAL:
-        return combined(_KERNELS[call.name], as_decimals(left), as_decimals(right), call.type)
+        return combined(_KERNELS[call.name], left, right, call.type)
     if call.type.root not in INTERVALS:
         left, right = _promoted(call, left, right)
     with np.errstate(all="ignore"):

@@ -10,13 +10,14 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore._internal.java.texts import double_text, float_text
 from flinkcore.sql.expressions.decimals import fit_one
-from flinkcore.sql.expressions.evaluation import Evaluation, column, function, integers, valid
+from flinkcore.sql.expressions.evaluation import Evaluation, column, function, integers, nulls, valid
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.expressions.time_arithmetic import per_milli, toward_zero
 from flinkcore.sql.plan.rex import RexCall
@@ -25,6 +26,7 @@ from flinkcore.sql.types.logical_types import (
     INTEGERS,
     INTERVALS,
     MAX_LENGTH,
+    NESTED,
     NUMERIC,
     TEXTS,
     TIMESTAMPS,
@@ -69,6 +71,8 @@ def _cast_of(given: LogicalType, wanted: LogicalType) -> Cast | None:
     source, target = given.root, wanted.root
     if source is Root.NULL:
         return lambda rows, array, given, wanted, tries: pa.nulls(len(array), wanted.arrow)
+    if source in NESTED:
+        return _cast_of_nested(given, wanted)
     if source in NUMERIC and target in NUMERIC:
         return lambda rows, array, given, wanted, tries: cast_number(array, given, wanted)
     if target in TEXTS and (source in TEXTS or source in _TEXTS_OF or source in BINARIES):
@@ -87,6 +91,94 @@ def _cast_of(given: LogicalType, wanted: LogicalType) -> Cast | None:
     if (source in INTERVALS and target in INTEGERS) or source is target is Root.BOOLEAN or source is target:
         return lambda rows, array, given, wanted, tries: array.cast(wanted.arrow)
     return None
+
+
+# ---- arrays, maps and rows
+
+BLANKS: Final = "".join(map(chr, range(33)))
+"""Characters that ``String.trim`` leaves out."""
+
+_STRING: Final = LogicalType(Root.VARCHAR, precision=MAX_LENGTH)
+
+
+def _cast_of_nested(given: LogicalType, wanted: LogicalType) -> Cast | None:
+    kinds = [kind for _, kind in given.children]
+    if wanted.root in TEXTS and given.root is not Root.MULTISET:
+        return _nested_texts if all(_cast_of(kind, _STRING) for kind in kinds) else None
+    if given.root is not wanted.root or len(kinds) != len(wanted.children):
+        return None
+    castable = all(_cast_of(kind, child) for kind, (_, child) in zip(kinds, wanted.children, strict=True))
+    return _nested if castable else None
+
+
+def _children(array: pa.Array, kind: LogicalType) -> list[pa.Array]:
+    """Return the fields of rows, the elements of arrays, or keys and values of maps, without those of nulls."""
+    if kind.root is Root.ROW:
+        return list(array.flatten())
+    if kind.root is Root.ARRAY:
+        return [array.flatten()]
+    entries = array.drop_null()
+    start, end = (entries.offsets[0].as_py(), entries.offsets[-1].as_py()) if len(entries) else (0, 0)
+    return [entries.keys[start:end], entries.items[start:end]]
+
+
+def _lengths(array: pa.Array, kind: LogicalType) -> npt.NDArray[np.int64]:
+    """Return how many children each value has."""
+    if kind.root is Root.ROW:
+        return np.ones(len(array), np.int64)
+    found = [0 if each is None else len(each) for each in array.to_pylist()]
+    return np.array(found, np.int64)
+
+
+def _cast_children(
+    rows: Evaluation, array: pa.Array, given: LogicalType, wanted: list[LogicalType], tries: bool
+) -> list[pa.Array]:
+    """Return the children of nested values as other types; a failure is that of the row that has the child."""
+    numbers_of_rows = np.arange(len(array)) if rows.rows is None else rows.rows
+    of_children = np.repeat(numbers_of_rows, _lengths(array, given))
+    inner = Evaluation((), len(of_children), rows.zone, of_children)
+    found = []
+    for child, (_, kind), target in zip(_children(array, given), given.children, wanted, strict=True):
+        of_type = _cast_of(kind, target)
+        assert of_type is not None, "checked when the plan was read"
+        found.append(of_type(inner, child, kind, target, tries))
+    return found
+
+
+def _nested(
+    rows: Evaluation, array: pa.Array, given: LogicalType, wanted: LogicalType, tries: bool
+) -> pa.Array:
+    kinds = [kind for _, kind in wanted.children]
+    children = _cast_children(rows, array, given, kinds, tries)
+    is_valid = valid(array)
+    if tries:  # a child that cannot be cast makes all of it null
+        at = np.repeat(np.arange(len(array)), _lengths(array, given))
+        for before, after in zip(_children(array, given), children, strict=True):
+            is_valid[at[valid(before) & ~valid(after)]] = False
+    if wanted.root is Root.ROW:
+        mask = pa.array(~is_valid)
+        return pa.StructArray.from_arrays(children, fields=list(wanted.arrow), mask=mask)
+    ends = np.concatenate([[0], np.cumsum(_lengths(array, given))]).astype(np.int32)
+    offsets = pa.array(ends, mask=np.append(~is_valid, False))
+    if wanted.root is Root.ARRAY:
+        return pa.ListArray.from_arrays(offsets, children[0]).cast(wanted.arrow)
+    return pa.MapArray.from_arrays(offsets, *children).cast(wanted.arrow)
+
+
+def _nested_texts(
+    rows: Evaluation, array: pa.Array, given: LogicalType, wanted: LogicalType, tries: bool
+) -> pa.Array:
+    children = _cast_children(rows, array, given, [_STRING] * len(given.children), tries)
+    texts = [["NULL" if text is None else text for text in child.to_pylist()] for child in children]
+    entries = [
+        "=".join(each) if given.root is Root.MAP else ", ".join(each) for each in zip(*texts, strict=True)
+    ]
+    left, right = {Root.ARRAY: ("[", "]"), Root.MAP: ("{", "}")}.get(given.root, ("(", ")"))
+    is_null, at, found = nulls(array), 0, []
+    for row, length in enumerate(_lengths(array, given).tolist()):
+        found.append(None if is_null[row] else f"{left}{', '.join(entries[at : at + length])}{right}")
+        at += length
+    return _to_text(rows, pa.array(found, pa.string()), _STRING, wanted, tries)
 
 
 # ---- to texts
@@ -209,11 +301,15 @@ def _decimal(text: str, kind: LogicalType, zone: str) -> Decimal:
     raise ValueError(f"For input string: '{text}'. Overflow.")
 
 
-def _date(text: str, kind: LogicalType, zone: str) -> int:
-    # A time after the date is left out, as in Flink.
+def day_before_blank(text: str) -> int:
+    """Return the day of a text, which may have a time after it; ValueError if it has no day."""
     blank = text.find(" ")
+    return day_of_text((text[:blank] if blank > 0 else text).strip(BLANKS))
+
+
+def _date(text: str, kind: LogicalType, zone: str) -> int:
     try:
-        return day_of_text(text[:blank] if blank > 0 else text)
+        return day_before_blank(text)
     except ValueError:
         raise ValueError(f"For input string: '{text}'.") from None
 
@@ -272,7 +368,9 @@ def cast_text(array: pa.Array, wanted: LogicalType) -> pa.Array:
     """
     texts = array.to_pylist()
     if wanted.root in TIMESTAMPS:
-        texts = [None if text is None else text.replace("T", " ").removesuffix("Z") for text in texts]
+        texts = [
+            None if text is None else text.strip(" ").replace("T", " ").removesuffix("Z") for text in texts
+        ]
     rows = Evaluation((), len(texts))
     text_type = LogicalType(Root.VARCHAR, precision=MAX_LENGTH)
     try:
@@ -330,6 +428,8 @@ def _time(
     rows: Evaluation, array: pa.Array, given: LogicalType, wanted: LogicalType, tries: bool
 ) -> pa.Array:
     source, target = given.root, wanted.root
+    if source is target and given.precision == wanted.precision:
+        return array
     if source is Root.TIMESTAMP_LTZ and target is not Root.TIMESTAMP_LTZ:
         array = local_time(array, rows.zone)
     values, is_valid = integers(array), valid(array)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.expressions.conditions import converted
-from flinkcore.sql.expressions.evaluation import Evaluation, by_row, function, text_of
-from flinkcore.sql.plan.rex import RexCall
+from flinkcore.sql.expressions.evaluation import Evaluation, by_row, function
+from flinkcore.sql.formats.java_regex import java_pattern, java_split
+from flinkcore.sql.plan.rex import FIELD, Literal, RexCall
 from flinkcore.sql.types.logical_types import LogicalType, Root
 
 
@@ -31,6 +35,9 @@ def array(rows: Evaluation, call: RexCall) -> pa.Array:
 def map_(rows: Evaluation, call: RexCall) -> pa.Array:
     kinds = [kind for _, kind in call.type.children] * (len(call.operands) // 2)
     values = _rows_of(rows, call, kinds)
+    for row, each in enumerate(values):
+        if any(key is None for key in each[::2]):
+            rows.fail(row, "a map has a key that is null, which maps of Arrow cannot hold")
     return pa.array(
         [list(dict(zip(each[::2], each[1::2], strict=True)).items()) for each in values], call.type.arrow
     )
@@ -44,6 +51,14 @@ def row(rows: Evaluation, call: RexCall) -> pa.Array:
         for operand, kind in zip(call.operands, kinds, strict=True)
     ]
     return pa.StructArray.from_arrays(arrays, fields=list(call.type.arrow))
+
+
+@function(FIELD, state="pyarrow")
+def field(rows: Evaluation, call: RexCall) -> pa.Array:
+    of_row, name = call.operands
+    assert isinstance(name, Literal)
+    number = [each for each, _ in of_row.type.children].index(name.value)
+    return pc.struct_field(rows(of_row), [number])
 
 
 @function("ITEM")
@@ -71,23 +86,27 @@ def split(rows: Evaluation, call: RexCall) -> pa.Array:
     return by_row(rows, call, of_row, *map(rows, call.operands))
 
 
-def _separators(call: RexCall) -> str | None:
-    given = [text_of(operand) for operand in call.operands[1:]]
-    if all(each is not None and len(each) == 1 and each not in "|.$^*+?()[{\\" for each in given):
-        return None
-    return "STR_TO_MAP takes separators of one character, which regular expressions do not use"
-
-
-@function("STR_TO_MAP", check=_separators)
+@function("STR_TO_MAP")
 def str_to_map(rows: Evaluation, call: RexCall) -> pa.Array:
-    separators = [text_of(operand) or "" for operand in call.operands[1:]]
-    pairs, pair = [*separators, *(",", "=")[len(separators) :]]
-
-    def of_row(text: str) -> list[tuple[str, str | None]]:
+    def of_row(text: str, pairs: str = ",", pair: str = "=") -> list[tuple[str, str | None]]:
+        of_pairs, of_pair = _separator(pairs), _separator(pair)
         found: dict[str, str | None] = {}
-        for part in text.split(pairs):
-            key, has, value = part.partition(pair)
-            found[key] = value if has else None
+        for part in java_split(text, of_pairs) if text else ():
+            match = next((each for each in of_pair.finditer(part) if each.end()), None)
+            if match is None:
+                found[part] = None
+            else:
+                found[part[: match.start()]] = part[match.end() :]
         return list(found.items())
 
-    return by_row(rows, call, of_row, rows(call.operands[0]))
+    return by_row(rows, call, of_row, *map(rows, call.operands), fails=True)
+
+
+def _separator(pattern: str) -> re.Pattern[str]:
+    try:
+        compiled = java_pattern(pattern)
+    except UnsupportedOperationError as error:
+        raise ValueError(f"the separator {error} has another meaning in Java than here") from None
+    if compiled is None:
+        raise ValueError(f"{pattern!r} is not a regular expression")
+    return compiled

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.sql.expressions.decimals import MOST_DIGITS, as_decimals
-from flinkcore.sql.expressions.evaluation import Evaluation, function, nulls, scalar
+from flinkcore.sql.expressions.decimals import MOST_DIGITS, as_decimals, narrow
+from flinkcore.sql.expressions.evaluation import Evaluation, column, function, nulls, scalar
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.plan.rex import Bound, Literal, Rex, RexCall
 from flinkcore.sql.types.logical_types import (
     FLOATS,
     INTEGERS,
+    NESTED,
     NUMERIC,
     TEXTS,
     TIMESTAMPS,
@@ -31,12 +32,13 @@ _KERNELS: Final[dict[str, Any]] = {
     ">=": pc.greater_equal,
 }
 _DOUBLE: Final = LogicalType(Root.DOUBLE)
-_NESTED: Final = frozenset((Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW))
 
 
 def _comparable(call: RexCall) -> str | None:
     kinds = [operand.type for operand in call.operands]
-    if _NESTED & {kind.root for kind in kinds}:
+    if NESTED & {kind.root for kind in kinds}:
+        if call.name in ("=", "<>") and kinds[0].root is kinds[1].root:
+            return None
         return f"{call.name} of {kinds[0]} is not supported: compare their fields"
     roots = {kind.root for kind in kinds} - {Root.NULL}
     families: tuple[frozenset[Root], ...] = (frozenset(NUMERIC), TEXTS, TIMESTAMPS)
@@ -49,8 +51,40 @@ def _comparable(call: RexCall) -> str | None:
 
 @function(*_KERNELS, state="pyarrow", check=_comparable)
 def compare(rows: Evaluation, call: RexCall) -> pa.Array:
-    left, right = common(rows, *call.operands)
+    if call.operands[0].type.root in NESTED:
+        return _compare_nested(rows, call)
+    left, right = _comparable_values(rows, *call.operands)
     return _KERNELS[call.name](left, right)
+
+
+def _compare_nested(rows: Evaluation, call: RexCall) -> pa.Array:
+    left, right = (rows(operand).to_pylist() for operand in call.operands)
+    if call.operands[0].type.root is Root.MAP:
+        left, right = ([each if each is None else dict(each) for each in side] for side in (left, right))
+    return pa.array(
+        [
+            None if a is None or b is None else (a == b) is (call.name == "=")
+            for a, b in zip(left, right, strict=True)
+        ],
+        pa.bool_(),
+    )
+
+
+def _comparable_values(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
+    """Return values that compare as those of expressions: of decimals their digits, if they fit into 64 bits."""
+    kinds = [operand.type for operand in operands]
+    roots = {kind.root for kind in kinds}
+    if Root.DECIMAL in roots and not roots & FLOATS:
+        most = max(kind.scale for kind in kinds)
+        arrays = [rows(operand) for operand in operands]
+        digits = [narrow(array, most) for array in arrays]
+        if all(each is not None for each in digits):
+            return [
+                column(each, ~nulls(array), pa.int64())
+                for each, array in zip(digits, arrays, strict=True)
+                if each is not None
+            ]
+    return common(rows, *operands)
 
 
 def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
@@ -78,7 +112,7 @@ def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
 
 @function("IS NOT DISTINCT FROM", "IS DISTINCT FROM", check=_comparable)
 def distinct(rows: Evaluation, call: RexCall) -> pa.Array:
-    left, right = common(rows, *call.operands)
+    left, right = _comparable_values(rows, *call.operands)
     left_null, right_null = nulls(left), nulls(right)
     equal = pc.equal(left, right).fill_null(False).to_numpy(zero_copy_only=False)
     same = np.where(left_null | right_null, left_null & right_null, equal)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flinkcore.sql.expressions.comparisons import common
 from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, truth
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.plan.rex import Rex, RexCall
+from flinkcore.sql.plan.rex import Literal, Rex, RexCall, UserCall
 from flinkcore.sql.types.logical_types import FLOATS, NUMERIC, TEXTS, LogicalType
 
 
@@ -19,8 +19,11 @@ from flinkcore.sql.types.logical_types import FLOATS, NUMERIC, TEXTS, LogicalTyp
 def connect(rows: Evaluation, call: RexCall) -> pa.Array:
     """Connect conditions; one that decides the result leaves the later ones out, as in Java."""
     kernel = pc.and_kleene if call.name == "AND" else pc.or_kleene
-    found = rows(call.operands[0])
-    for operand in call.operands[1:]:
+    operands = call.operands
+    if not any(map(can_fail, operands)):  # the order shows in failures alone
+        operands = tuple(sorted(operands, key=_is_costly))
+    found = rows(operands[0])
+    for operand in operands[1:]:
         decided = truth(pc.invert(found) if call.name == "AND" else found)
         found = kernel(found, _of_rows(rows, operand, ~decided))
     return found
@@ -39,12 +42,73 @@ def _of_rows(rows: Evaluation, rex: Rex, mask: Mask) -> pa.Array:
     return values.take(pa.array(at, mask=~mask))
 
 
-_FAILING: Final = frozenset(("/", "/INT", "MOD", "%", "CAST", "ROUND", "TRUNCATE"))
+_FAILING: Final = frozenset(
+    (
+        *(
+            "/",
+            "/INT",
+            "MOD",
+            "%",
+            "CAST",
+            "ROUND",
+            "TRUNCATE",
+            "FROM_BASE64",
+            "ELEMENT",
+            "MAP",
+            "MAP_FROM_ARRAYS",
+        ),
+        *(
+            "JSON_VALUE",
+            "JSON_QUERY",
+            "JSON_EXISTS",
+            "JSON_STRING",
+            "JSON_OBJECT",
+            "JSON_ARRAY",
+            "JSON",
+            "PRINTF",
+        ),
+        *(
+            "SHA2",
+            "REPEAT",
+            "LPAD",
+            "RPAD",
+            "INSTR",
+            "STR_TO_MAP",
+            "UNIX_TIMESTAMP",
+            "TO_DATE",
+            "TO_TIMESTAMP_LTZ",
+        ),
+    )
+)
+_FAILING_BY_PATTERN: Final = frozenset(
+    (
+        *(
+            "LIKE",
+            "REGEXP",
+            "RLIKE",
+            "REGEXP_EXTRACT",
+            "REGEXP_EXTRACT_ALL",
+            "REGEXP_REPLACE",
+            "REGEXP_COUNT",
+        ),
+        *("REGEXP_INSTR", "REGEXP_SUBSTR"),
+    )
+)
+"""Functions that fail for some patterns; constant ones have been checked."""
+
+
+def _is_costly(rex: Rex) -> bool:
+    """Return whether an expression has a function that takes far longer than a comparison."""
+    return isinstance(rex, RexCall) and (rex.name.startswith("REGEXP") or any(map(_is_costly, rex.operands)))
 
 
 def can_fail(rex: Rex) -> bool:
-    """Return whether an expression has a function that fails for some values."""
-    return isinstance(rex, RexCall) and (rex.name in _FAILING or any(map(can_fail, rex.operands)))
+    """Return whether an expression has a function that fails for some values, or one of the user."""
+    if not isinstance(rex, RexCall):
+        return False
+    if rex.name in _FAILING_BY_PATTERN and not isinstance(rex.operands[1], Literal):
+        return True
+    return rex.name in _FAILING or isinstance(rex, UserCall) or any(map(can_fail, rex.operands))
 
 
 @function("NOT", state="pyarrow")

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero, InvalidOperation
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.sql.types.logical_types import LogicalType
+
+Int64s = npt.NDArray[np.int64]
 
 MOST_DIGITS: Final = 76
 """Digits of Arrow's widest decimals."""
@@ -23,11 +27,50 @@ MATH_CONTEXT: Final = Context(prec=38, rounding=ROUND_HALF_UP, Emin=-999_999, Em
 """Java's ``new MathContext(38, HALF_UP)``, in which Flink divides."""
 
 
+# ---- decimals whose digits fit into 64 bits
+
+
+def narrow(array: pa.Array, scale: int) -> Int64s | None:
+    """Return the digits of integers or decimals at a scale as 64-bit integers, or None if some do not fit."""
+    if pa.types.is_integer(array.type):
+        values, given = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), 0
+    elif pa.types.is_decimal128(array.type):
+        words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2) if len(array) else np.zeros((0, 2))
+        words = words[array.offset : array.offset + len(array)].astype(np.int64, copy=False)
+        values, given = words[:, 0], array.type.scale
+        if array.null_count:
+            is_null = array.is_null().to_numpy(zero_copy_only=False)
+            values = np.where(is_null, 0, values)
+            fits = (words[:, 1] == values >> 63) | is_null
+        else:
+            fits = words[:, 1] == values >> 63
+        if not fits.all():
+            return None
+    else:
+        return None
+    if scale < given:
+        return None
+    factor = 10 ** (scale - given)
+    return None if max(factor, largest(values) * factor) > MOST_NARROW else values * factor
+
+
+def largest(values: Int64s) -> int:
+    """Return the largest absolute value."""
+    return max(int(values.max()), -int(values.min())) if len(values) else 0
+
+
+MOST_NARROW: Final = 2**63 - 1
+
+
 def fit(array: pa.Array, kind: LogicalType) -> pa.Array:
     """Return decimals of a precision and scale: rounded half up, null where a value has too many digits."""
     given, wanted = array.type, kind.arrow
     if given.equals(wanted):
         return array
+    if given.scale == kind.scale and pa.types.is_decimal128(given):
+        values = narrow(array, kind.scale)
+        if values is not None and largest(values) < 10**kind.precision:  # the digits stay as they are
+            return pa.Array.from_buffers(wanted, len(array), array.buffers(), offset=array.offset)
     grows = given.scale <= kind.scale
     if grows and given.precision - given.scale <= kind.precision - kind.scale:
         return array.cast(wanted)
@@ -54,7 +97,8 @@ def fit_one(value: Decimal, kind: LogicalType) -> Decimal | None:
 
 
 def combined(kernel: str, left: pa.Array, right: pa.Array, kind: LogicalType) -> pa.Array:
-    """Return the sum ("add"), difference ("subtract") or product ("multiply") of two columns of decimals."""
+    """Return the sum ("add"), difference ("subtract") or product ("multiply") of decimals or integers."""
+    left, right = as_decimals(left), as_decimals(right)
     digits = _digits(kernel, left.type, right.type)
     if digits > MOST_DIGITS:
         return _by_row(_EXACT_KERNELS[kernel], left, right, kind)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
-from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, input_refs
+from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, UserCall, input_refs
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TIMESTAMPS, LogicalType, Root
 from flinkcore.sql.types.times import day_of_text, millis_of_day, timestamp_of_text
 
@@ -41,6 +41,10 @@ class Evaluation:
         Numbers of the rows in the batch, or None if they are all of its rows.
     known : dict
         Values of calls that have been evaluated.
+    constants : dict
+        Columns of constants.
+    parts : dict
+        Parts of texts by expression and separator, with the number of splits.
     """
 
     columns: Sequence[pa.Array | None]
@@ -48,6 +52,8 @@ class Evaluation:
     zone: str = "UTC"
     rows: npt.NDArray[np.int64] | None = None
     known: dict[RexCall, pa.Array] = field(default_factory=dict)
+    constants: dict[Literal, pa.Array] = field(default_factory=dict)
+    parts: dict[tuple[Rex, str], tuple[int, pa.Array]] = field(default_factory=dict)
 
     def __call__(self, rex: Rex) -> pa.Array:
         """Return the values of an expression, of the Arrow type of its SQL type."""
@@ -56,14 +62,25 @@ class Evaluation:
             assert column is not None, "a column that the expression reads"
             return column
         if isinstance(rex, Literal):
-            return pa.repeat(scalar_of(rex), self.num_rows)
+            return self._constant(rex)
         found = self.known.get(rex)
         if found is None:
-            found = FUNCTIONS[rex.name].evaluate(self, rex)
+            evaluate = rex.function.evaluate if isinstance(rex, UserCall) else FUNCTIONS[rex.name].evaluate
+            found = evaluate(self, rex)
             wanted = rex.type.arrow
             found = found if found.type.equals(wanted) else found.cast(wanted)
             self.known[rex] = found
         return found
+
+    def _constant(self, literal: Literal) -> pa.Array:
+        found = self.constants.get(literal)
+        if found is None:
+            found = self.constants[literal] = pa.repeat(scalar_of(literal), self.num_rows)
+        return found
+
+    def is_constant(self, array: pa.Array) -> bool:
+        """Return whether a column is that of a constant."""
+        return any(array is constant for constant in self.constants.values())
 
     def take(self, mask: Mask, rex: Rex) -> Evaluation:
         """Return the evaluation of an expression for some of the rows."""
@@ -127,6 +144,12 @@ def function(
     return enter
 
 
+def missing_function(name: str) -> str:
+    """Return why a function of a catalog does not run, with the remedy."""
+    last = name.replace("`", "").rpartition(".")[2]
+    return f"the code of the function {name} is not in the plan: give it in Python, as functions={{{last!r}: ...}}"
+
+
 def refusal_of(rex: Rex) -> str | None:
     """Return why an expression does not run, as a clause of a message; None if it does."""
     if isinstance(rex, Literal) and rex.type.root is not Root.SYMBOL:
@@ -143,9 +166,13 @@ def refusal_of(rex: Rex) -> str | None:
         reason = refusal_of(operand)
         if reason is not None:
             return reason
+    if isinstance(rex, UserCall):
+        return None
     found = FUNCTIONS.get(rex.name)
     if found is None:
         reason = REFUSED_FUNCTIONS.get(rex.name)
+        if rex.is_of_catalog:
+            return missing_function(rex.name)
         return f"the function {rex.name} is not supported{'' if reason is None else f': {reason}'}"
     return found.check(rex)
 
@@ -260,6 +287,47 @@ def by_row(
     fails : bool
         Whether a ValueError or ArithmeticError of it is the failure of a row, and not a null.
     """
+    varying = [number for number, array in enumerate(arrays) if not rows.is_constant(array)]
+    if not rows.num_rows:
+        return pa.nulls(0, call.type.arrow)
+    if not varying:
+        constants = [array.slice(0, 1) for array in arrays]
+        return pa.repeat(_of_values(rows, of_row, constants, call.type.arrow, fails)[0], rows.num_rows)
+    encoded = _encoded(arrays[varying[0]]) if len(varying) == 1 else None
+    if encoded is None:
+        return _of_values(rows, of_row, arrays, call.type.arrow, fails)
+    distinct = list(arrays)
+    distinct[varying[0]] = encoded.dictionary
+    for number, array in enumerate(arrays):
+        if number != varying[0]:
+            distinct[number] = array.slice(0, len(encoded.dictionary))
+    try:
+        found = _of_values(Evaluation((), len(encoded.dictionary)), of_row, distinct, call.type.arrow, fails)
+    except RowFailure as failure:  # the dictionary has its values in the order in which they come
+        first = np.argmax(encoded.indices.fill_null(-1).to_numpy() == failure.row)
+        rows.fail(first, str(failure))
+    return found.take(encoded.indices)
+
+
+_FEWEST_ROWS: Final = 64
+_SAMPLE: Final = 1024
+
+
+def _encoded(array: pa.Array) -> pa.DictionaryArray | None:
+    """Return a column as a dictionary, or None if most of its values differ or cannot be encoded."""
+    kind = array.type
+    if len(array) < _FEWEST_ROWS or pa.types.is_nested(kind) or pa.types.is_floating(kind):
+        return None  # a dictionary would take -0.0 for 0.0
+    sample = array.slice(0, _SAMPLE).dictionary_encode()
+    if 2 * len(sample.dictionary) > len(sample):
+        return None
+    encoded = array.dictionary_encode()
+    return encoded if 2 * len(encoded.dictionary) <= len(array) else None
+
+
+def _of_values(
+    rows: Evaluation, of_row: Callable[..., Any], arrays: Sequence[pa.Array], kind: pa.DataType, fails: bool
+) -> pa.Array:
     found: list[Any] = []
     for row, values in enumerate(zip(*(array.to_pylist() for array in arrays), strict=True)):
         if any(value is None for value in values):
@@ -271,7 +339,7 @@ def by_row(
             if fails:
                 rows.fail(row, str(error))
             found.append(None)
-    return pa.array(found, call.type.arrow)
+    return pa.array(found, kind)
 
 
 def strict(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -9,6 +11,36 @@ import pyarrow as pa
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.sql.expressions.evaluation import Evaluation
 from flinkcore.sql.plan.rex import Rex, input_refs
+
+
+class _LastEvaluation(threading.local):
+    """The evaluation of the last batch of a thread, so that the columns of a node share what they compute."""
+
+    batch: weakref.ref[pa.RecordBatch] | None = None
+    names: tuple[str, ...] = ()
+    zone: str = ""
+    columns: list[pa.Array | None] | None = None
+    evaluation: Evaluation | None = None
+
+    def of(
+        self, batch: pa.RecordBatch, names: tuple[str, ...], zone: str
+    ) -> tuple[Evaluation, list[pa.Array | None]]:
+        """Return the evaluation of a batch and its columns, of which those that were not read yet are None."""
+        is_last = (
+            self.batch is not None and self.batch() is batch and self.names == names and self.zone == zone
+        )
+        if not is_last or self.evaluation is None or self.columns is None:
+            self.columns = [None] * len(names)
+            self.evaluation = Evaluation(self.columns, batch.num_rows, zone)
+            self.batch, self.names, self.zone = weakref.ref(batch, self._forget), names, zone
+        return self.evaluation, self.columns
+
+    def _forget(self, batch: weakref.ref[pa.RecordBatch]) -> None:
+        if self.batch is batch:
+            self.batch = self.columns = self.evaluation = None
+
+
+_LAST = _LastEvaluation()
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +67,11 @@ class SqlExpression(ColumnExpression):
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         from flinkcore.sql.expressions import functions as _functions  # noqa: F401  enters them in the table
 
-        columns: list[pa.Array | None] = [None] * len(self.names)
+        evaluation, columns = _LAST.of(batch, self.names, self.zone)
         for number in input_refs(self.rex):
-            columns[number] = batch.column(self.names[number])
-        return Evaluation(columns, batch.num_rows, self.zone)(self.rex)
+            if columns[number] is None:
+                columns[number] = batch.column(self.names[number])
+        return evaluation(self.rex)
 
     def __str__(self) -> str:
         used = ", ".join(f"${number} = {self.names[number]}" for number in sorted(set(input_refs(self.rex))))

@@ -22,7 +22,7 @@ from flinkcore.sql.expressions.evaluation import (
     truth,
 )
 from flinkcore.sql.plan.rex import Literal, RexCall
-from flinkcore.sql.types.logical_types import INTEGERS, TEXTS
+from flinkcore.sql.types.logical_types import INTEGERS, MAX_LENGTH, TEXTS
 
 
 def _all_ascii(texts: pa.Array) -> bool:
@@ -49,8 +49,14 @@ def concat(rows: Evaluation, call: RexCall) -> pa.Array:
 
 @function("CONCAT_WS")
 def concat_ws(rows: Evaluation, call: RexCall) -> pa.Array:
+    """Join the texts that are not null. Arrow's own way to skip nulls loses the rows in which all are null."""
     separator, *texts = map(rows, call.operands)
-    return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
+    joined, has_text = pa.repeat(pa.scalar(""), rows.num_rows), pa.repeat(pa.scalar(False), rows.num_rows)
+    for text in texts:
+        is_text = pc.is_valid(text)
+        added = pc.if_else(has_text, pc.binary_join_element_wise(joined, text.fill_null(""), separator), text)
+        joined, has_text = pc.if_else(is_text, added, joined), pc.or_(has_text, is_text)
+    return pc.if_else(pc.is_valid(separator), joined, pa.scalar(None, pa.string()))
 
 
 @function("SUBSTRING", "SUBSTR")
@@ -59,10 +65,12 @@ def substring(rows: Evaluation, call: RexCall) -> pa.Array:
     return by_row(rows, call, _substring, texts, starts, *lengths)
 
 
-def _substring(text: str, start: int, length: int | None = None) -> str:
+def _substring(text: str, start: int, length: int | None = None) -> str | None:
     """Return Flink's ``substringSQL``: from 1; 0 is like 1, and negative starts count from the end."""
     at = start - 1 if start > 0 else len(text) + start if start < 0 else 0
-    if at < 0 or (length is not None and length <= 0):
+    if length is not None and length < 0:
+        return None
+    if at < 0 or length == 0:
         return ""
     return text[at:] if length is None else text[at : at + length]
 
@@ -93,9 +101,18 @@ def reverse(text: str) -> str:
     return text[::-1]
 
 
-@strict("REPEAT")
+_MOST: Final = 2**30
+
+
+@strict("REPEAT", fails=True)
 def repeat(text: str, times: int) -> str:
+    _check_length(len(text) * max(times, 0))
     return text * times
+
+
+def _check_length(length: int) -> None:
+    if length > _MOST:
+        raise ValueError(f"a text of {length} characters is too long: at most {_MOST} are supported")
 
 
 @strict("REPLACE")
@@ -115,16 +132,24 @@ def ends_with(text: Any, suffix: Any) -> bool:
 
 @strict("POSITION", "LOCATE")
 def position(search: str, text: str, start: int = 1) -> int:
-    return text.find(search, start - 1) + 1 if start > 0 else 0
+    start = (start - 1 + 2**31) % 2**32 - 2**31
+    return text.find(search, max(start, 0)) + 1 if search else 1
 
 
-def _of_two(call: RexCall) -> str | None:
-    return None if len(call.operands) == 2 else f"{call.name} with a start is not supported"
-
-
-@strict("INSTR", check=_of_two)
-def instr(text: str, search: str) -> int:
-    return text.find(search) + 1
+@strict("INSTR", fails=True)
+def instr(text: str, search: str, start: int = 1, number: int = 1) -> int:
+    """Return where a text is found for the n-th time; a negative start is that of a search from the end."""
+    if number <= 0:
+        raise ValueError(f"nthAppearance must be positive, and is {number}")
+    if start < 0:
+        found: int = instr(text[::-1], search[::-1], -start, number)
+        return found and len(text) + 2 - found - len(search)
+    at = start - 1
+    for _ in range(number if start else 0):
+        at = text.find(search, at) + 1 if search else 1
+        if at == 0:
+            return 0
+    return at if start else 0
 
 
 @strict("INITCAP")
@@ -150,6 +175,7 @@ def _pad(text: str, length: int, padding: str, on_left: bool) -> str | None:
     units, pad = _utf16(text), _utf16(padding)
     if length < 0 or not pad:
         return None
+    _check_length(length)
     if len(units) >= 2 * length:
         return _of_utf16(units[: 2 * length])
     missing = 2 * length - len(units)
@@ -157,12 +183,12 @@ def _pad(text: str, length: int, padding: str, on_left: bool) -> str | None:
     return _of_utf16(fill + units if on_left else units + fill)
 
 
-@strict("LPAD")
+@strict("LPAD", fails=True)
 def lpad(text: str, length: int, padding: str) -> str | None:
     return _pad(text, length, padding, True)
 
 
-@strict("RPAD")
+@strict("RPAD", fails=True)
 def rpad(text: str, length: int, padding: str) -> str | None:
     return _pad(text, length, padding, False)
 
@@ -211,24 +237,39 @@ def btrim(text: str, characters: str = " ") -> str:
     return text.strip(characters)
 
 
-def _by_text(call: RexCall) -> str | None:
-    return None if call.operands[1].type.root in TEXTS else "SPLIT_INDEX takes a text as separator"
-
-
-@function("SPLIT_INDEX", check=_by_text)
+@function("SPLIT_INDEX")
 def split_index(rows: Evaluation, call: RexCall) -> pa.Array:
     separator, number = text_of(call.operands[1]), integer_of(call.operands[2])
     texts = rows(call.operands[0])
     if not separator or number is None or number < 0:
         return by_row(rows, call, _part_at, texts, *map(rows, call.operands[1:]))
-    parts = pc.split_pattern(texts, separator, max_splits=number + 1)
+    parts = _parts(rows, call, texts, separator, number + 1)
     starts = parts.offsets.to_numpy()
     has_part = (np.diff(starts) > number) & ~truth(pc.equal(texts, ""))
     return parts.values.take(pa.array(starts[:-1] + number, mask=~has_part))
 
 
-def _part_at(text: str, separator: str, index: int) -> str | None:
-    parts = text.split(separator) if separator else text.split()
+def _parts(rows: Evaluation, call: RexCall, texts: pa.Array, separator: str, splits: int) -> pa.Array:
+    """Return texts as lists of parts, split at least so often; those of several calls are shared."""
+    known = rows.parts.get((call.operands[0], separator))
+    if known is not None and known[0] >= splits:
+        return known[1]
+    if known is not None:
+        splits = MAX_LENGTH  # there may be more of such calls
+    parts = pc.split_pattern(texts, separator, max_splits=None if splits == MAX_LENGTH else splits)
+    rows.parts[call.operands[0], separator] = splits, parts
+    return parts
+
+
+_BLANK: Final = re.compile("[\t-\r\x1c- \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]")
+
+
+def _part_at(text: str, separator: str | int, index: int) -> str | None:
+    if isinstance(separator, int):
+        if not 0 < separator <= 255:
+            return None
+        separator = chr(separator)
+    parts = text.split(separator) if separator else _BLANK.split(text)
     return parts[index] if text and 0 <= index < len(parts) else None
 
 
@@ -247,9 +288,11 @@ def to_base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-@strict("FROM_BASE64")
+@strict("FROM_BASE64", fails=True)
 def from_base64(text: str) -> str | None:
-    return base64.b64decode(text, validate=True).decode("utf-8", "replace")
+    """Return decoded bytes as text; Java reads texts without ``=`` at the end, too."""
+    missing = -len(text) % 4 if "=" not in text else 0
+    return base64.b64decode(text + "=" * missing, validate=True).decode("utf-8", "replace")
 
 
 _DIGESTS: Final = {"MD5": "md5", "SHA1": "sha1", "SHA224": "sha224", "SHA256": "sha256", "SHA384": "sha384"}
@@ -257,16 +300,15 @@ _DIGESTS: Final = {"MD5": "md5", "SHA1": "sha1", "SHA224": "sha224", "SHA256": "
 
 @function(*_DIGESTS, "SHA512")
 def digest(rows: Evaluation, call: RexCall) -> pa.Array:
-    name = _DIGESTS.get(call.name, "sha512")
-    return by_row(
-        rows, call, lambda text: hashlib.new(name, text.encode()).hexdigest(), rows(call.operands[0])
-    )
+    of_bytes = getattr(hashlib, _DIGESTS.get(call.name, "sha512"))
+    return by_row(rows, call, lambda text: of_bytes(text.encode()).hexdigest(), rows(call.operands[0]))
 
 
 _CHARSETS: Final = {
     "UTF-8": "utf-8",
     "US-ASCII": "ascii",
     "ISO-8859-1": "latin-1",
+    "UTF-16": "utf-16",
     "UTF-16BE": "utf-16-be",
     "UTF-16LE": "utf-16-le",
 }
@@ -274,43 +316,52 @@ _CHARSETS: Final = {
 
 def _charset(call: RexCall) -> str | None:
     charset = text_of(call.operands[1])
-    return (
-        None if charset in _CHARSETS else f"{call.name} takes one of {', '.join(_CHARSETS)}, not {charset!r}"
-    )
+    if charset is not None and charset.upper() in _CHARSETS:
+        return None
+    return f"{call.name} takes one of {', '.join(_CHARSETS)}, not {charset!r}"
 
 
 @function("ENCODE", check=_charset)
 def encode(rows: Evaluation, call: RexCall) -> pa.Array:
-    charset = _CHARSETS[text_of(call.operands[1]) or ""]
-    return by_row(rows, call, lambda text: text.encode(charset, "replace"), rows(call.operands[0]))
+    charset = _CHARSETS[(text_of(call.operands[1]) or "").upper()]
+
+    def of_row(text: str) -> bytes:
+        if charset != "utf-16":
+            return text.encode(charset, "replace")
+        return b"\xfe\xff" + text.encode("utf-16-be") if text else b""
+
+    return by_row(rows, call, of_row, rows(call.operands[0]))
 
 
 @function("DECODE", check=_charset)
 def decode(rows: Evaluation, call: RexCall) -> pa.Array:
-    charset = _CHARSETS[text_of(call.operands[1]) or ""]
-    return by_row(rows, call, lambda data: data.decode(charset, "replace"), rows(call.operands[0]))
+    charset = _CHARSETS[(text_of(call.operands[1]) or "").upper()]
+
+    def of_row(data: bytes) -> str:
+        of_data = charset
+        if charset == "utf-16" and data[:2] not in (b"\xfe\xff", b"\xff\xfe"):
+            of_data = "utf-16-be"
+        return data.decode(of_data, "replace")
+
+    return by_row(rows, call, of_row, rows(call.operands[0]))
 
 
-_PARTS: Final = ("HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO")
-
-
-def _part(call: RexCall) -> str | None:
-    part = text_of(call.operands[1])
-    return None if len(call.operands) == 2 and part in _PARTS else f"PARSE_URL of {part!r} is not supported"
-
-
-@function("PARSE_URL", check=_part)
+@function("PARSE_URL")
 def parse_url(rows: Evaluation, call: RexCall) -> pa.Array:
-    part = text_of(call.operands[1]) or ""
-    return by_row(rows, call, lambda text: _url_part(text, part), rows(call.operands[0]))
+    return by_row(rows, call, _url_part, *map(rows, call.operands))
 
 
-def _url_part(text: str, part: str) -> str | None:
+def _url_part(text: str, part: str, key: str | None = None) -> str | None:
     url = urlsplit(text.strip())
     if url.scheme not in ("http", "https", "ftp", "file"):
         return None  # java.net.URL knows no other protocol
     user, _, host = url.netloc.rpartition("@")
     query = url.query if "?" in text.partition("#")[0] else None
+    if key is not None:
+        match = (
+            None if part != "QUERY" or query is None else re.search(f"(?:&|^){re.escape(key)}=([^&]*)", query)
+        )
+        return None if match is None else match[1]
     found = {
         "PROTOCOL": url.scheme,
         "HOST": re.sub(r":\d*$", "", host),
@@ -318,7 +369,7 @@ def _url_part(text: str, part: str) -> str | None:
         "QUERY": query,
         "REF": url.fragment if "#" in text else None,
         "FILE": url.path if query is None else f"{url.path}?{query}",
-        "AUTHORITY": url.netloc or None,
+        "AUTHORITY": url.netloc if "://" in text else None,
         "USERINFO": user or None,
     }
-    return found[part]
+    return found.get(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,12 +15,14 @@ from flinkcore._internal.arrow.expressions import ColumnExpression, RowExpansion
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.graph.transformations import ExpandTransformation
 from flinkcore.datastream.logs.log_stream import LogStream
+from flinkcore.sql.expressions.evaluation import missing_function
 from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.expressions.user_functions import rows_of
 from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows
 from flinkcore.sql.nodes.windows import SqlWindow, WindowBound, zone_of
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.rex import RexCall, rex_of, shifted
+from flinkcore.sql.plan.rex import Rex, RexCall, rex_of, shifted
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 
 _COLLECTION: Final = "collection#"
@@ -129,13 +131,20 @@ def correlate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     written = _of_row(node.json["functionCall"], node.input.names)
     call = rex_of(written)
     assert isinstance(call, RexCall)
-    if call.name not in _UNNEST:
+    kinds = [kind for _, kind in node.fields]
+    own = len(rows.columns)
+    function = program.functions.find(call.name) if call.is_of_catalog else None
+    if function is not None:
+        operands = tuple(program.rex(node, each) for each in written["operands"])
+        collection: Rex = rows_of(function, replace(call, operands=operands), tuple(kinds[own:]))
+    elif call.name in _UNNEST:
+        collection = program.rex(node, written["operands"][0])
+    elif call.is_of_catalog:
+        raise node.refuse(missing_function(call.name))
+    else:
         raise node.refuse(
             f"the table function {call.name} is not supported", "Compute the rows before they are read"
         )
-    collection = program.rex(node, written["operands"][0])
-    kinds = [kind for _, kind in node.fields]
-    own = len(rows.columns)
     added = [f"element#{number}" for number in range(len(kinds) - own)]
     computed = SqlExpression(collection, rows.columns, program.zone)
     kept = [name for name in rows.carried if name != EMITTED_AT]
@@ -144,7 +153,7 @@ def correlate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         _COLLECTION,
         tuple(zip(added, kinds[own:], strict=True)),
         node.json["joinType"] == "LEFT",
-        _UNNEST[call.name],
+        _UNNEST.get(call.name, False),
         collection.type.root is Root.MULTISET,
     )
     columns: list[Any] = [*map(pc.field, rows.columns), *map(pc.field, added)]

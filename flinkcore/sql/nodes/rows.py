@@ -14,6 +14,7 @@ from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.functions import refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.expressions.user_functions import UserFunctions
 from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, rex_of
@@ -168,6 +169,8 @@ class Program:
         Whether the time of the plan's windows is the processing time: rows then have their arrival as timestamp.
     reads_arrivals : bool
         Whether rows of logs need the column `ARRIVAL`.
+    functions : UserFunctions
+        Functions of the user.
     """
 
     environment: StreamExecutionEnvironment
@@ -177,6 +180,7 @@ class Program:
     has_event_time: bool = True
     by_arrival: bool = False
     reads_arrivals: bool = False
+    functions: UserFunctions = field(default_factory=lambda: UserFunctions(None))
 
     @property
     def zone(self) -> str:
@@ -195,7 +199,7 @@ class Program:
         rows : Rows, optional
             Rows of a calc, whose expressions may be the processing time.
         """
-        found = rex_of(written)
+        found = self.functions.bind(rex_of(written))
         if rows is not None:
             found = _with_arrivals(node, found, rows)
         reason = refusal_of(found)

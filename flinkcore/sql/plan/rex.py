@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 
 _BUILT_IN: Final = re.compile(r"\$(.*)\$\d+")
+
+FIELD: Final = "FIELD"
+"""Name of the call that returns a field of a row."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,26 @@ class RexCall:
     operands: tuple[Rex, ...]
     type: LogicalType
 
+    @property
+    def is_of_catalog(self) -> bool:
+        """Whether it is a function of a catalog, and not a built-in one."""
+        return self.name.startswith("`")
+
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.operands))}):{self.type}"
+
+
+@dataclass(frozen=True)
+class UserCall(RexCall):
+    """A call of a function of the user.
+
+    Attributes
+    ----------
+    function : object
+        The function, whose ``evaluate`` takes the rows and the call.
+    """
+
+    function: Any = field(compare=False)
 
 
 Rex: TypeAlias = InputRef | Literal | RexCall
@@ -110,7 +131,18 @@ def rex_of(written: Mapping[str, Any]) -> Rex:
         return RexCall(
             _name(written), tuple(map(rex_of, written.get("operands", ()))), type_of(written["type"])
         )
+    if kind == "FIELD_ACCESS":
+        row = rex_of(written["expr"])
+        name = written["name"]
+        return RexCall(
+            FIELD, (row, Literal(name, LogicalType(Root.SYMBOL, False))), _field_type(row.type, name)
+        )
     raise UnsupportedOperationError(f"expressions of the kind {kind} are not supported")
+
+
+def _field_type(row: LogicalType, name: str) -> LogicalType:
+    kind = dict(row.children)[name]
+    return kind.with_nullable(kind.nullable or row.nullable)
 
 
 def input_refs(rex: Rex) -> Iterator[int]:
@@ -134,7 +166,8 @@ def shifted(rex: Rex, by: int) -> Rex:
 def _name(written: Mapping[str, Any]) -> str:
     internal = written.get("internalName")
     if internal is None:
-        return str(written.get("catalogName") or written.get("systemName") or written.get("class") or "?")
+        name = written.get("catalogName") or f"`{written.get('systemName') or written.get('class')}`"
+        return str(name)
     return built_in_name(internal)
 
 

@@ -50,6 +50,7 @@ TEXTS: Final = frozenset((Root.CHAR, Root.VARCHAR))
 BINARIES: Final = frozenset((Root.BINARY, Root.VARBINARY))
 TIMESTAMPS: Final = frozenset((Root.TIMESTAMP, Root.TIMESTAMP_LTZ))
 INTERVALS: Final = frozenset((Root.INTERVAL_MONTHS, Root.INTERVAL_MS))
+NESTED: Final = frozenset((Root.ARRAY, Root.MAP, Root.MULTISET, Root.ROW))
 NUMERIC: Final = frozenset((*INTEGERS, *FLOATS, Root.DECIMAL))
 
 MAX_LENGTH: Final = 2**31 - 1

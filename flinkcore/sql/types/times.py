@@ -30,6 +30,8 @@ def day_of_text(text: str) -> int:
     match = _DATE.fullmatch(text.strip(" "))
     if match is None:
         raise ValueError(f"'{text}' is not a date")
+    if int(match[1]) > 9999:
+        raise ValueError(f"'{text}' is not a date")
     return days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1))
 
 
@@ -46,7 +48,7 @@ def millis_of_day(text: str) -> int:
 
 def timestamp_of_text(text: str) -> int:
     """Return the nanoseconds since the epoch of ``2024-02-29 12:34:56.789``; ValueError if it is none."""
-    match = _TIMESTAMP.fullmatch(text.strip(" "))
+    match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise ValueError(f"Text '{text}' could not be parsed")
     hour, minute, second = (int(match[number] or 0) for number in (4, 5, 6))

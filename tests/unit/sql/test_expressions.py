@@ -140,11 +140,15 @@ def test_padding_counts_utf_16_and_length_counts_code_points() -> None:
 @pytest.mark.parametrize(
     ("rex", "reason"),
     [
-        (call("SOUNDEX", "VARCHAR(4)", ref(0, "VARCHAR(4)")), "the function SOUNDEX"),
-        (call("REGEXP", "BOOLEAN", ref(0, "VARCHAR(4)"), constant("a++", "CHAR(3)")), "possessive"),
+        (call("UUID", "CHAR(36)"), "the function UUID"),
+        (call("UNIX_TIMESTAMP", "BIGINT"), "time of the machine"),
+        (call("REGEXP", "BOOLEAN", ref(0, "VARCHAR(4)"), constant("(?x)a", "CHAR(5)")), "another meaning"),
         (call("CAST", "TIME(0)", ref(0, "DATE")), "CAST of DATE to TIME"),
-        (call("DATE_FORMAT", "VARCHAR(9)", ref(0, "TIMESTAMP(3)"), constant("ww", "CHAR(2)")), "patterns of"),
-        (call("TO_DATE", "DATE", ref(0, "VARCHAR(9)"), constant("d.M.yy", "CHAR(6)")), "patterns of"),
+        (
+            call("DATE_FORMAT", "VARCHAR(9)", ref(0, "TIMESTAMP(3)"), constant("VV", "CHAR(2)")),
+            "the pattern 'VV'",
+        ),
+        (call("TO_DATE", "DATE", ref(0, "VARCHAR(9)"), constant("d.M.yy", "CHAR(6)")), "depend on the clock"),
         (call("=", "BOOLEAN", ref(0, "INT"), ref(1, "VARCHAR(3)")), "cast one of them"),
         (ref(0, "INT"), None),
     ],
@@ -169,3 +173,63 @@ def test_equal_types_are_not_copied() -> None:
     column = pa.array([1, 2], pa.int32())
     batch = pa.RecordBatch.from_arrays([column], names=["c0"])
     assert SqlExpression(InputRef(0, kind), ("c0",)).evaluate(batch).equals(column)
+
+
+def test_a_text_that_comes_often_is_computed_once_and_its_failure_shows_the_first_row() -> None:
+    column = pa.array(["ab", None, "cd", "ab"] * 50 + ["!", "cd", "!"])
+    decoded = call("FROM_BASE64", "VARCHAR(9)", ref(0, "VARCHAR(9)"))
+    with pytest.raises(RowFailure) as failure:
+        values(decoded, column)
+    assert failure.value.row == 200
+    assert values(call("REVERSE", "VARCHAR(9)", ref(0, "VARCHAR(9)")), column)[:5] == [
+        "ba",
+        None,
+        "dc",
+        "ba",
+        "ba",
+    ]
+
+
+def test_texts_that_are_all_null_are_joined_to_an_empty_text() -> None:
+    nothing = pa.array([None, "a", None], pa.string())
+    joined = call(
+        "CONCAT_WS", "VARCHAR(9)", constant(",", "CHAR(1)"), ref(0, "VARCHAR(9)"), ref(0, "VARCHAR(9)")
+    )
+    assert values(joined, nothing) == ["", "a,a", ""]
+
+
+def test_a_costly_condition_is_evaluated_where_a_cheap_one_does_not_decide() -> None:
+    found = call("REGEXP", "BOOLEAN", ref(0, "VARCHAR(9)"), constant("^a.*z$", "CHAR(6)"))
+    cheap = call("=", "BOOLEAN", ref(0, "VARCHAR(9)"), constant("b", "CHAR(1)"))
+    column = pa.array(["abz", "b", "c", None])
+    assert values(call("OR", "BOOLEAN", found, cheap), column) == [True, True, False, None]
+
+
+def test_a_guard_keeps_its_place_before_a_condition_that_fails() -> None:
+    is_number = call("REGEXP", "BOOLEAN", ref(0, "VARCHAR(9)"), constant("^[0-9]+$", "CHAR(8)"))
+    number = call("CAST", "INT", ref(0, "VARCHAR(9)"))
+    large = call(">", "BOOLEAN", number, constant(5, "INT"))
+    assert values(call("AND", "BOOLEAN", is_number, large), pa.array(["7", "x", "3"])) == [True, False, False]
+
+
+def test_columns_of_a_batch_share_what_they_compute_and_forget_it_with_the_batch() -> None:
+    names = ("c0",)
+    parts = [
+        SqlExpression(
+            call(
+                "SPLIT_INDEX",
+                "VARCHAR(9)",
+                ref(0, "VARCHAR(9)"),
+                constant("/", "CHAR(1)"),
+                constant(number, "INT"),
+            ),
+            names,
+        )
+        for number in range(4)
+    ]
+    for text in ("a/b/c", "d/e/f/g"):
+        batch = pa.RecordBatch.from_arrays([pa.array([text])], names=list(names))
+        found = [part.evaluate(batch)[0].as_py() for part in parts]
+        assert found == [*text.split("/"), None][:4]
+        of_others = SqlExpression(ref(0, "VARCHAR(9)"), ("other", "c0")[1:])
+        assert of_others.evaluate(batch)[0].as_py() == text
