@@ -386,7 +386,7 @@ class NativeAggregates:
         if name in ("MIN", "MAX"):
             kernel = name.lower()
             if root not in FLOATS or self.withdraws:
-                # Where values are withdrawn, Flink's order is Java's: NaN is the greatest.
+                # If values are withdrawn, Flink's order is Java's: NaN is the greatest.
                 return ["as it is", self._native(kernel, call)]
             first = self._native("min", call, by="present")
             return ["extreme", first, self._native(kernel, call, by="comparable")]

@@ -91,7 +91,7 @@ class RexCall:
 
     @property
     def is_of_catalog(self) -> bool:
-        """Whether it is a function of a catalog, and not a built-in one."""
+        """Return whether it is a function of a catalog, and not a built-in one."""
         return self.name.startswith("`")
 
     def __str__(self) -> str:

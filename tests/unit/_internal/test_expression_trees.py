@@ -15,7 +15,9 @@ from flinkcore.errors import ConfigurationError
 
 
 def test_a_tree_has_calls_with_their_operands_in_order_and_their_options() -> None:
-    tree = expression_tree(pc.count_substring(pc.field("text"), "c") - pc.multiply(pc.scalar(2), pc.field("n")))
+    tree = expression_tree(
+        pc.count_substring(pc.field("text"), "c") - pc.multiply(pc.scalar(2), pc.field("n"))
+    )
     assert isinstance(tree, CallNode)
     assert tree.function == "subtract_checked"
     counted, product = tree.operands

@@ -23,11 +23,14 @@ from flinkcore._native.accumulator_state import (
 )
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import CheckedStream, RecordBatch
+from flinkcore._native.changing_join import ChangingJoinKernel
+from flinkcore._native.changing_top import ChangingTopKernel
 from flinkcore._native.deduplication import DeduplicationKernel
 from flinkcore._native.frames import Frames
 from flinkcore._native.interval_join import interval_join
 from flinkcore._native.join_kernel import JoinKernel
 from flinkcore._native.json_lines import JsonKeys
+from flinkcore._native.kept_values import KeptValues
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_lists import KeyLists
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
@@ -52,6 +55,7 @@ ENTRIES = np.arange(ROWS, dtype=np.uint32)
 GROUPS = np.zeros(ROWS, np.int32)
 EVENTS = (NUMBERS.astype(np.uint32), GROUPS, None, NUMBERS, NUMBERS, np.zeros(ROWS, np.int64))
 WORDS = NUMBERS.astype(np.uint64).reshape(-1, 1)
+IDENTITIES = np.stack([NUMBERS, NUMBERS], axis=1).astype(np.uint64)
 NO_STATE = pa.record_batch({"timestamp": np.empty(0, np.int64), "end": np.empty(0, np.int64)})
 LATER_TIMERS = timer_batch(NUMBERS + 1, NUMBERS, GROUPS)
 BATCH = pa.record_batch({"key": pa.array(NUMBERS), "text": pa.array(NUMBERS).cast(pa.string())})
@@ -155,6 +159,51 @@ def _join() -> JoinKernel:
 def _join_all(kernel: JoinKernel) -> object:
     ids, groups, _, *numbers = EVENTS
     return kernel.process(ids, groups, np.zeros(ROWS, np.int8), *numbers)
+
+
+def _changing_join() -> ChangingJoinKernel:
+    return ChangingJoinKernel(
+        _dictionary(),
+        packed_steps([], []),
+        how="full",
+        has_condition=False,
+        has_kinds=True,
+        replaces=(False, False),
+        steps_done=0,
+        result_limit=1 << 30,
+    )
+
+
+def _join_changes(kernel: ChangingJoinKernel) -> object:
+    ids, groups, _, *numbers = EVENTS
+    return kernel.process(ids, groups, np.zeros(ROWS, np.int8), *numbers, None, None, IDENTITIES)
+
+
+def _changing_top() -> ChangingTopKernel:
+    return ChangingTopKernel(
+        _dictionary(),
+        packed_steps([], []),
+        steps_done=0,
+        result_limit=1 << 30,
+        n=3,
+        skip=0,
+        rank="row_number",
+        n_words=1,
+        has_tails=False,
+        ranks_shown=True,
+        changes=True,
+        replaces=False,
+    )
+
+
+def _kept_values() -> KeptValues:
+    kept = KeptValues("all")
+    _keep_all(kept)
+    return kept
+
+
+def _keep_all(kept: KeptValues) -> None:
+    kept.process(ENTRIES, NUMBERS, IDENTITIES, None, True)
 
 
 def _rowtimes() -> RowtimeWatermarkGenerator:
@@ -510,6 +559,54 @@ SHARED: dict[type, Shared] = {
             "restore": lambda it: it.restore("left", NO_NUMBERS, {}, FEW),
         },
         {"is_full", "counts", "current_watermark", "live_count"},
+    ),
+    ChangingJoinKernel: Shared(
+        _changing_join,
+        _join_changes,
+        {
+            "process": _join_changes,
+            "advance": lambda it: it.advance(0),
+            "finish": lambda it: it.finish(),
+            "pairs": lambda it: it.pairs(),
+            "take": lambda it: it.take(),
+            "memory_bytes": lambda it: it.memory_bytes(),
+            "live_rows": lambda it: it.live_rows(0),
+            "renumber": lambda it: it.renumber(NO_NUMBERS, 1),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore("left", NO_NUMBERS, {}, FEW),
+        },
+        {"is_full", "counts", "current_watermark", "live_count"},
+    ),
+    ChangingTopKernel: Shared(
+        _changing_top,
+        lambda it: it.process(*EVENTS, WORDS, None, None, None, IDENTITIES),
+        {
+            "process": lambda it: it.process(*EVENTS, WORDS, None, None, None, IDENTITIES),
+            "advance": lambda it: it.advance(0),
+            "finish": lambda it: it.finish(),
+            "take": lambda it: it.take(),
+            "memory_bytes": lambda it: it.memory_bytes(),
+            "live_rows": lambda it: it.live_rows(),
+            "renumber": lambda it: it.renumber(NO_NUMBERS),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore("rows", NO_NUMBERS, {}, FEW),
+        },
+        {"is_full", "counts", "current_watermark", "live_count"},
+    ),
+    KeptValues: Shared(
+        _kept_values,
+        _keep_all,
+        {
+            "process": _keep_all,
+            "emit": lambda it: it.emit(ENTRIES),
+            "take": lambda it: it.take(),
+            "memory_bytes": lambda it: it.memory_bytes(),
+            "live_rows": lambda it: it.live_rows(),
+            "renumber": lambda it: it.renumber(NO_NUMBERS),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore(NO_NUMBERS, NO_NUMBERS, NO_NUMBERS, NO_NUMBERS),
+        },
+        {"__len__"},
     ),
     RowtimeWatermarkGenerator: Shared(
         _rowtimes,

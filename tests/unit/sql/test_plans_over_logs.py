@@ -212,7 +212,9 @@ def test_a_watermark_that_was_pushed_into_the_source_comes_at_ticks_only(plan: d
 def test_metadata_columns_are_read_by_their_keys(plan: dict[str, Any]) -> None:
     text = json.dumps(plan)
     scan = plan["nodes"][0]["scanTableSource"]
-    produced = "ROW<`k` VARCHAR(2147483647), `$metadata$offset` BIGINT, `$metadata$timestamp` TIMESTAMP(3)> NOT NULL"
+    produced = (
+        "ROW<`k` VARCHAR(2147483647), `$metadata$offset` BIGINT, `$metadata$timestamp` TIMESTAMP(3)> NOT NULL"
+    )
     keys = ["offset", "timestamp"]
     abilities = [{"type": "ReadingMetadata", "metadataKeys": keys, "producedType": produced}]
     given = json.loads(text)
