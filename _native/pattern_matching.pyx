@@ -1430,6 +1430,8 @@ cdef class PatternMatcher:
         runs = np.stack([columns.column(name).to_numpy() for name in names]).astype(np.int64, order="C")
         for i in range(keys.shape[0]):
             key = &self.state.keys[keys[i]]
+            if not 0 <= runs[2, i] <= 1 or (runs[0, i] < 0 and runs[2, i]):
+                raise SchemaError(f"row {i} of the runs is a match without rows")
             heap = &key.matches if runs[2, i] else &key.runs
             place, state = runs[0, i], <int32_t> runs[1, i]
             slot = START

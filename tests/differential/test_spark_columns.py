@@ -424,6 +424,45 @@ def test_a_job_that_spark_may_compute_otherwise_is_replayed(utc_spark: Any, tmp_
     assert len(replayed(until)) == 3
 
 
+def test_sums_wrap_as_arrows_do_in_a_session_with_its_defaults(utc_spark: Any, tmp_path: Path) -> None:
+    greatest = pa.array([2**31 - 1] * 6, pa.int32())
+    log = pq.read_table(log_of(tmp_path)).append_column("greatest", greatest)
+    pq.write_table(log, tmp_path / "greatest.parquet")
+    sums = stream(utc_spark, str(tmp_path / "greatest.parquet"))
+    sums = sums.select("n", sum=pc.add(pc.field("greatest"), pc.field("greatest")))
+    assert {row["sum"] for row in sums.to_dataframe().collect()} == {-2}
+
+
+def test_times_without_a_zone_are_not_formatted_through_another_zone(spark: Any, tmp_path: Path) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        # An hour that clocks of Berlin do not show.
+        clock = pa.array([datetime(2024, 3, 31, 2, 30)] * 6, pa.timestamp("us"))
+        pq.write_table(
+            pq.read_table(log_of(tmp_path)).append_column("clock", clock), tmp_path / "clock.parquet"
+        )
+        log = stream(spark, str(tmp_path / "clock.parquet"))
+        shown = log.select(shown=pc.strftime(pc.field("clock"), "%H:%M"))
+        assert {row["shown"] for row in shown.to_dataframe().collect()} == {"02:30"}
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+
+
+def test_a_column_that_can_fail_is_not_left_to_spark_before_a_filter(utc_spark: Any, tmp_path: Path) -> None:
+    twice = stream(utc_spark, log_of(tmp_path)).with_columns(twice=pc.field("n") + pc.field("n"))
+    assert SPARKS in twice.explain()
+    kept = twice.filter(pc.field("n") < 3)
+    assert "to_dataframe() replays the log, for Spark may filter rows out before" in kept.explain()
+
+
+def test_files_with_half_floats_are_replayed(utc_spark: Any, tmp_path: Path) -> None:
+    half = pa.array([[1.5]] * 6, pa.list_(pa.float16()))
+    pq.write_table(pq.read_table(log_of(tmp_path)).append_column("half", half), tmp_path / "half.parquet")
+    halves = stream(utc_spark, str(tmp_path / "half.parquet")).select("n", "half")
+    assert "to_dataframe() replays the log, for Spark reads no float16" in halves.explain()
+    assert [row["half"] for row in halves.to_dataframe().collect()] == [[1.5]] * 6
+
+
 @pytest.mark.skipif(not hasattr(F, "collate"), reason="Spark 3.5 has no collations")
 def test_text_with_a_collation_is_compared_by_its_bytes(utc_spark: Any, tmp_path: Path) -> None:
     log = utc_spark.read.parquet(log_of(tmp_path)).withColumn("text", F.collate("text", "UTF8_LCASE"))

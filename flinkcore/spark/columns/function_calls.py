@@ -35,7 +35,7 @@ class SessionSettings:
         """Return those of a session."""
         conf = spark.conf
         return cls(
-            is_ansi=conf.get("spark.sql.ansi.enabled", "false") == "true",
+            is_ansi=conf.get("spark.sql.ansi.enabled") == "true",
             is_utc=conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "Z", "GMT", "+00:00"),
             has_new_formats=conf.get("spark.sql.legacy.timeParserPolicy", "EXCEPTION") != "LEGACY",
         )

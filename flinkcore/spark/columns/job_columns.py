@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -215,6 +216,8 @@ class _LogColumns:
             condition = self._value(op.predicate)
             if condition.type != pa.bool_():
                 raise NotJustColumns(f"{op.predicate} is not a condition")
+            if any(value.failing - condition.failing for value in self.values.values()):
+                raise NotJustColumns("Spark may filter rows out before a column fails for them")
             self.rows = self.rows.where(condition.column)
             return
         if not isinstance(op, Select | WithColumns):
@@ -300,6 +303,12 @@ def _refuse_alike_names(names: Any) -> None:
         raise NotJustColumns("names of columns differ only in case")
 
 
+def _has_half_floats(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_has_half_floats(kind.field(number).type) for number in range(kind.num_fields))
+    return bool(pa.types.is_float16(kind))
+
+
 def _rows_of_files(spark: Any, source: Any, schema: pa.Schema) -> Any:
     """Return the columns of files as Spark reads them."""
     if not isinstance(source, LogFiles) or not isinstance(source.format, ParquetFormat):
@@ -316,6 +325,10 @@ def _rows_of_files(spark: Any, source: Any, schema: pa.Schema) -> Any:
         raise NotJustColumns("the files are not local")
     if any(_IN_PATHS & set(path) for path in paths):
         raise NotJustColumns("paths of files have patterns in them")
+    first = source.files[0]
+    written = pq.read_schema(first.path, filesystem=first.filesystem)
+    if any(_has_half_floats(field.type) for field in written if field.name in schema.names):
+        raise NotJustColumns("Spark reads no float16")
     try:
         struct = SparkSchema(schema).struct_type
     except SchemaError as error:

@@ -50,6 +50,8 @@ def strftime(call: FunctionCall, operands: Operands) -> SparkValue | None:
     pattern = _spark_format(call.options["format"])
     if pattern is None or not _is_local(call, time) or not call.settings.has_new_formats:
         return None
+    if not call.settings.is_utc:  # date_format casts times without a zone through the session's
+        return None
     if not has_options(call, locale="C"):
         return None
     formatted = F.date_format(time.column, pattern)
