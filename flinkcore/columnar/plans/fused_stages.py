@@ -10,6 +10,7 @@ from flinkcore.columnar.operator_plans.join import Join
 from flinkcore.columnar.operator_plans.ranked_join import RankedJoin
 from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.plans.stage_plan import StagePlan
+from flinkcore.columnar.plans.uids import generated_uid
 
 
 def fused(stages: Sequence[StagePlan]) -> list[StagePlan]:
@@ -52,7 +53,9 @@ def _join_before(number: int, stages: Sequence[StagePlan]) -> int | None:
     uses = sum(one.stage == results.stage for stage in stages for _, one in stage.results)
     is_plain = join.emitted_at is None and join.clock is None and rank.clock is None
     is_alike = join.keys == rank.keys and _leave_alone(results.ops, rank.keys)
-    return results.stage if uses == 1 and is_plain and is_alike else None
+    # A checkpoint has the state of an operator that is named under its name.
+    has_name = join.uid != generated_uid(join.operator, results.stage + 1)
+    return results.stage if uses == 1 and is_plain and is_alike and not has_name else None
 
 
 def _leave_alone(ops: Sequence[ColumnOp], names: Sequence[str]) -> bool:

@@ -16,7 +16,12 @@ from flinkcore.errors import ConfigurationError
 
 def operator_uid(step: Transformation, operator: OperatorPlan, number: int = 1) -> str:
     """Return the uid of an operator, whose number in the job counts from 1 on."""
-    return step.uid or f"{operator.uid_prefix}-{number}"
+    return step.uid or generated_uid(operator, number)
+
+
+def generated_uid(operator: OperatorPlan, number: int) -> str:
+    """Return the uid of an operator that has none of its own."""
+    return f"{operator.uid_prefix}-{number}"
 
 
 def step_with_uid(source: EventLogSource, before_key: tuple[Transformation, ...]) -> Transformation | None:

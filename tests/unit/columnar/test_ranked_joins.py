@@ -65,8 +65,9 @@ def test_the_best_match_of_a_row_comes_when_its_time_is_up() -> None:
         lambda: joined().key_by("k").top(1, by="v", changes=True),
         lambda: joined().with_columns(k=pc.utf8_upper(pc.field("k"))).key_by("k").top(1, by="v"),
         lambda: joined().with_emitted_at("emitted").key_by("k").top(1, by="v"),
+        lambda: joined().uid("pairs").key_by("k").top(1, by="v"),
     ],
-    ids=["another key", "keys with nulls", "changes", "a computed key", "times of emission"],
+    ids=["another key", "keys with nulls", "changes", "a computed key", "times of emission", "a name"],
 )
 def test_a_rank_that_needs_the_pairs_themselves_stays_an_operator_of_its_own(of_pairs: Any) -> None:
     assert n_operators(of_pairs()) == 2
