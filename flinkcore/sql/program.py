@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 _FOREVER: Final = "0 ms"
+_LEGACY_CAST: Final = "table.exec.legacy-cast-behaviour"
 
 
 def plan_sinks(
@@ -40,6 +41,10 @@ def plan_sinks(
     read = CompiledPlan.of(plan)
     if settings is not None and not all(isinstance(value, str) for value in settings.values()):
         raise ConfigurationError("settings= are texts by name, such as {'table.local-time-zone': 'UTC'}")
+    if (settings or {}).get(_LEGACY_CAST, "DISABLED").upper() != "DISABLED":
+        raise UnsupportedOperationError(
+            f"{_LEGACY_CAST} is not supported. Leave it out, and write TRY_CAST where a failed CAST is null"
+        )
     interval = (settings or {}).get(AUTO_WATERMARK_INTERVAL.key())
     if interval is not None:
         configuration = Configuration().set(AUTO_WATERMARK_INTERVAL, interval)

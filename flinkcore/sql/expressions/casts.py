@@ -150,15 +150,18 @@ def _nested(
 ) -> pa.Array:
     kinds = [kind for _, kind in wanted.children]
     children = _cast_children(rows, array, given, kinds, tries)
-    is_valid = valid(array)
+    is_valid, lengths = valid(array), _lengths(array, given)
     if tries:  # a child that cannot be cast makes all of it null
-        at = np.repeat(np.arange(len(array)), _lengths(array, given))
+        at = np.repeat(np.arange(len(array)), lengths)
         for before, after in zip(_children(array, given), children, strict=True):
             is_valid[at[valid(before) & ~valid(after)]] = False
     if wanted.root is Root.ROW:
         mask = pa.array(~is_valid)
         return pa.StructArray.from_arrays(children, fields=list(wanted.arrow), mask=mask)
-    ends = np.concatenate([[0], np.cumsum(_lengths(array, given))]).astype(np.int32)
+    if not is_valid.all():  # Arrow gives what a null still has to the value before it
+        kept = pa.array(np.repeat(is_valid, lengths))
+        children = [child.filter(kept) for child in children]
+    ends = np.concatenate([[0], np.cumsum(np.where(is_valid, lengths, 0))]).astype(np.int32)
     offsets = pa.array(ends, mask=np.append(~is_valid, False))
     if wanted.root is Root.ARRAY:
         return pa.ListArray.from_arrays(offsets, children[0]).cast(wanted.arrow)

@@ -9,7 +9,7 @@ from typing import Any, Final, get_type_hints
 import pyarrow as pa
 
 from flinkcore.errors import ConfigurationError
-from flinkcore.sql.expressions.evaluation import Evaluation
+from flinkcore.sql.expressions.evaluation import Evaluation, column_of
 from flinkcore.sql.plan.rex import Rex, RexCall, UserCall
 from flinkcore.sql.types.logical_types import LogicalType, Root
 
@@ -72,17 +72,7 @@ class UserFunction:
                 found.append(function(*values))
             except Exception as error:  # whatever the user's function raises
                 rows.fail(len(found), f"the function {self.name}: {error!r}")
-        try:
-            return pa.array(found, kind)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            for row, value in enumerate(found):
-                try:
-                    pa.array([value], kind)
-                except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                    rows.fail(
-                        row, f"the function {self.name} returned {value!r}, which is not {kind} ({error})"
-                    )
-            raise
+        return column_of(rows, found, kind, f"the function {self.name}")
 
 
 def _columns_of(function: Any) -> str:

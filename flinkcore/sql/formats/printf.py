@@ -13,6 +13,10 @@ from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.types.logical_types import INTEGERS, Root
 
 _SPECIFIER: Final = re.compile(r"%(?:(\d+)\$|(<))?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
+_MOST_WIDE: Final = 1_000_000
+_MOST_PLACES: Final = 800
+"""Decimal places for which `_EXACT` has all digits of any double."""
+
 _EXACT: Final = Context(prec=1200, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
 
 
@@ -41,9 +45,22 @@ def _parts(pattern: str) -> tuple[str | re.Match[str], ...]:
             raise FormatError(f"no format at {pattern[percent:]!r}")
         if match[6] in "hHtT":
             raise UnsupportedOperationError(f"{match[0]} in the format {pattern!r} is not supported")
+        _check_numbers(match)
         parts.append(match)
         at = match.end()
     return tuple(parts)
+
+
+def _check_numbers(match: re.Match[str]) -> None:
+    index, _, _, width, precision, letter = match.groups()
+    for number in (index, width, precision):
+        if number and (len(number.lstrip("0")) > 10 or int(number) >= 2**31):
+            raise FormatError(f"{number} in {match[0]} is not an int of Java")
+    if int(width or 0) > _MOST_WIDE or (letter in "eEfgG" and int(precision or 0) > _MOST_PLACES):
+        raise UnsupportedOperationError(
+            f"the format {match[0]} is not supported: widths up to {_MOST_WIDE}, and {_MOST_PLACES} decimal places, "
+            "are. Write a smaller one, or RPAD and LPAD"
+        )
 
 
 def java_format(pattern: str, values: Sequence[Any], kinds: Sequence[Root]) -> str:
@@ -61,7 +78,7 @@ def java_format(pattern: str, values: Sequence[Any], kinds: Sequence[Root]) -> s
     FormatError
         If Java throws an exception.
     UnsupportedOperationError
-        If the pattern has hash codes or dates.
+        If the pattern has hash codes or dates, or a width or decimal places beyond those that are written here.
     """
     found: list[str] = []
     ordinary, last = 0, -1

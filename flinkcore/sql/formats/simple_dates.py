@@ -257,7 +257,7 @@ def read_date(text: str, pattern: str, zone: str) -> int:
         match = re.compile(r"-?\d+", re.ASCII).match(text, at, end)
         if match is None:
             raise ValueError(f"{text!r} is not of the pattern {pattern!r}")
-        values[field.letter] = int(match[0])
+        values[field.letter] = _java_int(int(match[0]))
         at = match.end()
     hour = values.get("H", values.get("k", 0) % 24 if "k" in values else 0)
     half = values.get("h", values.get("K"))
@@ -268,9 +268,15 @@ def read_date(text: str, pattern: str, zone: str) -> int:
     days = _days(values.get("y", 1970), values.get("M", 1), values.get("d", 1))
     seconds = (hour * 60 + values.get("m", 0)) * 60 + values.get("s", 0)
     local = days * MS_OF_DAY + seconds * 1000 + values.get("S", 0)
-    if "offset" in values:
-        return local - values["offset"] * 1000
-    return _instant(local, java_zone(zone))
+    millis = local - values["offset"] * 1000 if "offset" in values else _instant(local, java_zone(zone))
+    return (millis + 2**63) % 2**64 - 2**63  # a long wraps
+
+
+def _java_int(number: int) -> int:
+    """Return a number as ``Number.intValue`` of a long, which wraps, or of a larger double, which saturates."""
+    if -(2**63) <= number < 2**63:
+        return (number + 2**31) % 2**32 - 2**31
+    return 2**31 - 1 if number > 0 else -(2**31)
 
 
 _OFFSET: Final = re.compile(r"(?:GMT)?([+-])(\d{1,2}):?(\d{2})|(GMT|UTC|Z)", re.ASCII)

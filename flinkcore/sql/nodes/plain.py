@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import reduce
+from operator import and_
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import ForwardTransformation
-from flinkcore.sql.expressions.evaluation import Evaluation
+from flinkcore.datastream.logs.log_stream import LogStream
+from flinkcore.sql.expressions.evaluation import Evaluation, nulls
 from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows, unique_names
 from flinkcore.sql.nodes.scans import RequiredRowtime
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import Rex
-from flinkcore.sql.types.logical_types import LogicalType
+from flinkcore.sql.types.logical_types import LogicalType, type_of
 
 NODE_COLUMN: Final = "values#row"
 
@@ -127,7 +131,7 @@ def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:
         raise node.refuse(f"it has a column {emitted_at!r}", "Give another name for emitted_at")
     if emitted_at is not None and rows.has_emitted_at:
         named[emitted_at] = pc.field(EMITTED_AT)
-    stream = rows.stream
+    stream = _enforced(program, node, rows)
     for column, (_, kind) in zip(rows.columns, node.fields, strict=True):
         if kind.time_attribute == "ROWTIME" and kind.nullable:  # it becomes the timestamp of the record
             stream = stream.filter(RequiredRowtime(column))
@@ -140,6 +144,70 @@ def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:
 
 def _sink_columns(node: PlanNode) -> tuple[str, ...]:
     """Return the names of the columns of the table that a sink writes, into which rows go by position."""
-    schema = node.json.get("dynamicTableSink", {}).get("table", {}).get("resolvedTable", {}).get("schema", {})
-    names = tuple(each["name"] for each in schema.get("columns", ()) if "dataType" in each)
+    names = tuple(each["name"] for each in _declared_columns(node))
     return names if len(names) == len(node.names) else node.names
+
+
+def _declared_columns(node: PlanNode) -> list[Mapping[str, Any]]:
+    """Return the columns of the table of a sink that are not computed."""
+    table = node.json.get("dynamicTableSink", {}).get("table", {})
+    columns = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
+    return [each for each in columns if "dataType" in each]
+
+
+# ---- constraints of sinks
+
+_NOT_NULL: Final = "table.exec.sink.not-null-enforcer"
+_IGNORED: Final = ("table.exec.sink.type-length-enforcer", "table.exec.sink.nested-constraint-enforcer")
+
+
+def _enforced(program: Program, node: PlanNode, rows: Rows) -> LogStream:
+    """Return rows without nulls in columns that are NOT NULL, as Flink's ConstraintEnforcer."""
+    configuration = {**program.settings, **node.json.get("configuration", {})}
+    for option in _IGNORED:
+        value = configuration.get(option, "IGNORE")
+        if value.upper() != "IGNORE":
+            raise node.refuse(f"{option} = {value} is not supported", "Set IGNORE, and CAST in the query")
+    # Columns of metadata come last in rows of sinks, and are not checked.
+    physical = [each for each in _declared_columns(node) if each.get("kind", "PHYSICAL") == "PHYSICAL"]
+    required = {
+        column: each["name"]
+        for each, column, (_, given) in zip(physical, rows.columns, node.fields, strict=False)
+        if given.nullable and not type_of(each["dataType"]).nullable
+    }
+    if not required:
+        return rows.stream
+    if configuration.get(_NOT_NULL, "ERROR").upper() == "DROP":
+        return rows.stream.filter(reduce(and_, (pc.field(column).is_valid() for column in required)))
+    return rows.stream.filter(RequiredValues(tuple(required.items())))
+
+
+@dataclass(frozen=True, eq=False)
+class RequiredValues(ColumnExpression):
+    """True for every row; fails for a null in a column of a sink that is NOT NULL. Picklable.
+
+    Attributes
+    ----------
+    names : tuple of tuples of str
+        Columns of rows, each with its name in the table.
+    """
+
+    names: tuple[tuple[str, str], ...]
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset(column for column, _ in self.names)
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        for column, name in self.names:
+            array = batch.column(column)
+            if array.null_count:
+                raise RowFailure(
+                    int(nulls(array).argmax()),
+                    f"the column {name!r} of the sink is NOT NULL, and its value is null. Filter the rows, or leave "
+                    f"such rows out: SET '{_NOT_NULL}' = 'DROP'",
+                )
+        return pa.repeat(pa.scalar(True), batch.num_rows)
+
+    def __str__(self) -> str:
+        return f"{', '.join(name for _, name in self.names)} NOT NULL"

@@ -81,7 +81,13 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
 def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return rows in the order of their rowtimes, each when the watermark comes to it."""
     rows.require_inserts(node, _OF_CHANGES)
-    time = node.json["orderBy"]["fields"][0]
+    time, *others = node.json["orderBy"]["fields"]
+    if others:
+        names = ", ".join(repr(node.names[each["index"]]) for each in others)
+        raise node.refuse(
+            f"an order of equal times by further columns ({names}) is not supported",
+            f"Write ORDER BY {node.names[time['index']]} alone, and sort the results by all columns",
+        )
     if rows.types[time["index"]].time_attribute == "PROCTIME":
         return rows
     rows.require_time(node, time["index"])

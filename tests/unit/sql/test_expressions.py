@@ -111,6 +111,35 @@ def test_a_bad_text_fails_in_cast_and_is_null_in_try_cast() -> None:
     assert failure.value.row == 2
 
 
+def test_elements_of_a_failed_try_cast_do_not_go_to_the_row_before() -> None:
+    texts = pa.array([["1", "2"], ["4", "x"], None, ["3"]], pa.list_(pa.string()))
+    to_ints = call("TRY_CAST", "ARRAY<INT>", ref(0, "ARRAY<STRING>"))
+    assert values(to_ints, texts) == [[1, 2], None, None, [3]]
+    nested = pa.array([[["1"], ["2"]], [["4"], ["x"]], [["3"]]], pa.list_(pa.list_(pa.string())))
+    to_nested = call("TRY_CAST", "ARRAY<ARRAY<INT>>", ref(0, "ARRAY<ARRAY<STRING>>"))
+    assert values(to_nested, nested) == [[[1], [2]], None, [[3]]]
+    map_type = type_of("MAP<STRING, STRING>").arrow
+    maps = pa.array([[("a", "1")], [("b", "4"), ("c", "x")], [("d", "3")]], map_type)
+    to_maps = call("TRY_CAST", "MAP<STRING, INT>", ref(0, "MAP<STRING, STRING>"))
+    assert values(to_maps, maps) == [[("a", 1)], None, [("d", 3)]]
+
+
+def test_years_beyond_a_long_of_milliseconds_wrap_as_in_java() -> None:
+    years = ("999999999999", "300000000", "99999999999999999999", "4294969320")
+    texts = pa.array([f"{year}-01-01 00:00:00" for year in years])
+    assert values(call("UNIX_TIMESTAMP", "BIGINT", ref(0, "STRING")), texts) == [
+        *(-4507684203375248, -8979720640928751, -6019000092841406),
+        1704067200,
+    ]
+
+
+def test_a_value_that_is_not_of_the_type_of_a_call_names_its_row() -> None:
+    texts = pa.array(["1970-01-01 00:00:01", "2024-01-01 00:00:00"])
+    with pytest.raises(RowFailure, match=r"returned 1704067200, which is not int8") as failure:
+        values(call("UNIX_TIMESTAMP", "TINYINT", ref(0, "STRING")), texts)
+    assert failure.value.row == 1
+
+
 def test_doubles_are_texts_as_in_java() -> None:
     column = pa.array([1e7, 0.001, 1e-5, -0.0, float("inf")])
     texts = values(call("CAST", "VARCHAR(2147483647)", ref(0, "DOUBLE")), column)

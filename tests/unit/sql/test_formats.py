@@ -128,6 +128,23 @@ def test_a_text_is_formatted_as_in_java(pattern: str, value: object, kind: Root,
         assert java_format(pattern, [value], [kind]) == text
 
 
+@pytest.mark.parametrize("pattern", ["%99999999999d", "%2147483648d", "%.99999999999s", "%99999999999$d"])
+def test_a_number_of_a_format_that_is_no_int_is_an_error_as_in_java(pattern: str) -> None:
+    with pytest.raises(FormatError, match="is not an int of Java"):
+        java_format(pattern, [5], [Root.INT])
+
+
+@pytest.mark.parametrize("pattern", ["%2147483647d", "%1000001s", "%.801f"])
+def test_a_width_that_takes_much_memory_is_refused(pattern: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match="widths up to 1000000, and 800 decimal places"):
+        java_format(pattern, [1e308], [Root.DOUBLE])
+
+
+def test_a_text_is_cut_at_any_precision_and_a_double_has_all_its_places() -> None:
+    assert java_format("%.2147483647s", ["ab"], [Root.VARCHAR]) == "ab"
+    assert java_format("%.800f", [1e308], [Root.DOUBLE]) == f"1{'0' * 308}.{'0' * 800}"
+
+
 def test_regular_expressions_of_java_are_translated() -> None:
     def found(pattern: str, text: str) -> list[str]:
         compiled = java_pattern(pattern)

@@ -84,6 +84,56 @@ def test_a_null_rowtime_fails(plan: dict[str, Any]) -> None:
         environment.from_plan(plan, {"f": data}).to_arrow()
 
 
+@pytest.fixture
+def plan_of_required_keys(plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan, into a sink whose key is NOT NULL."""
+    table = plan["nodes"][-1]["dynamicTableSink"]["table"]["resolvedTable"]
+    (key,) = [each for each in table["schema"]["columns"] if each["name"] == "k"]
+    key["dataType"] += " NOT NULL"
+    return plan
+
+
+ROWS_WITHOUT_KEY = pa.table({"k": ["a", None, "b"], "v": [1, 2, 3], "ts": ["2024-01-01 00:00:01"] * 3})
+
+
+def test_a_null_for_a_column_of_a_sink_that_is_not_null_fails(plan_of_required_keys: dict[str, Any]) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    message = r"the column 'k' of the sink is NOT NULL, and its value is null.*not-null-enforcer' = 'DROP'"
+    with pytest.raises(DataError, match=message):
+        environment.from_plan(plan_of_required_keys, {"f": ROWS_WITHOUT_KEY}).to_arrow()
+    complete = ROWS_WITHOUT_KEY.drop_null()
+    assert environment.from_plan(plan_of_required_keys, {"f": complete}).to_arrow().num_rows == 2
+
+
+def test_a_null_for_a_column_of_a_sink_that_is_not_null_is_dropped_if_the_plan_says_so(
+    plan_of_required_keys: dict[str, Any],
+) -> None:
+    plan_of_required_keys["nodes"][-1]["configuration"]["table.exec.sink.not-null-enforcer"] = "DROP"
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_plan(plan_of_required_keys, {"f": ROWS_WITHOUT_KEY}).to_arrow()
+    assert sorted(rows.column("k").to_pylist()) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("table.exec.sink.type-length-enforcer", "TRIM_PAD"),
+        ("table.exec.sink.nested-constraint-enforcer", "ROWS"),
+        ("table.exec.legacy-cast-behaviour", "enabled"),
+    ],
+)
+def test_a_setting_that_changes_values_of_sinks_or_casts_is_refused(
+    plan: dict[str, Any], option: str, value: str
+) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    if option in plan["nodes"][-1]["configuration"]:
+        plan["nodes"][-1]["configuration"][option] = value
+    with pytest.raises(UnsupportedOperationError, match=f"{option}.* is not supported"):
+        environment.from_plan(plan, {"f": ROWS_WITHOUT_KEY}, settings={option: value})
+    del plan["nodes"][-1]["configuration"]
+    environment.from_plan(plan, {"f": ROWS_WITHOUT_KEY}, settings={})
+
+
 def test_sinks_are_written(plan: dict[str, Any], log: Path, tmp_path: Path) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
     environment.get_config().set_auto_watermark_interval(86_400_000)

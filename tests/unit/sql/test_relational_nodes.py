@@ -104,6 +104,16 @@ def test_ranks_with_gaps_are_refused() -> None:
     )
 
 
+def test_a_sort_of_equal_times_by_further_columns_is_refused() -> None:
+    message = r"by further columns \('v'\) is not supported. Write ORDER BY ts alone, and sort the results"
+    refused("nodes-sort_order_by_ts_v_desc_0", {}, message)
+
+
+def test_rows_of_equal_times_are_sorted_by_their_arrival() -> None:
+    scenario = golden("nodes-sort_order_by_ts_0")
+    assert results_of(scenario)[0]["rows"] == scenario["rows"]
+
+
 def test_an_interval_of_processing_time_is_refused() -> None:
     refused(
         "interval_join-1-0", {'"isEventTime": true': '"isEventTime": false'}, "interval of processing time"
