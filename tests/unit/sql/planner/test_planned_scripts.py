@@ -246,6 +246,17 @@ def test_queries_are_numbered_and_insertions_into_a_sink_are_one(monkeypatch: py
         environment.from_sql(SCRIPT, {"f": ROWS})
 
 
+def test_tables_that_share_a_short_name_are_sinks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [step(number, False) for number in (1, 2, 3, 4)]
+    for each, database in zip(steps, "ppqq", strict=True):
+        each["plan"] = json.loads(json.dumps(each["plan"]))
+        each["plan"]["nodes"][-1]["dynamicTableSink"]["table"]["identifier"] = f"`c`.`{database}`.`o`"
+    planner(monkeypatch, {"steps": [*steps, step(2, True)]})
+    results = StreamExecutionEnvironment.get_execution_environment().execute_sql(SCRIPT, {"f": ROWS})
+    counts = {name: result.to_arrow().num_rows for name, result in results.items()}
+    assert counts == {"c.p.o": 4, "c.q.o": 4, "select": 2}
+
+
 def with_options(side: str, **options: str) -> dict[str, Any]:
     """Return an answer with one insertion, whose plan has other options of its source or sink."""
     found = step(3, False)
