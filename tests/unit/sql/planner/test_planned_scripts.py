@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,55 @@ def test_a_planner_that_ends_is_an_error_with_its_first_words(
     java_of(monkeypatch, tmp_path, "echo 'WARNING: x' >&2; echo 'Could not reserve memory' >&2; exit 3")
     with pytest.raises(ConfigurationError, match="ended with code 3: Could not reserve memory"):
         planned(statements_of("SELECT 1"), {})
+
+
+def test_what_the_virtual_machine_prints_before_it_ends_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java_of(
+        monkeypatch, tmp_path, "echo 'Error during initialization of VM'; echo 'No space for heap'; exit 1"
+    )
+    with pytest.raises(ConfigurationError, match=r"code 1: Error during .* of VM: No space for heap.* 512m"):
+        planned(statements_of("SELECT 1"), {})
+
+
+def test_lines_of_the_virtual_machine_before_an_answer_are_skipped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java_of(monkeypatch, tmp_path, "echo 'VM warning: x'; read line; echo '{\"steps\": []}'")
+    assert planned(statements_of("SELECT 1"), {}) == []
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_leaves_the_planner_to_its_parent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java_of(monkeypatch, tmp_path, 'while read line; do echo "$line"; done')
+    process, libraries = flink_process.PROCESS, FlinkLibraries.found()
+    assert libraries is not None
+    try:
+        process.answer(libraries, ["SELECT 1"], {})
+        directory = process._directory
+        assert directory is not None
+        with process._lock:  # as if another thread were planning
+            child = os.fork()
+            if child == 0:
+                code = 1
+                signal.alarm(20)  # ends a child that waits for the lock
+                try:
+                    process.close()  # as at exit
+                    code = (
+                        0 if process.answer(libraries, ["SELECT 2"], {})["statements"] == ["SELECT 2"] else 2
+                    )
+                    process.close()
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert os.path.exists(directory)
+        assert process.answer(libraries, ["SELECT 3"], {})["statements"] == ["SELECT 3"]
+        assert process._directory == directory
+    finally:
+        process.close()
 
 
 def test_a_process_answers_several_scripts_until_it_is_idle(
