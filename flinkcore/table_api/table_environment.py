@@ -11,7 +11,7 @@ import pyarrow as pa
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
-from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Tables
 from flinkcore.sql.planner.planned_script import QUERY_SINK
 from flinkcore.sql.planner.statements import Statement, statements_of
@@ -73,7 +73,7 @@ class StreamTableEnvironment:
     Notes
     -----
     Follows ``pyflink.table.StreamTableEnvironment``, as far as programs of SQL text go. Flink's planner sees the
-    statements when a query or an insertion is run: it is then that it refuses a wrong ``CREATE``.
+    statements when a query or an insertion is run: it is then that it refuses a wrong ``CREATE``, which is forgotten.
     """
 
     def __init__(
@@ -125,9 +125,11 @@ class StreamTableEnvironment:
         ------
         SqlError, ConfigurationError, UnsupportedOperationError
             As of :meth:`StreamExecutionEnvironment.execute_sql`; also if the rows of a sink are neither printed nor
-            written.
+            written, and for ``CREATE TABLE ... AS`` and statements such as ``SHOW``.
         """
         statements = statements_of(stmt)
+        for each in statements:
+            _check_statement(each)
         found = self._sinks_of(statements)
         self._statements += [each for each in statements if not each.is_planned]
         if not found:
@@ -213,7 +215,11 @@ class StreamTableEnvironment:
             return {}
         tables = Tables(self._tables, reads_paths=True)
         script = [*self._statements, *statements]
-        return statement_sinks(self._environment, script, tables, self._config.settings)
+        try:
+            return statement_sinks(self._environment, script, tables, self._config.settings)
+        except SqlError as error:  # a kept statement that Flink refuses would make each further query fail
+            self._statements = [each for each in self._statements if each.text != error.statement]
+            raise
 
     def _check_sink(self, name: str, rows: SinkRows) -> None:
         known = rows.connector in ("", "print", "blackhole", "filesystem")
@@ -256,6 +262,18 @@ class StatementSet:
         """Run the insertions."""
         inserts, self._inserts = self._inserts, []
         return self._environment.execute_sql(f"EXECUTE STATEMENT SET BEGIN {_joined(inserts)} END")
+
+
+def _check_statement(statement: Statement) -> None:
+    """Raise UnsupportedOperationError for a statement that is neither run nor kept."""
+    if statement.is_planned or statement.is_kept:
+        return
+    remedy = (
+        "Declare the table by CREATE TABLE with its columns, and insert the rows by INSERT INTO"
+        if statement.creates_from_query
+        else "Statements create, drop and alter tables and views, set options, query and insert. Leave it out"
+    )
+    raise UnsupportedOperationError(f"the statement {statement.shown!r} is not supported. {remedy}")
 
 
 def _joined(inserts: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from jobs.sql_scenarios import golden
 
 from flinkcore.common import Types
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.planner import planned_script
 from flinkcore.sql.planner.flink_process import FlinkLibraries
 from flinkcore.table import EnvironmentSettings, RowKind, StreamTableEnvironment, TableEnvironment
@@ -28,10 +28,14 @@ class Planner:
         self.options: dict[str, str] = {"connector": "print"}
         self.requests: list[list[str]] = []
         self.settings: dict[str, str] = {}
+        self.refused = ""
 
     def answer(self, libraries: FlinkLibraries, statements: list[str], settings: dict[str, str]) -> Any:
         self.requests.append(statements)
         self.settings = settings
+        if self.refused in statements:
+            failure = "org.apache.flink.table.api.ValidationException"
+            return {"statement": statements.index(self.refused), "messages": ["Wrong"], "failure": failure}
         plan = json.loads(json.dumps(golden(self.scenario)["plan"]))
         plan["nodes"][-1]["dynamicTableSink"]["table"]["resolvedTable"]["options"] = self.options
         last = len(statements) - 1
@@ -159,3 +163,49 @@ def test_other_methods_and_batch_mode_are_refused_by_name(tables: Any) -> None:
         TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     with pytest.raises(UnsupportedOperationError, match="takes no schema"):
         tables.from_data_stream(None, schema=object())
+
+
+@pytest.mark.parametrize(
+    ("statement", "shown"),
+    [
+        ("SHOW TABLES", "'SHOW TABLES' is not supported"),
+        ("EXPLAIN SELECT 1", "'EXPLAIN SELECT 1' is not supported"),
+        ("DELETE FROM f", "'DELETE FROM f' is not supported"),
+        (
+            "CREATE TABLE t WITH ('a' = 'b') AS SELECT 1 AS a",
+            "by CREATE TABLE with its columns, and .* INSERT INTO",
+        ),
+        ("create or replace table t as (select 1)", "INSERT INTO"),
+    ],
+)
+def test_a_statement_that_cannot_be_kept_is_refused_at_once(
+    flink: Planner, tables: Any, statement: str, shown: str
+) -> None:
+    with pytest.raises(UnsupportedOperationError, match=shown):
+        tables.execute_sql(statement)
+    tables.execute_sql("SELECT 1")
+    assert flink.requests == [["SELECT 1"]]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE f (a INT, b AS (a + (1)), WATERMARK FOR b AS b) COMMENT 'x AS y' WITH ('as' = 'b')",
+        "CREATE VIEW w AS SELECT * FROM TABLE(g()) AS t",
+        "CREATE TABLE `AS` (k STRING)",
+    ],
+)
+def test_a_table_of_declared_columns_is_kept(flink: Planner, tables: Any, statement: str) -> None:
+    tables.execute_sql(statement)
+    tables.execute_sql("SELECT 1")
+    assert flink.requests == [[statement, "SELECT 1"]]
+
+
+def test_a_kept_statement_that_flink_refuses_is_forgotten(flink: Planner, tables: Any) -> None:
+    flink.refused = "CREATE TABLE f (k WRONG)"
+    tables.execute_sql(flink.refused)
+    with pytest.raises(SqlError, match=r"Wrong\. It reads 'CREATE TABLE f"):
+        tables.execute_sql("SELECT 1")
+    tables.execute_sql("CREATE TABLE f (k STRING)")
+    tables.execute_sql("SELECT 1")
+    assert flink.requests[1] == ["CREATE TABLE f (k STRING)", "SELECT 1"]
