@@ -280,6 +280,16 @@ def test_a_cache_that_cannot_be_written_is_left_out(monkeypatch: pytest.MonkeyPa
     assert cached_answer("k", "2.3.0") is None
 
 
+def test_a_script_is_planned_where_the_user_has_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    planner(monkeypatch, STEPS)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    assert len(planned(statements_of(SCRIPT), {})) == 4
+
+
 def test_queries_are_numbered_and_insertions_into_a_sink_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     planner(monkeypatch, STEPS)
     environment = StreamExecutionEnvironment.get_execution_environment()
