@@ -40,8 +40,7 @@ def plan_sinks(
     Parameters and errors are those of :meth:`StreamExecutionEnvironment.from_plan`.
     """
     read = CompiledPlan.of(plan)
-    if settings is not None and not all(isinstance(value, str) for value in settings.values()):
-        raise ConfigurationError("settings= are texts by name, such as {'table.local-time-zone': 'UTC'}")
+    _check_settings(settings or {})
     interval = (settings or {}).get(AUTO_WATERMARK_INTERVAL.key())
     if interval is not None:
         configuration = Configuration().set(AUTO_WATERMARK_INTERVAL, interval)
@@ -94,6 +93,7 @@ def statement_sinks(
     emitted_at: str | None = None,
 ) -> dict[str, SinkRows]:
     """Return the rows of the queries and insertions among statements, as of `script_sinks`."""
+    _check_settings(settings)
     found: list[SinkRows] = []
     queries = 0
     for job in planned(statements, settings):
@@ -105,6 +105,15 @@ def statement_sinks(
         else:
             found += sinks.values()
     return _by_name(found)
+
+
+def _check_settings(settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        if not isinstance(value, str):
+            raise ConfigurationError(
+                "settings= are texts by name, such as {'table.local-time-zone': 'UTC'}, and "
+                f"{name!r} is {value!r}. Write '{value}'"
+            )
 
 
 def _by_name(sinks: Iterable[SinkRows]) -> dict[str, SinkRows]:

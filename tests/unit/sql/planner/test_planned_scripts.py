@@ -290,6 +290,16 @@ def test_a_script_is_planned_where_the_user_has_no_home(monkeypatch: pytest.Monk
     assert len(planned(statements_of(SCRIPT), {})) == 4
 
 
+def test_settings_that_are_not_texts_are_refused_before_a_script_is_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flink = planner(monkeypatch, STEPS)
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(ConfigurationError, match=r"'parallelism\.default' is 4\. Write '4'"):
+        environment.execute_sql(SCRIPT, {"f": ROWS}, settings={"parallelism.default": 4})  # type: ignore[dict-item]
+    assert not flink.requests
+
+
 def test_queries_are_numbered_and_insertions_into_a_sink_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     planner(monkeypatch, STEPS)
     environment = StreamExecutionEnvironment.get_execution_environment()
