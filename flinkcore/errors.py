@@ -22,12 +22,15 @@ class SqlError(ConfigurationError):
     ----------
     line, column : int
         Place in the script, counted from 1.
+    statement : str
+        Text of the statement, without comments.
     """
 
-    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+    def __init__(self, message: str, line: int = 1, column: int = 1, statement: str = "") -> None:
         super().__init__(message)
         self.line = line
         self.column = column
+        self.statement = statement
 
 
 class SchemaError(FlinkcoreError, TypeError):

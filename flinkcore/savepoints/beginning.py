@@ -88,7 +88,8 @@ class SavepointSource:
         Raises
         ------
         ConfigurationError
-            If state of the savepoint has no place in the job; names the operator and the state.
+            If state of the savepoint has no place in the job, or the savepoint lacks an operator that is left out;
+            names the operator and the state.
         SavepointError
             If there is no savepoint, or it is damaged.
         """
@@ -112,7 +113,7 @@ class SavepointSource:
         """Return the operators of the savepoint that have state, with their declarations and those of the job."""
         own = {operator.uid: operator for operator in operators}
         stateful = [each for each in own.values() if each.tables]
-        left_out = {operator_id(uid) for uid in self.leave_out} | set(self.leave_out)
+        left_out = {savepoint.operator(uid).operator_id for uid in self.leave_out}
         found = [
             each for each in savepoint.operators if _has_state(each) and each.operator_id not in left_out
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,7 @@ from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.expressions.user_functions import UserFunctions
 from flinkcore.sql.nodes.kinds import NODES, REFUSED, needs_watermarks
 from flinkcore.sql.nodes.rows import Program, Rows, Tables
+from flinkcore.sql.nodes.scans import names_of
 from flinkcore.sql.nodes.windows import is_of_processing_time
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 from flinkcore.sql.planner.planned_script import QUERY_SINK, planned
@@ -39,12 +41,7 @@ def plan_sinks(
     Parameters and errors are those of :meth:`StreamExecutionEnvironment.from_plan`.
     """
     read = CompiledPlan.of(plan)
-    if settings is not None and not all(isinstance(value, str) for value in settings.values()):
-        raise ConfigurationError("settings= are texts by name, such as {'table.local-time-zone': 'UTC'}")
-    if (settings or {}).get(_LEGACY_CAST, "DISABLED").upper() != "DISABLED":
-        raise UnsupportedOperationError(
-            f"{_LEGACY_CAST} is not supported. Leave it out, and write TRY_CAST where a failed CAST is null"
-        )
+    _check_settings(settings or {})
     interval = (settings or {}).get(AUTO_WATERMARK_INTERVAL.key())
     if interval is not None:
         configuration = Configuration().set(AUTO_WATERMARK_INTERVAL, interval)
@@ -97,6 +94,7 @@ def statement_sinks(
     emitted_at: str | None = None,
 ) -> dict[str, SinkRows]:
     """Return the rows of the queries and insertions among statements, as of `script_sinks`."""
+    _check_settings(settings)
     found: list[SinkRows] = []
     queries = 0
     for job in planned(statements, settings):
@@ -110,12 +108,30 @@ def statement_sinks(
     return _by_name(found)
 
 
+def _check_settings(settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        if not isinstance(value, str):
+            raise ConfigurationError(
+                "settings= are texts by name, such as {'table.local-time-zone': 'UTC'}, and "
+                f"{name!r} is {value!r}. Write '{value}'"
+            )
+    if settings.get(_LEGACY_CAST, "DISABLED").upper() != "DISABLED":
+        raise UnsupportedOperationError(
+            f"{_LEGACY_CAST} is not supported. Leave it out, and write TRY_CAST where a failed CAST is null"
+        )
+
+
 def _by_name(sinks: Iterable[SinkRows]) -> dict[str, SinkRows]:
-    """Return sinks by their names; several insertions into a sink are one."""
+    """Return sinks by their short names, or by longer ones where tables share these; insertions into a sink are one."""
     found: dict[str, SinkRows] = {}
     for each in sinks:
-        found[each.name] = found[each.name].union(each) if each.name in found else each
-    return found
+        before = found.get(each.identifier)
+        found[each.identifier] = each if before is None else before.union(each)
+    counts = Counter(name for identifier in found for name in set(names_of(identifier)))
+    return {
+        next((name for name in names_of(identifier) if counts[name] == 1), identifier): each
+        for identifier, each in found.items()
+    }
 
 
 def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:

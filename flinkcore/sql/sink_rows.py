@@ -31,8 +31,8 @@ class SinkRows:
 
     Attributes
     ----------
-    name : str
-        Name of the table.
+    identifier : str
+        Name of the table as the plan has it, or name of a query.
     stream : LogStream
     columns : tuple of str
         Columns of the stream, without those beside the table's.
@@ -49,7 +49,7 @@ class SinkRows:
         Further columns of the stream, except ``row_kind``.
     """
 
-    name: str
+    identifier: str
     stream: LogStream
     columns: tuple[str, ...]
     has_changes: bool
@@ -64,7 +64,7 @@ class SinkRows:
         table: Mapping[str, Any] = node.json.get("dynamicTableSink", {}).get("table", {})
         resolved = table.get("resolvedTable", {})
         return cls(
-            names_of(str(table.get("identifier", f"sink {node.id}")))[0],
+            str(table.get("identifier", f"sink {node.id}")),
             rows.stream,
             rows.columns,
             bool(rows.changes),
@@ -74,6 +74,11 @@ class SinkRows:
             or tuple(rows.columns[number] for number in node.json.get("inputUpsertKey") or ()),
             () if emitted_at is None else (emitted_at,),
         )
+
+    @property
+    def name(self) -> str:
+        """The short name of the table."""
+        return names_of(self.identifier)[0]
 
     @property
     def connector(self) -> str:
@@ -120,7 +125,7 @@ class SinkRows:
 
     def of_query(self, name: str) -> SinkRows:
         """Return the rows as those of a query: results, whatever sink its plan has."""
-        return replace(self, name=name, options={})
+        return replace(self, identifier=name, options={})
 
     def final(self) -> SinkRows:
         """Return the rows that are left when the log ends: the last one of each key, without those that are deleted.

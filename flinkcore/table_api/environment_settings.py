@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from flinkcore.common.configuration import Configuration
 from flinkcore.errors import UnsupportedOperationError
+from flinkcore.sql.planner.statements import Statement
 
 _STREAMING = "SQL runs in streaming mode. Call EnvironmentSettings.in_streaming_mode()"
+_TEXT: Final = r"'(?:[^']|'')*'|[^\s=;']+"
+_SETTING: Final = re.compile(
+    rf"SET(?:\s+(?P<key>{_TEXT})\s*=\s*(?P<value>{_TEXT}))?|RESET(?:\s+(?P<removed>{_TEXT}))?", re.IGNORECASE
+)
 
 
 class EnvironmentSettings:
@@ -86,6 +94,19 @@ class TableConfig:
         """Return a value, or a default."""
         return self.settings.get(key, default_value)
 
+    def takes(self, statement: Statement) -> bool:
+        """Do what a statement ``SET`` or ``RESET`` says; return whether it is one."""
+        found = _SETTING.fullmatch(statement.text)
+        if found is None:
+            return False
+        if found["value"] is not None:
+            self.set(_unquoted(found["key"]), _unquoted(found["value"]))
+        elif found["removed"] is not None:
+            self.settings.pop(_unquoted(found["removed"]), None)
+        elif statement.first_word == "RESET":
+            self.settings.clear()
+        return True
+
     def set_local_timezone(self, timezone_id: str) -> None:
         """Set the time zone of the session."""
         self.set("table.local-time-zone", timezone_id)
@@ -93,3 +114,7 @@ class TableConfig:
     def get_local_timezone(self) -> str:
         """Return the time zone of the session."""
         return self.get("table.local-time-zone", "UTC")
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'") if text.startswith("'") else text

@@ -7,7 +7,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.common.typeinfo import RowTypeInfo, TypeInformation
+from flinkcore._internal.values.row import Row
+from flinkcore._internal.values.row_kind import RowKind
+from flinkcore.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ArgumentTypeError, UnsupportedOperationError
@@ -69,6 +71,8 @@ def log_of_stream(stream: Any) -> tuple[pa.Schema, Any]:
     ------
     ArgumentTypeError
         If it is not a stream.
+    UnsupportedOperationError
+        If an element is a row of another kind than INSERT.
     """
     if isinstance(stream, LogStream):
         result = stream.execute()
@@ -79,11 +83,22 @@ def log_of_stream(stream: Any) -> tuple[pa.Schema, Any]:
     kind = stream.get_type()
     with stream.execute_and_collect() as elements:
         found = list(elements)
-    is_row = isinstance(kind, RowTypeInfo)
-    names = kind.get_field_names() if isinstance(kind, RowTypeInfo) else ["f0"]
-    kinds = kind.get_field_types() if isinstance(kind, RowTypeInfo) else [kind]
+    for element in found:
+        if isinstance(element, Row) and element.get_row_kind() is not RowKind.INSERT:
+            raise UnsupportedOperationError(
+                f"an element of the stream is {element.get_row_kind()}{element!r}, and a table of a stream takes "
+                "inserted rows alone. Filter them, or name a log of debezium-json by replace_table"
+            )
+    names, kinds, has_fields = ["f0"], [kind], False
+    if isinstance(kind, RowTypeInfo | TupleTypeInfo):
+        kinds, has_fields = kind.get_field_types(), True
+        names = (
+            kind.get_field_names()
+            if isinstance(kind, RowTypeInfo)
+            else [f"f{number}" for number in range(len(kinds))]
+        )
     columns = [
-        _column([element[number] if is_row else element for element in found], each)
+        _column([element[number] if has_fields else element for element in found], each)
         for number, each in enumerate(kinds)
     ]
     table = pa.table(dict(zip(names, columns, strict=True)))

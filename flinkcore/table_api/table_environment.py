@@ -11,7 +11,7 @@ import pyarrow as pa
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
-from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Tables
 from flinkcore.sql.planner.planned_script import QUERY_SINK
 from flinkcore.sql.planner.statements import Statement, statements_of
@@ -43,7 +43,8 @@ class Table:
         return self._environment.execute_sql(self._query)
 
     def execute_insert(self, table_path: str, overwrite: bool = False) -> TableResult:
-        """Insert the rows into a table."""
+        """Append the rows to a table; raise UnsupportedOperationError for ``overwrite``."""
+        _check_append(table_path, overwrite)
         return self._environment.execute_sql(f"INSERT INTO {_path(table_path)} {self._query}")
 
     def to_pandas(self) -> Any:
@@ -73,7 +74,7 @@ class StreamTableEnvironment:
     Notes
     -----
     Follows ``pyflink.table.StreamTableEnvironment``, as far as programs of SQL text go. Flink's planner sees the
-    statements when a query or an insertion is run: it is then that it refuses a wrong ``CREATE``.
+    statements when a query or an insertion is run: it is then that it refuses a wrong ``CREATE``, which is forgotten.
     """
 
     def __init__(
@@ -125,18 +126,21 @@ class StreamTableEnvironment:
         ------
         SqlError, ConfigurationError, UnsupportedOperationError
             As of :meth:`StreamExecutionEnvironment.execute_sql`; also if the rows of a sink are neither printed nor
-            written.
+            written, and for ``CREATE TABLE ... AS`` and statements such as ``SHOW``.
         """
         statements = statements_of(stmt)
+        for each in statements:
+            _check_statement(each)
         found = self._sinks_of(statements)
-        self._statements += [each for each in statements if not each.is_planned]
+        for each in statements:
+            if each.is_kept and not self._config.takes(each):
+                self._statements.append(each)
         if not found:
             return TableResult()
-        for name, rows in found.items():
-            self._check_sink(name, rows)
+        paths = {name: self._path_of(name, rows) for name, rows in found.items()}
         results: dict[str, JobResult] = {name: rows.stream.execute() for name, rows in found.items()}
         for name, rows in found.items():
-            rows.deliver(results[name], self._sinks.get(name, rows.path), "append")
+            rows.deliver(results[name], paths[name], "append")
         query = next((rows for rows in found.values() if not rows.connector), None)
         return TableResult(results, query)
 
@@ -213,15 +217,22 @@ class StreamTableEnvironment:
             return {}
         tables = Tables(self._tables, reads_paths=True)
         script = [*self._statements, *statements]
-        return statement_sinks(self._environment, script, tables, self._config.settings)
+        try:
+            return statement_sinks(self._environment, script, tables, self._config.settings)
+        except SqlError as error:  # a kept statement that Flink refuses would make each further query fail
+            self._statements = [each for each in self._statements if each.text != error.statement]
+            raise
 
-    def _check_sink(self, name: str, rows: SinkRows) -> None:
-        known = rows.connector in ("", "print", "blackhole", "filesystem")
-        if not known and name not in self._sinks:
+    def _path_of(self, name: str, rows: SinkRows) -> str | os.PathLike[str] | None:
+        """Return the directory that rows are written into, or None if they are printed, counted or a result."""
+        if name in self._sinks:
+            return self._sinks[name]
+        if rows.connector not in ("", "print", "blackhole", "filesystem"):
             raise ConfigurationError(
                 f"the table {name} has the connector {rows.connector}, into which rows are not written. Name a "
                 f"directory by replace_sink({name!r}, ...)"
             )
+        return rows.path
 
     def _new_name(self) -> str:
         self._names += 1
@@ -249,13 +260,34 @@ class StatementSet:
         return self
 
     def add_insert(self, target_path: str, table: Table, overwrite: bool = False) -> StatementSet:
-        """Add the insertion of the rows of a query."""
+        """Add the insertion of the rows of a query; raise UnsupportedOperationError for ``overwrite``."""
+        _check_append(target_path, overwrite)
         return self.add_insert_sql(f"INSERT INTO {_path(target_path)} {table._query}")
 
     def execute(self) -> TableResult:
         """Run the insertions."""
         inserts, self._inserts = self._inserts, []
         return self._environment.execute_sql(f"EXECUTE STATEMENT SET BEGIN {_joined(inserts)} END")
+
+
+def _check_append(table: str, overwrite: bool) -> None:
+    if overwrite:
+        raise UnsupportedOperationError(
+            f"overwrite=True is not supported: rows are appended to {table}. Delete its files before, or call "
+            "StreamExecutionEnvironment.execute_sql(script, mode='overwrite')"
+        )
+
+
+def _check_statement(statement: Statement) -> None:
+    """Raise UnsupportedOperationError for a statement that is neither run nor kept."""
+    if statement.is_planned or statement.is_kept:
+        return
+    remedy = (
+        "Declare the table by CREATE TABLE with its columns, and insert the rows by INSERT INTO"
+        if statement.creates_from_query
+        else "Statements create, drop and alter tables and views, set options, query and insert. Leave it out"
+    )
+    raise UnsupportedOperationError(f"the statement {statement.shown!r} is not supported. {remedy}")
 
 
 def _joined(inserts: Iterable[str]) -> str:

@@ -75,7 +75,10 @@ class TableResult:
             kinds = batch.column(ROW_KIND).to_pylist() if self._rows.has_changes else ["+I"] * batch.num_rows
             columns = [batch.column(name).to_pylist() for name in names]
             for kind, *values in zip(kinds, *columns, strict=True):
-                yield Row.of_kind(_KINDS[kind], **dict(zip(names, values, strict=True)))
+                row = Row(*values)
+                row.set_field_names(names)
+                row.set_row_kind(_KINDS[kind])
+                yield row
 
     def print(self) -> None:
         """Print the rows as Flink's SQL client does: with their kinds in a column ``op``."""

@@ -73,3 +73,9 @@ def test_a_table_is_created_as_the_rows_of_a_query() -> None:
     assert job.plan["nodes"][-1]["dynamicTableSink"]["table"]["resolvedTable"]["options"] == {
         "connector": "print"
     }
+
+
+def test_a_table_created_from_a_query_is_there_for_later_statements() -> None:
+    script = "CREATE TABLE t WITH ('connector' = 'print') AS SELECT 1 AS a; SELECT a FROM t"
+    created, read = planned(statements_of(script), {})
+    assert (created.is_query, read.is_query) == (False, True)

@@ -40,6 +40,7 @@ import org.apache.flink.table.factories.DynamicTableSinkFactory;
 import org.apache.flink.table.factories.DynamicTableSourceFactory;
 import org.apache.flink.table.functions.LookupFunction;
 import org.apache.flink.table.module.Module;
+import org.apache.flink.table.operations.CreateTableASOperation;
 import org.apache.flink.table.operations.ModifyOperation;
 import org.apache.flink.table.operations.Operation;
 import org.apache.flink.table.operations.QueryOperation;
@@ -135,21 +136,27 @@ public class Planner {
                 step(number, tables.compilePlan(((StatementSetOperation) operation).getOperations()), false);
             } else if (operation instanceof ModifyOperation) {
                 step(number, tables.compilePlan(Collections.singletonList(operation)), false);
+                if (operation instanceof CreateTableASOperation) {
+                    create(((CreateTableASOperation) operation).getCreateTableOperation());
+                }
             } else if (operation instanceof QueryOperation) {
                 select(number, text, (QueryOperation) operation);
             } else if (kind.startsWith("AddJar")) {
                 return; // connectors are replaced by logs; a function of the jar is missing where it is called
             } else if (operation instanceof CreateTableOperation) {
-                CreateTableOperation table = (CreateTableOperation) operation;
-                // A plan has schema and options of permanent tables alone.
-                tables.executeInternal(
-                        new CreateTableOperation(
-                                table.getTableIdentifier(), table.getCatalogTable(), table.isIgnoreIfExists(), false));
+                create((CreateTableOperation) operation);
             } else if (kind.matches("(Create|Drop|Alter|Use|Load|Unload).*|NopOperation")) {
                 tables.executeInternal(operation);
             } else {
                 throw new UnsupportedOperationException(kind);
             }
+        }
+
+        void create(CreateTableOperation table) {
+            // A plan has schema and options of permanent tables alone.
+            tables.executeInternal(
+                    new CreateTableOperation(
+                            table.getTableIdentifier(), table.getCatalogTable(), table.isIgnoreIfExists(), false));
         }
 
         static String text(JsonNode node) {

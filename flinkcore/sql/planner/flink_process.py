@@ -186,26 +186,37 @@ class FlinkProcess:
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
+        printed: list[str] = []
+        with suppress(OSError):
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except OSError:
-            line = ""
-        if not line:
-            code = self._process.wait()
-            raise ConfigurationError(
-                f"Flink's planner has ended with code {code}: {self._last_words()}. Check that this Java has "
-                f"{MEMORY} of memory: {self._java}"
-            )
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        for line in iter(self._process.stdout.readline, ""):
+            with suppress(ValueError):  # of what the virtual machine itself prints
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+            printed.append(line)
+        code = self._process.wait()
+        raise ConfigurationError(
+            f"Flink's planner has ended with code {code}: {self._last_words(printed)}. Check that this Java has "
+            f"{MEMORY} of memory: {self._java}"
+        )
 
-    def _last_words(self) -> str:
-        assert self._directory is not None
-        lines = Path(self._directory, "errors").read_text("utf-8", "replace").splitlines()
-        told = [line for line in lines if line.strip() and not line.startswith(("\t", "WARNING"))]
-        return told[0] if told else "it has written nothing"
+    def _last_words(self, printed: Sequence[str]) -> str:
+        """Return what the process has printed, or else the first line of its errors."""
+        lines: list[str] = []
+        if self._directory is not None:
+            with suppress(OSError):
+                lines = Path(self._directory, "errors").read_text("utf-8", "replace").splitlines()
+        written = [line for line in lines if line.strip() and not line.startswith(("\t", "WARNING"))]
+        shown = [line.strip() for line in printed if line.strip()] or written[:1]
+        return ": ".join(shown) if shown else "it has written nothing"
+
+    def forget(self) -> None:
+        """Leave the process to the parent of this one, which has forked."""
+        if self._process is not None:
+            self._process.returncode = 0  # it is not a child of this process, which must not wait for it
+        self._process = self._directory = self._timer = None
+        self._lock = threading.Lock()
 
     def _end(self) -> None:
         if self._process is not None:
@@ -223,3 +234,4 @@ class FlinkProcess:
 PROCESS: Final = FlinkProcess()
 """The planner of this Python process."""
 atexit.register(PROCESS.close)
+os.register_at_fork(after_in_child=PROCESS.forget)

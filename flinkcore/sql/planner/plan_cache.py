@@ -15,7 +15,13 @@ FORMAT: Final = 1
 
 
 def cache_directory() -> Path:
-    """Return the directory of the cache: ``flinkcore/plans`` in ``XDG_CACHE_HOME``, by default ``~/.cache``."""
+    """Return the directory of the cache: ``flinkcore/plans`` in ``XDG_CACHE_HOME``, by default ``~/.cache``.
+
+    Raises
+    ------
+    RuntimeError
+        If the user has no home directory.
+    """
     root = os.environ.get("XDG_CACHE_HOME")
     return Path(root if root and os.path.isabs(root) else Path.home() / ".cache") / "flinkcore" / "plans"
 
@@ -35,15 +41,15 @@ def cached_answer(key: str, version: str | None) -> dict[str, Any] | None:
         if version is None or entry["version"] == version:
             answer: dict[str, Any] = entry["answer"]
             return answer
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # not there, or not readable: planned again
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+        pass  # not there, not readable, or without a home: planned again
     return None
 
 
 def keep_answer(key: str, version: str, answer: Mapping[str, Any]) -> None:
     """Write an answer to the cache, as far as that is possible."""
-    directory = cache_directory()
-    with suppress(OSError):
+    with suppress(OSError, RuntimeError):
+        directory = cache_directory()
         directory.mkdir(parents=True, exist_ok=True)
         handle, path = tempfile.mkstemp(dir=directory, suffix=".part")
         try:

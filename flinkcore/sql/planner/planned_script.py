@@ -103,6 +103,7 @@ def _failure(statement: Statement, messages: Sequence[str], failure: str) -> Exc
         f"Flink refuses the statement at line {line}, column {column}: {reason}. It reads {statement.shown!r}",
         line=line,
         column=column,
+        statement=statement.text,
     )
 
 

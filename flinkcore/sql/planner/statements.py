@@ -15,6 +15,12 @@ _BEGIN_OF_CLIENT: Final = re.compile(r"(\s*)BEGIN\s+STATEMENT\s+SET\s*", re.IGNO
 _END: Final = re.compile(r"(?:.*;)?\s*END\s*", re.IGNORECASE | re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z]+")
 _PLANNED: Final = frozenset(("SELECT", "WITH", "VALUES", "TABLE", "INSERT", "EXECUTE", "REPLACE", "UPSERT"))
+_KEPT: Final = frozenset(("CREATE", "DROP", "ALTER", "USE", "LOAD", "UNLOAD", "SET", "RESET", "ADD"))
+_GROUP: Final = re.compile(r"\([^()]*\)")
+_TABLE_OF_QUERY: Final = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+|MATERIALIZED\s+)?TABLE\b.*\bAS\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _QUERIES: Final = frozenset(("SELECT", "WITH", "VALUES", "TABLE"))
 
 
@@ -54,6 +60,19 @@ class Statement:
     def is_query(self) -> bool:
         """Return whether it is a query, whose rows are the result."""
         return self.first_word in _QUERIES or self.text.startswith("(")
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether it changes the catalog or the session, without rows of its own."""
+        return self.first_word in _KEPT and not self.creates_from_query
+
+    @property
+    def creates_from_query(self) -> bool:
+        """Return whether it creates a table with the rows of a query (``CREATE TABLE ... AS``)."""
+        outside, count = _TOKEN.sub(" ", self.text), 1
+        while count:
+            outside, count = _GROUP.subn(" ", outside)
+        return _TABLE_OF_QUERY.match(outside) is not None
 
     @property
     def shown(self) -> str:

@@ -107,6 +107,11 @@ def test_operators_are_left_out_by_their_uids() -> None:
     assert all(", None, []" in each for each in counted(source))
 
 
+def test_an_operator_to_leave_out_must_be_in_the_savepoint() -> None:
+    with pytest.raises(ConfigurationError, match=r"has no operator 'countre'; it has .*'counter'"):
+        counted(SavepointSource(case("count_timers-heap1"), leave_out=["countre"]))
+
+
 def test_two_operators_for_one_are_an_error() -> None:
     declared = [FlinkOperator("passing", of="process-1"), FlinkOperator("win", of="process-1")]
     operators = savepoints.open(case("chain-heap1")).operators

@@ -33,9 +33,13 @@ from flinkcore.errors import (
     WorkerLostError,
 )
 from flinkcore.operators.records.output import OutputFullError
+from flinkcore.spark.columns.job_columns import NotJustColumns
 from flinkcore.spark.logs.plan_nodes import NotJustFiles
 from flinkcore.spark.shipping import task_errors
 from flinkcore.spark.shipping.task_errors import PacksErrors, task_errors_raised
+from flinkcore.sql.expressions import json_functions
+from flinkcore.sql.formats import json_paths, printf
+from flinkcore.sql.nodes import native_conditions
 
 MESSAGE = "row 7: no time;\n\nParagraph two: ValueError: of a user\n\n  at line 3\nException\n SQLSTATE: 0\n\nend é\n"
 
@@ -98,11 +102,16 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
     assert others == {
         task_errors.TaskError,
         NotJustFiles,
+        NotJustColumns,
         EntryError,
         OutputFullError,
         ReplayStoppedError,
         RowFailure,
         stream_source._Cancelled,
+        json_functions._Empty,
+        json_paths.PathError,
+        printf.FormatError,
+        native_conditions._NotNative,
         errors.LateEventsWarning,
         errors.RejectedRowsWarning,
     }

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -9,12 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from jobs.sql_scenarios import golden
 
-from flinkcore.common import Types
+from flinkcore.common import Row, Types
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import ConfigurationError, UnsupportedOperationError
+from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.planner import planned_script
 from flinkcore.sql.planner.flink_process import FlinkLibraries
 from flinkcore.table import EnvironmentSettings, RowKind, StreamTableEnvironment, TableEnvironment
+from flinkcore.table_api.table_result import TableResult
 
 ROWS = pa.table({"k": ["a", "b"], "v": [1, 2], "ts": ["2024-01-01 00:00:01", "2024-01-01 00:00:03"]})
 INSERTS, CHANGES = "edges-fire_one_phase", "group_by-1-0"
@@ -28,10 +30,14 @@ class Planner:
         self.options: dict[str, str] = {"connector": "print"}
         self.requests: list[list[str]] = []
         self.settings: dict[str, str] = {}
+        self.refused = ""
 
     def answer(self, libraries: FlinkLibraries, statements: list[str], settings: dict[str, str]) -> Any:
         self.requests.append(statements)
         self.settings = settings
+        if self.refused in statements:
+            failure = "org.apache.flink.table.api.ValidationException"
+            return {"statement": statements.index(self.refused), "messages": ["Wrong"], "failure": failure}
         plan = json.loads(json.dumps(golden(self.scenario)["plan"]))
         plan["nodes"][-1]["dynamicTableSink"]["table"]["resolvedTable"]["options"] = self.options
         last = len(statements) - 1
@@ -159,3 +165,108 @@ def test_other_methods_and_batch_mode_are_refused_by_name(tables: Any) -> None:
         TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     with pytest.raises(UnsupportedOperationError, match="takes no schema"):
         tables.from_data_stream(None, schema=object())
+
+
+@pytest.mark.parametrize(
+    ("statement", "shown"),
+    [
+        ("SHOW TABLES", "'SHOW TABLES' is not supported"),
+        ("EXPLAIN SELECT 1", "'EXPLAIN SELECT 1' is not supported"),
+        ("DELETE FROM f", "'DELETE FROM f' is not supported"),
+        (
+            "CREATE TABLE t WITH ('a' = 'b') AS SELECT 1 AS a",
+            "by CREATE TABLE with its columns, and .* INSERT INTO",
+        ),
+        ("create or replace table t as (select 1)", "INSERT INTO"),
+    ],
+)
+def test_a_statement_that_cannot_be_kept_is_refused_at_once(
+    flink: Planner, tables: Any, statement: str, shown: str
+) -> None:
+    with pytest.raises(UnsupportedOperationError, match=shown):
+        tables.execute_sql(statement)
+    tables.execute_sql("SELECT 1")
+    assert flink.requests == [["SELECT 1"]]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE f (a INT, b AS (a + (1)), WATERMARK FOR b AS b) COMMENT 'x AS y' WITH ('as' = 'b')",
+        "CREATE VIEW w AS SELECT * FROM TABLE(g()) AS t",
+        "CREATE TABLE `AS` (k STRING)",
+    ],
+)
+def test_a_table_of_declared_columns_is_kept(flink: Planner, tables: Any, statement: str) -> None:
+    tables.execute_sql(statement)
+    tables.execute_sql("SELECT 1")
+    assert flink.requests == [[statement, "SELECT 1"]]
+
+
+def test_a_kept_statement_that_flink_refuses_is_forgotten(flink: Planner, tables: Any) -> None:
+    flink.refused = "CREATE TABLE f (k WRONG)"
+    tables.execute_sql(flink.refused)
+    with pytest.raises(SqlError, match=r"Wrong\. It reads 'CREATE TABLE f"):
+        tables.execute_sql("SELECT 1")
+    tables.execute_sql("CREATE TABLE f (k STRING)")
+    tables.execute_sql("SELECT 1")
+    assert flink.requests[1] == ["CREATE TABLE f (k STRING)", "SELECT 1"]
+
+
+def test_insertions_do_not_overwrite(tables: Any) -> None:
+    query = tables.sql_query("SELECT 1")
+    with pytest.raises(
+        UnsupportedOperationError, match="overwrite=True is not supported: rows are appended to t"
+    ):
+        query.execute_insert("t", overwrite=True)
+    with pytest.raises(UnsupportedOperationError, match="Delete its files before"):
+        tables.create_statement_set().add_insert("t", query, overwrite=True)
+
+
+def test_a_replaced_sink_may_have_any_format(flink: Planner, tables: Any, tmp_path: Path) -> None:
+    flink.options = {"connector": "filesystem", "format": "csv", "path": str(tmp_path / "csv")}
+    with pytest.raises(UnsupportedOperationError, match="has the format 'csv'"):
+        tables.sql_query("SELECT 1").execute_insert("sink")
+    tables.replace_sink("sink", tmp_path / "out").sql_query("SELECT 1").execute_insert("sink")
+    assert pq.read_table(tmp_path / "out").num_rows == 2
+
+
+def test_the_last_value_of_a_setting_counts_whatever_sets_it(flink: Planner, tables: Any) -> None:
+    tables.execute_sql("SET 'table.local-time-zone' = 'Europe/Berlin'")
+    assert tables.get_config().get_local_timezone() == "Europe/Berlin"
+    tables.get_config().set("table.local-time-zone", "Asia/Tokyo")
+    tables.execute_sql("set a.b = 'it''s'; SET")
+    tables.execute_sql("SELECT 1")
+    assert flink.requests == [["SELECT 1"]]
+    assert flink.settings == {"table.local-time-zone": "Asia/Tokyo", "a.b": "it's"}
+    tables.execute_sql("RESET 'table.local-time-zone'; SELECT 2")
+    assert tables.get_config().settings == {"a.b": "it's"}
+    tables.execute_sql("RESET")
+    assert tables.get_config().settings == {}
+
+
+def test_rows_of_other_kinds_are_not_inserted(tables: Any) -> None:
+    row = Row("a")
+    row.set_row_kind(RowKind.DELETE)
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    elements = environment.from_collection([row], type_info=Types.ROW([Types.STRING()]))
+    with pytest.raises(
+        UnsupportedOperationError, match=r"an element of the stream is -D.*inserted rows alone"
+    ):
+        tables.from_data_stream(elements)
+
+
+def test_fields_of_tuples_are_columns(flink: Planner, tables: Any) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    kind = Types.TUPLE([Types.STRING(), Types.INT()])
+    tables.from_data_stream(environment.from_collection([("a", 1), ("b", None)], type_info=kind)).execute()
+    assert flink.requests[0][0].startswith("CREATE TABLE `UnnamedTable$1` (`f0` STRING, `f1` INT) WITH")
+
+
+def test_a_column_may_be_named_row_kind() -> None:
+    table = pa.table({"row_kind": ["x"], "self": [1]})
+    rows = SimpleNamespace(name="select", columns=tuple(table.column_names), has_changes=False)
+    result = SimpleNamespace(to_batches=table.to_batches)
+    (row,) = TableResult({"select": result}, rows).collect()  # type: ignore[arg-type, dict-item]
+    assert row.as_dict() == {"row_kind": "x", "self": 1}
+    assert row.get_row_kind() is RowKind.INSERT

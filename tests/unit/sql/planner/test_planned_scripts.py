@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,55 @@ def test_a_planner_that_ends_is_an_error_with_its_first_words(
         planned(statements_of("SELECT 1"), {})
 
 
+def test_what_the_virtual_machine_prints_before_it_ends_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java_of(
+        monkeypatch, tmp_path, "echo 'Error during initialization of VM'; echo 'No space for heap'; exit 1"
+    )
+    with pytest.raises(ConfigurationError, match=r"code 1: Error during .* of VM: No space for heap.* 512m"):
+        planned(statements_of("SELECT 1"), {})
+
+
+def test_lines_of_the_virtual_machine_before_an_answer_are_skipped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java_of(monkeypatch, tmp_path, "echo 'VM warning: x'; read line; echo '{\"steps\": []}'")
+    assert planned(statements_of("SELECT 1"), {}) == []
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_leaves_the_planner_to_its_parent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java_of(monkeypatch, tmp_path, 'while read line; do echo "$line"; done')
+    process, libraries = flink_process.PROCESS, FlinkLibraries.found()
+    assert libraries is not None
+    try:
+        process.answer(libraries, ["SELECT 1"], {})
+        directory = process._directory
+        assert directory is not None
+        with process._lock:  # as if another thread were planning
+            child = os.fork()
+            if child == 0:
+                code = 1
+                signal.alarm(20)  # ends a child that waits for the lock
+                try:
+                    process.close()  # as at exit
+                    code = (
+                        0 if process.answer(libraries, ["SELECT 2"], {})["statements"] == ["SELECT 2"] else 2
+                    )
+                    process.close()
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert os.path.exists(directory)
+        assert process.answer(libraries, ["SELECT 3"], {})["statements"] == ["SELECT 3"]
+        assert process._directory == directory
+    finally:
+        process.close()
+
+
 def test_a_process_answers_several_scripts_until_it_is_idle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -230,6 +280,26 @@ def test_a_cache_that_cannot_be_written_is_left_out(monkeypatch: pytest.MonkeyPa
     assert cached_answer("k", "2.3.0") is None
 
 
+def test_a_script_is_planned_where_the_user_has_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    planner(monkeypatch, STEPS)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    assert len(planned(statements_of(SCRIPT), {})) == 4
+
+
+def test_settings_that_are_not_texts_are_refused_before_a_script_is_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flink = planner(monkeypatch, STEPS)
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(ConfigurationError, match=r"'parallelism\.default' is 4\. Write '4'"):
+        environment.execute_sql(SCRIPT, {"f": ROWS}, settings={"parallelism.default": 4})  # type: ignore[dict-item]
+    assert not flink.requests
+
+
 def test_queries_are_numbered_and_insertions_into_a_sink_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     planner(monkeypatch, STEPS)
     environment = StreamExecutionEnvironment.get_execution_environment()
@@ -244,6 +314,17 @@ def test_queries_are_numbered_and_insertions_into_a_sink_are_one(monkeypatch: py
         ConfigurationError, match="the script has the sinks select, select_2, sink, and sink= is None"
     ):
         environment.from_sql(SCRIPT, {"f": ROWS})
+
+
+def test_tables_that_share_a_short_name_are_sinks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [step(number, False) for number in (1, 2, 3, 4)]
+    for each, database in zip(steps, "ppqq", strict=True):
+        each["plan"] = json.loads(json.dumps(each["plan"]))
+        each["plan"]["nodes"][-1]["dynamicTableSink"]["table"]["identifier"] = f"`c`.`{database}`.`o`"
+    planner(monkeypatch, {"steps": [*steps, step(2, True)]})
+    results = StreamExecutionEnvironment.get_execution_environment().execute_sql(SCRIPT, {"f": ROWS})
+    counts = {name: result.to_arrow().num_rows for name, result in results.items()}
+    assert counts == {"c.p.o": 4, "c.q.o": 4, "select": 2}
 
 
 def with_options(side: str, **options: str) -> dict[str, Any]:
