@@ -14,6 +14,7 @@ from flinkcore.log.decoding.computed_columns import ComputedColumns
 from flinkcore.log.decoding.debezium import DebeziumValues, debezium_values, steps_of
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_schema
 from flinkcore.log.decoding.json_values import json_values
+from flinkcore.log.decoding.present_messages import PresentMessages
 from flinkcore.log.decoding.value_decoder import ValueDecoder
 
 _VALUE, _KEY = "value", "key"
@@ -43,7 +44,10 @@ def declared_steps(schema: pa.Schema, declared: DeclaredMessages, gives_position
     decoders = {_VALUE: _decoder(declared.value_format, declared.value_fields, declared.options)}
     if declared.key_format is not None and len(declared.key_fields) and _KEY in schema.names:
         decoders[_KEY] = _decoder(declared.key_format, declared.key_fields, declared.options)
+    is_upsert = declared.options.get("connector", "").startswith("upsert-")
     decoding = steps_of(schema, decoders, gives_positions)
+    if not isinstance(decoders[_VALUE], DebeziumValues):  # whose step leaves null messages out by itself
+        decoding = (*decoding, PresentMessages(_VALUE, is_upsert))
     return (*decoding, _columns(declared, decoded_schema(decoding, schema)))
 
 

@@ -124,6 +124,7 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
         raise node.refuse(
             "SOURCE_WATERMARK() is not supported", "Declare WATERMARK FOR ts AS ts - INTERVAL ..."
         )
+    _check_messages(node, table)
     kinds = {each["name"]: each for each in schema.get("columns", ())}
     stream = _log_of(program, node, table)
     names = unique_names(node)
@@ -147,7 +148,16 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     if pushed is None or program.by_arrival:
         return rows
     return _with_pushed_watermark(program, node, rows, pushed)
-    return rows if pushed is None else _with_pushed_watermark(program, node, rows, pushed)
+
+
+def _check_messages(node: PlanNode, table: Mapping[str, Any]) -> None:
+    """Refuse what a table declares about its messages and a log cannot give."""
+    options = table.get("resolvedTable", {}).get("options") or {}
+    if options.get("connector", "").startswith("upsert-") and _ignores_errors(options):
+        raise node.refuse(
+            "ignore-parse-errors of an upsert connector is not supported, for deletions would be dropped, too",
+            "Leave the option out",
+        )
 
 
 def _with_arrivals(

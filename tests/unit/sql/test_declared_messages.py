@@ -127,3 +127,43 @@ def test_changes_of_a_database_are_changes_of_results(script: Recorded) -> None:
         ("+I", "Bern", 1),
         ("-D", "Bern", 1),
     ]
+
+
+def options_of(script: Recorded) -> list[dict[str, str]]:
+    """Return the options of the tables that a script reads, to be changed in place."""
+    return [
+        node["scanTableSource"]["table"]["resolvedTable"]["options"]
+        for step in script.json["steps"]
+        for node in step["plan"]["nodes"]
+        if "scanTableSource" in node
+    ]
+
+
+USERS = [{"user": "ada"}, {"user": "bob"}, {"user": "cyd"}]
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_record_without_a_value_is_not_a_row(script: Recorded) -> None:
+    ts = "2024-01-01 00:00:01Z"
+    log = records([{"price": 1, "ts": ts}, None, {"price": 3, "ts": ts}], USERS)
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow().to_pylist()
+    assert sorted((row["user"], row["doubled"]) for row in rows) == [
+        ("ada", Decimal("2.00")),
+        ("cyd", Decimal("6.00")),
+    ]
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_deletion_of_upsert_kafka_is_refused_with_its_row(script: Recorded) -> None:
+    ts = "2024-01-01 00:00:01Z"
+    log = records([{"price": 1, "ts": ts}, None, {"price": 3, "ts": ts}], USERS)
+    for options in options_of(script):
+        options["connector"] = "upsert-kafka"
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(DataError, match=r"row 1 .*deletions of upsert-kafka are not decoded"):
+        environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow()
+    for options in options_of(script):
+        options["value.json.ignore-parse-errors"] = "true"
+    with pytest.raises(UnsupportedOperationError, match="deletions would be dropped"):
+        environment.from_sql(script.text + "SELECT 1;", {"clicks": log}, sink="select").to_arrow()
