@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from flinkcore.datastream.graph.declared_messages import DeclaredMessages
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.log.decoding.avro_values import avro_values
+from flinkcore.log.decoding.base64_fields import Base64Fields, has_binaries, types_within
 from flinkcore.log.decoding.computed_columns import ComputedColumns
 from flinkcore.log.decoding.debezium import DebeziumValues, debezium_values, steps_of
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_schema
@@ -64,11 +65,23 @@ def _columns(declared: DeclaredMessages, decoded: pa.Schema) -> ComputedColumns:
     return ComputedColumns(pa.schema([*left, *made]), tuple(fields.items()))
 
 
-def _decoder(name: str, fields: pa.Schema, options: Mapping[str, str]) -> ValueDecoder | DebeziumValues:
+def _of_json(name: str, fields: pa.Schema) -> ValueDecoder | DebeziumValues:
+    for field in fields:
+        if any(pa.types.is_map(kind) for kind in types_within(field.type)):
+            raise UnsupportedOperationError(
+                f"column {field.name!r} has a MAP or MULTISET, which messages of the format {name!r} are not decoded "
+                "as: declare a ROW of its keys, or give a log with the columns of the table"
+            )
+    has_texts = any(has_binaries(field.type) for field in fields)
     if name == "json":
-        return json_values(fields)
-    if name == "debezium-json":
-        return debezium_values(fields)
+        return Base64Fields(json_values(fields)) if has_texts else json_values(fields)
+    changes = debezium_values(fields)
+    return DebeziumValues(Base64Fields(changes.envelopes)) if has_texts else changes
+
+
+def _decoder(name: str, fields: pa.Schema, options: Mapping[str, str]) -> ValueDecoder | DebeziumValues:
+    if name in ("json", "debezium-json"):
+        return _of_json(name, fields)
     if name == "avro-confluent":
         found = {
             key.rpartition("avro-confluent.")[2]: value
