@@ -73,3 +73,13 @@ def test_a_table_is_created_as_the_rows_of_a_query() -> None:
     assert job.plan["nodes"][-1]["dynamicTableSink"]["table"]["resolvedTable"]["options"] == {
         "connector": "print"
     }
+
+
+def test_a_temporary_table_is_dropped_and_made_again() -> None:
+    script = (
+        "CREATE TEMPORARY TABLE t (a INT) WITH ('connector' = 'kafka', 'format' = 'json');"
+        "DROP TEMPORARY TABLE t; DROP TEMPORARY TABLE IF EXISTS t;"
+        "CREATE TEMPORARY TABLE t (b STRING) WITH ('connector' = 'kafka', 'format' = 'json'); SELECT b FROM t"
+    )
+    (job,) = planned(statements_of(script), {})
+    assert job.plan["nodes"][0]["outputType"] == "ROW<`b` VARCHAR(2147483647)>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,9 @@ from flinkcore.log.decoding.present_messages import PresentMessages
 from flinkcore.log.decoding.value_decoder import ValueDecoder
 
 _VALUE, _KEY = "value", "key"
+_OF_RECORDS: Final = frozenset(
+    (_VALUE, _KEY, "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+)
 
 
 def declared_steps(schema: pa.Schema, declared: DeclaredMessages, gives_positions: bool) -> Decoding:
@@ -37,10 +41,7 @@ def declared_steps(schema: pa.Schema, declared: DeclaredMessages, gives_position
     UnsupportedOperationError
         If a format has no decoder.
     """
-    fields = [name for name in declared.value_fields.names if name != _VALUE]
-    if _VALUE not in schema.names or not fields or set(fields) <= set(schema.names):
-        return ()
-    if pa.types.is_struct(schema.field(_VALUE).type):
+    if not _has_messages(schema, declared):
         return ()
     decoders = {_VALUE: _decoder(declared.value_format, declared.value_fields, declared.options)}
     if declared.key_format is not None and len(declared.key_fields) and _KEY in schema.names:
@@ -50,6 +51,21 @@ def declared_steps(schema: pa.Schema, declared: DeclaredMessages, gives_position
     if not isinstance(decoders[_VALUE], DebeziumValues):  # whose step leaves null messages out by itself
         decoding = (*decoding, PresentMessages(_VALUE, is_upsert))
     return (*decoding, _columns(declared, decoded_schema(decoding, schema)))
+
+
+def _has_messages(schema: pa.Schema, declared: DeclaredMessages) -> bool:
+    """Return whether the column ``value`` of a log has messages, and the log not the fields as columns."""
+    if _VALUE not in schema.names or pa.types.is_struct(schema.field(_VALUE).type):
+        return False
+    fields = declared.value_fields
+    names = set(fields.names)
+    if not names <= _OF_RECORDS:
+        return not names <= set(schema.names)
+    # Columns of records are named like all fields: values of a table that has binaries there are its own.
+    is_own = declared.value_format == "raw" or (
+        _VALUE in names and pa.types.is_binary(fields.field(_VALUE).type)
+    )
+    return pa.types.is_binary(schema.field(_VALUE).type) and not is_own
 
 
 def _columns(declared: DeclaredMessages, decoded: pa.Schema) -> ComputedColumns:

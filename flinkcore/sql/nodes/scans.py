@@ -274,7 +274,9 @@ def _log_of(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogSt
         )
     if isinstance(given, LogStream):
         return _with_messages(given, table)
-    return _new_log(program.environment, table, given, program.tables.arrivals.get(names[0]))
+    arrivals = program.tables.arrivals
+    arrival = next((arrivals[name] for name in names if name in arrivals), None)
+    return _new_log(program.environment, table, given, arrival)
 
 
 def _with_messages(stream: LogStream, table: Mapping[str, Any]) -> LogStream:

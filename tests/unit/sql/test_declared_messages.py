@@ -12,7 +12,10 @@ import pytest
 from jobs.sql_scripts import CLICKS, Recorded, records
 
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import DataError, RejectedRowsWarning, UnsupportedOperationError
+from flinkcore.datastream.graph.declared_messages import DeclaredMessages
+from flinkcore.errors import ConfigurationError, DataError, RejectedRowsWarning, UnsupportedOperationError
+from flinkcore.log.decoding.declared_steps import declared_steps
+from flinkcore.log.decoding.decoded_chunk import decoded_schema
 
 
 @pytest.fixture
@@ -170,8 +173,8 @@ def test_a_deletion_of_upsert_kafka_is_refused_with_its_row(script: Recorded) ->
         environment.from_sql(script.text + "SELECT 1;", {"clicks": log}, sink="select").to_arrow()
 
 
-def with_types(script: Recorded, old: str, new: str) -> None:
-    """Let the recorded plans have a type in place of another one."""
+def rewrite(script: Recorded, old: str, new: str) -> None:
+    """Let the recorded plans have another text."""
     script.json = json.loads(json.dumps(script.json).replace(old, new))
 
 
@@ -180,7 +183,7 @@ TEXT = "VARCHAR(2147483647)"
 
 @pytest.mark.parametrize("script", ["kafka"], indirect=True)
 def test_binaries_in_json_are_base64(script: Recorded) -> None:
-    with_types(script, TEXT, "VARBINARY(2147483647)")
+    rewrite(script, TEXT, "VARBINARY(2147483647)")
     ts = "2024-01-01 00:00:01Z"
     item = {"id": 7, "tags": ["aGVsbG8=", None, ""]}
     log = records([{"ts": ts, "item": item}, {"ts": ts}], [{"user": "YWRh"}, {}])
@@ -198,7 +201,38 @@ def test_binaries_in_json_are_base64(script: Recorded) -> None:
 @pytest.mark.parametrize("script", ["kafka"], indirect=True)
 @pytest.mark.parametrize("old", [f"ARRAY<{TEXT}>", f"ROW<`id` BIGINT, `tags` ARRAY<{TEXT}>>"])
 def test_a_map_in_json_is_refused_with_its_column(script: Recorded, old: str) -> None:
-    with_types(script, old, f"MAP<{TEXT}, {TEXT}>")
+    rewrite(script, old, f"MAP<{TEXT}, {TEXT}>")
     environment = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(UnsupportedOperationError, match="column 'item' has a MAP or MULTISET"):
         environment.from_sql(script.text, {"clicks": CLICKS}, sink="select").to_arrow()
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+@pytest.mark.parametrize(("zone", "hour"), [("GMT-08:00", 16), ("GMT+1", 1), ("GMT+00:00", 0)])
+def test_windows_are_cut_by_a_time_zone_that_is_an_offset(script: Recorded, zone: str, hour: int) -> None:
+    rewrite(script, '"table.local-time-zone": "UTC"', f'"table.local-time-zone": "{zone}"')
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_sql(script.text, {"clicks": CLICKS}, sink="select_2").to_arrow().to_pylist()
+    assert {row["window_end"].hour for row in rows} == {hour}
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_time_zone_with_minutes_is_refused_with_a_region(script: Recorded) -> None:
+    rewrite(script, '"table.local-time-zone": "UTC"', '"table.local-time-zone": "GMT+05:30"')
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(ConfigurationError, match="such as Asia/Kolkata"):
+        environment.from_sql(script.text, {"clicks": CLICKS}, sink="select_2").to_arrow()
+
+
+@pytest.mark.parametrize("given", [pa.string(), pa.binary()])
+def test_fields_that_are_named_like_columns_of_records_are_decoded(given: pa.DataType) -> None:
+    fields = pa.schema([("key", pa.string()), ("value", pa.int64())])
+    declared = DeclaredMessages("json", fields)
+    record = pa.schema([("key", pa.binary()), ("value", given)])
+    steps = declared_steps(record, declared, False)
+    assert bool(steps) == pa.types.is_binary(given)
+    binaries = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+    assert not declared_steps(binaries, DeclaredMessages("json", binaries), False)
+    assert not declared_steps(binaries, DeclaredMessages("raw", pa.schema([("value", pa.string())])), False)
+    if steps:
+        assert decoded_schema(steps, record).field("value").type == pa.int64()
