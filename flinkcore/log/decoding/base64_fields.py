@@ -33,9 +33,12 @@ class Base64Fields:
     ----------
     messages : ValueDecoder
         Decoder that reads the texts as binaries.
+    is_lenient : bool
+        Whether a field that is not base64 is null, and not a fault.
     """
 
     messages: ValueDecoder
+    is_lenient: bool
 
     def prepared(self) -> Base64Fields:
         return replace(self, messages=self.messages.prepared())
@@ -56,7 +59,8 @@ class Base64Fields:
                         values[row] = _decoded(value, field.type)
                     except ValueError as failure:
                         values[row] = None
-                        found.faults.setdefault(row, f"field {field.name!r} is not base64: {failure}")
+                        if not self.is_lenient:
+                            found.faults.setdefault(row, f"field {field.name!r} is not base64: {failure}")
                 column = pa.array(values, field.type)
             columns.append(column)
         is_null = found.values.is_null()

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.datastream.graph.declared_messages import DeclaredMessages
+from flinkcore.datastream.graph.declared_messages import DeclaredMessages, ignores_errors
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.log.decoding.avro_values import avro_values
 from flinkcore.log.decoding.base64_fields import Base64Fields, has_binaries, types_within
@@ -16,6 +16,7 @@ from flinkcore.log.decoding.computed_columns import ComputedColumns
 from flinkcore.log.decoding.debezium import DebeziumValues, debezium_values, steps_of
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_schema
 from flinkcore.log.decoding.json_values import json_values
+from flinkcore.log.decoding.lenient_fields import LenientFields
 from flinkcore.log.decoding.present_messages import PresentMessages
 from flinkcore.log.decoding.value_decoder import ValueDecoder
 
@@ -81,23 +82,25 @@ def _columns(declared: DeclaredMessages, decoded: pa.Schema) -> ComputedColumns:
     return ComputedColumns(pa.schema([*left, *made]), tuple(fields.items()))
 
 
-def _of_json(name: str, fields: pa.Schema) -> ValueDecoder | DebeziumValues:
+def _of_json(name: str, fields: pa.Schema, is_lenient: bool) -> ValueDecoder | DebeziumValues:
     for field in fields:
         if any(pa.types.is_map(kind) for kind in types_within(field.type)):
             raise UnsupportedOperationError(
                 f"column {field.name!r} has a MAP or MULTISET, which messages of the format {name!r} are not decoded "
                 "as: declare a ROW of its keys, or give a log with the columns of the table"
             )
-    has_texts = any(has_binaries(field.type) for field in fields)
-    if name == "json":
-        return Base64Fields(json_values(fields)) if has_texts else json_values(fields)
-    changes = debezium_values(fields)
-    return DebeziumValues(Base64Fields(changes.envelopes)) if has_texts else changes
+    is_json = name == "json"
+    messages: ValueDecoder = json_values(fields) if is_json else debezium_values(fields).envelopes
+    if is_lenient:
+        messages = LenientFields(messages)
+    if any(has_binaries(field.type) for field in fields):
+        messages = Base64Fields(messages, is_lenient)
+    return messages if is_json else DebeziumValues(messages)
 
 
 def _decoder(name: str, fields: pa.Schema, options: Mapping[str, str]) -> ValueDecoder | DebeziumValues:
     if name in ("json", "debezium-json"):
-        return _of_json(name, fields)
+        return _of_json(name, fields, ignores_errors(options))
     if name == "avro-confluent":
         found = {
             key.rpartition("avro-confluent.")[2]: value

@@ -11,11 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from jobs.sql_scripts import CLICKS, Recorded, records
 
+from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.graph.declared_messages import DeclaredMessages
 from flinkcore.errors import ConfigurationError, DataError, RejectedRowsWarning, UnsupportedOperationError
 from flinkcore.log.decoding.declared_steps import declared_steps
 from flinkcore.log.decoding.decoded_chunk import decoded_schema
+from flinkcore.sql.nodes.scans import ScannedColumn
+from flinkcore.sql.types.logical_types import LogicalType, Root
 
 
 @pytest.fixture
@@ -236,3 +239,48 @@ def test_fields_that_are_named_like_columns_of_records_are_decoded(given: pa.Dat
     assert not declared_steps(binaries, DeclaredMessages("raw", pa.schema([("value", pa.string())])), False)
     if steps:
         assert decoded_schema(steps, record).field("value").type == pa.int64()
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_field_that_cannot_be_read_is_null_where_the_table_ignores_errors(script: Recorded) -> None:
+    for options in options_of(script):
+        options["value.json.ignore-parse-errors"] = "true"
+    rewrite(script, "ROW<`id` BIGINT", "ROW<`id` TIMESTAMP(3)")
+    ts = "2024-01-01 00:00:01Z"
+    log = records(
+        [
+            {"price": "zz", "ts": ts, "item": {"tags": [5, "x"]}},
+            {"price": "2.345", "ts": ts, "item": {"id": "zz", "tags": 7}},
+            {"price": 3, "ts": ts, "item": "zz"},
+        ],
+        USERS,
+    )
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow().to_pylist()
+    found = sorted((row["user"], row["doubled"], row["item"] and row["item"]["tags"]) for row in rows)
+    assert found == [
+        ("ada", None, ["5", "x"]),
+        ("bob", Decimal("4.70"), None),
+        ("cyd", Decimal("6.00"), None),
+    ]
+
+
+def test_a_column_of_a_scan_that_ignores_errors_is_null_where_a_text_is_not_of_its_type() -> None:
+    texts = pa.record_batch({"at": ["2024-01-01 00:00:01", "zz", None]})
+    kind = LogicalType(Root.TIMESTAMP, precision=3)
+    assert ScannedColumn("at", kind, True).evaluate(texts).to_pylist() == [
+        datetime(2024, 1, 1, 0, 0, 1),
+        None,
+        None,
+    ]
+    with pytest.raises(RowFailure):
+        ScannedColumn("at", kind).evaluate(texts)
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_missing_field_that_is_to_fail_is_refused(script: Recorded) -> None:
+    for options in options_of(script):
+        options["value.json.fail-on-missing-field"] = "true"
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(UnsupportedOperationError, match="fail-on-missing-field is not supported"):
+        environment.from_sql(script.text, {"clicks": CLICKS}, sink="select").to_arrow()
