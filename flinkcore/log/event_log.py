@@ -158,7 +158,7 @@ class EventLog(LogSettings):
             make_steps = declared_steps if isinstance(decode, DeclaredMessages) else steps_of
             before = decoded_schema(decoding, source.schema)
             decoding = (*decoding, *make_steps(before, decode, gives_positions))
-            if ordered_by and not all(step.keeps_rows for step in decoding):
+            if ordered_by and any(not step.keeps_rows and step.makes(ROW_KIND) for step in decoding):
                 # The row before an update is ahead of the one after it, and +U less than -U.
                 ordered_by = (*ordered_by, SortKey(ROW_KIND, is_descending=True))
         if ordered_by or _gives_positions(decoding):

@@ -79,3 +79,13 @@ def test_a_table_created_from_a_query_is_there_for_later_statements() -> None:
     script = "CREATE TABLE t WITH ('connector' = 'print') AS SELECT 1 AS a; SELECT a FROM t"
     created, read = planned(statements_of(script), {})
     assert (created.is_query, read.is_query) == (False, True)
+
+
+def test_a_temporary_table_is_dropped_and_made_again() -> None:
+    script = (
+        "CREATE TEMPORARY TABLE t (a INT) WITH ('connector' = 'kafka', 'format' = 'json');"
+        "DROP TEMPORARY TABLE t; DROP TEMPORARY TABLE IF EXISTS t;"
+        "CREATE TEMPORARY TABLE t (b STRING) WITH ('connector' = 'kafka', 'format' = 'json'); SELECT b FROM t"
+    )
+    (job,) = planned(statements_of(script), {})
+    assert job.plan["nodes"][0]["outputType"] == "ROW<`b` VARCHAR(2147483647)>"

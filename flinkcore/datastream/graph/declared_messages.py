@@ -34,3 +34,8 @@ class DeclaredMessages:
     key_fields: pa.Schema = field(default_factory=lambda: pa.schema([]))
     key_prefix: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+def ignores_errors(options: Mapping[str, str]) -> bool:
+    """Return whether a table has the option ``ignore-parse-errors`` of its format."""
+    return any(key.endswith("ignore-parse-errors") and value == "true" for key, value in options.items())

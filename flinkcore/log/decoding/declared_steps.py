@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.datastream.graph.declared_messages import DeclaredMessages
+from flinkcore.datastream.graph.declared_messages import DeclaredMessages, ignores_errors
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.log.decoding.avro_values import avro_values
+from flinkcore.log.decoding.base64_fields import Base64Fields, has_binaries, types_within
 from flinkcore.log.decoding.computed_columns import ComputedColumns
 from flinkcore.log.decoding.debezium import DebeziumValues, debezium_values, steps_of
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_schema
 from flinkcore.log.decoding.json_values import json_values
+from flinkcore.log.decoding.lenient_fields import LenientFields
+from flinkcore.log.decoding.present_messages import PresentMessages
 from flinkcore.log.decoding.value_decoder import ValueDecoder
 
 _VALUE, _KEY = "value", "key"
+_OF_RECORDS: Final = frozenset(
+    (_VALUE, _KEY, "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+)
 
 
 def declared_steps(schema: pa.Schema, declared: DeclaredMessages, gives_positions: bool) -> Decoding:
@@ -35,16 +42,31 @@ def declared_steps(schema: pa.Schema, declared: DeclaredMessages, gives_position
     UnsupportedOperationError
         If a format has no decoder.
     """
-    fields = [name for name in declared.value_fields.names if name != _VALUE]
-    if _VALUE not in schema.names or not fields or set(fields) <= set(schema.names):
-        return ()
-    if pa.types.is_struct(schema.field(_VALUE).type):
+    if not _has_messages(schema, declared):
         return ()
     decoders = {_VALUE: _decoder(declared.value_format, declared.value_fields, declared.options)}
     if declared.key_format is not None and len(declared.key_fields) and _KEY in schema.names:
         decoders[_KEY] = _decoder(declared.key_format, declared.key_fields, declared.options)
+    is_upsert = declared.options.get("connector", "").startswith("upsert-")
     decoding = steps_of(schema, decoders, gives_positions)
+    if not isinstance(decoders[_VALUE], DebeziumValues):  # whose step leaves null messages out by itself
+        decoding = (*decoding, PresentMessages(_VALUE, is_upsert))
     return (*decoding, _columns(declared, decoded_schema(decoding, schema)))
+
+
+def _has_messages(schema: pa.Schema, declared: DeclaredMessages) -> bool:
+    """Return whether the column ``value`` of a log has messages, and the log not the fields as columns."""
+    if _VALUE not in schema.names or pa.types.is_struct(schema.field(_VALUE).type):
+        return False
+    fields = declared.value_fields
+    names = set(fields.names)
+    if not names <= _OF_RECORDS:
+        return not names <= set(schema.names)
+    # Columns of records are named like all fields: values of a table that has binaries there are its own.
+    is_own = declared.value_format == "raw" or (
+        _VALUE in names and pa.types.is_binary(fields.field(_VALUE).type)
+    )
+    return pa.types.is_binary(schema.field(_VALUE).type) and not is_own
 
 
 def _columns(declared: DeclaredMessages, decoded: pa.Schema) -> ComputedColumns:
@@ -60,11 +82,25 @@ def _columns(declared: DeclaredMessages, decoded: pa.Schema) -> ComputedColumns:
     return ComputedColumns(pa.schema([*left, *made]), tuple(fields.items()))
 
 
+def _of_json(name: str, fields: pa.Schema, is_lenient: bool) -> ValueDecoder | DebeziumValues:
+    for field in fields:
+        if any(pa.types.is_map(kind) for kind in types_within(field.type)):
+            raise UnsupportedOperationError(
+                f"column {field.name!r} has a MAP or MULTISET, which messages of the format {name!r} are not decoded "
+                "as: declare a ROW of its keys, or give a log with the columns of the table"
+            )
+    is_json = name == "json"
+    messages: ValueDecoder = json_values(fields) if is_json else debezium_values(fields).envelopes
+    if is_lenient:
+        messages = LenientFields(messages)
+    if any(has_binaries(field.type) for field in fields):
+        messages = Base64Fields(messages, is_lenient)
+    return messages if is_json else DebeziumValues(messages)
+
+
 def _decoder(name: str, fields: pa.Schema, options: Mapping[str, str]) -> ValueDecoder | DebeziumValues:
-    if name == "json":
-        return json_values(fields)
-    if name == "debezium-json":
-        return debezium_values(fields)
+    if name in ("json", "debezium-json"):
+        return _of_json(name, fields, ignores_errors(options))
     if name == "avro-confluent":
         found = {
             key.rpartition("avro-confluent.")[2]: value

@@ -211,7 +211,7 @@ class DecodedChunk(Chunk):
     def row_name(self, row: int) -> str:
         if self.step.keeps_rows:
             return self.chunk.row_name(row)
-        return f"row {row} (from 0) of the changes in {self.label}"
+        return f"row {row} (from 0) of the rows decoded from {self.label}"
 
     def part_of(self, row: int) -> tuple[Chunk, int]:
         if not self.step.keeps_rows:

@@ -9,13 +9,13 @@ from typing import Final
 import pyarrow as pa
 
 from flinkcore.datastream.graph.declared_messages import DeclaredMessages
-from flinkcore.sql.types.logical_types import LogicalType, Root
+from flinkcore.sql.types.logical_types import BINARIES, LogicalType, Root
 
 _OF_CHANGES: Final = re.compile(r"(debezium|canal|maxwell|ogg)-")
 _OF_JSON: Final = frozenset(
     (
         *(Root.BOOLEAN, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT),
-        *(Root.FLOAT, Root.DOUBLE, Root.DECIMAL),
+        *(Root.FLOAT, Root.DOUBLE, Root.DECIMAL, *BINARIES),
     )
 )
 
@@ -68,4 +68,6 @@ def _message_type(kind: LogicalType) -> pa.DataType:
         return pa.struct([(name, _message_type(child)) for name, child in kind.children])
     if kind.root is Root.ARRAY:
         return pa.list_(_message_type(kind.children[0][1]))
+    if kind.root in (Root.MAP, Root.MULTISET):
+        return pa.map_(_message_type(kind.children[0][1]), pa.string())  # which formats of JSON refuse
     return kind.arrow if kind.root in _OF_JSON else pa.string()

@@ -151,6 +151,29 @@ class Tables:
                 )
 
 
+_OFFSET: Final = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d{2}))?")
+
+
+def zone_named(zone: str) -> str:
+    """Return the name by which Python and Arrow know a time zone of Flink's setting, such as ``GMT-08:00``.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is an offset with minutes, or one that no place on Earth has.
+    """
+    match = _OFFSET.fullmatch(zone)
+    if match is None:
+        return zone
+    hours = int(match[1] + match[2])
+    if int(match[3] or 0) or not -12 <= hours <= 14:
+        raise ConfigurationError(
+            f"table.local-time-zone={zone} is not supported: offsets are whole hours from GMT-12:00 to GMT+14:00. "
+            "Give the name of a region, such as Asia/Kolkata"
+        )
+    return f"Etc/GMT{-hours:+}" if hours else "UTC"  # names of Etc have the sign of POSIX
+
+
 @dataclass(eq=False)
 class Program:
     """A program while it is built from a plan.
@@ -186,7 +209,7 @@ class Program:
     def zone(self) -> str:
         """The time zone of the session."""
         zone = self.settings.get("table.local-time-zone", "UTC")
-        return "UTC" if zone == "default" else zone
+        return "UTC" if zone == "default" else zone_named(zone)
 
     def rex(self, node: PlanNode, written: Mapping[str, Any], rows: Rows | None = None) -> Rex:
         """Return an expression of a node that runs; raise UnsupportedOperationError for any other.

@@ -16,6 +16,7 @@ from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.declared_messages import ignores_errors
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     OneInputTransformation,
@@ -47,10 +48,13 @@ class ScannedColumn(ColumnExpression):
         Column of the log.
     type : LogicalType
         Type in the plan.
+    is_lenient : bool
+        Whether a value that is not of the type is null, as with ``ignore-parse-errors``.
     """
 
     name: str
     type: LogicalType
+    is_lenient: bool = False
 
     @property
     def required_columns(self) -> frozenset[str]:
@@ -63,6 +67,10 @@ class ScannedColumn(ColumnExpression):
         try:
             return self._converted(array, wanted)
         except (pa.ArrowException, ValueError) as error:
+            if self.is_lenient:
+                return pa.concat_arrays(
+                    [self._of_row(array.slice(row, 1), wanted) for row in range(len(array))]
+                )
             raise RowFailure(
                 self._failing_row(array, wanted), f"a value is not {self.type}: {error}"
             ) from error
@@ -89,6 +97,12 @@ class ScannedColumn(ColumnExpression):
         if pa.types.is_duration(given):
             return array.cast(pa.duration("ms")).cast(pa.int64()).cast(wanted)
         return array.cast(wanted)
+
+    def _of_row(self, value: pa.Array, wanted: pa.DataType) -> pa.Array:
+        try:
+            return self._converted(value, wanted)
+        except (pa.ArrowException, ValueError):
+            return pa.nulls(1, wanted)
 
     def _failing_row(self, array: pa.Array, wanted: pa.DataType) -> int:
         for row in range(len(array)):
@@ -124,15 +138,17 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
         raise node.refuse(
             "SOURCE_WATERMARK() is not supported", "Declare WATERMARK FOR ts AS ts - INTERVAL ..."
         )
+    _check_messages(node, table)
+    is_lenient = ignores_errors(table.get("resolvedTable", {}).get("options") or {})
     kinds = {each["name"]: each for each in schema.get("columns", ())}
     stream = _log_of(program, node, table)
     names = unique_names(node)
     scanned = {
-        name: ScannedColumn(column, kind.with_nullable(True))
+        name: ScannedColumn(column, kind.with_nullable(True), is_lenient)
         for name, (column, kind) in zip(names, _produced(node, abilities), strict=True)
     }
     if "FilterPushDown" in abilities:
-        stream = _filtered(program, node, stream, abilities["FilterPushDown"], kinds)
+        stream = _filtered(program, node, stream, abilities["FilterPushDown"], kinds, is_lenient)
     pushed = abilities.get("WatermarkPushDown")
     carried: tuple[str, ...] = ()
     changes: frozenset[str] = frozenset()
@@ -147,7 +163,22 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     if pushed is None or program.by_arrival:
         return rows
     return _with_pushed_watermark(program, node, rows, pushed)
-    return rows if pushed is None else _with_pushed_watermark(program, node, rows, pushed)
+
+
+def _check_messages(node: PlanNode, table: Mapping[str, Any]) -> None:
+    """Refuse what a table declares about its messages and a log cannot give."""
+    options = table.get("resolvedTable", {}).get("options") or {}
+    if options.get("connector", "").startswith("upsert-") and ignores_errors(options):
+        raise node.refuse(
+            "ignore-parse-errors of an upsert connector is not supported, for deletions would be dropped, too",
+            "Leave the option out",
+        )
+    for key, value in options.items():
+        if key.endswith("fail-on-missing-field") and value == "true":
+            raise node.refuse(
+                f"{key} is not supported: a field that a message lacks is null",
+                "Leave the option out, and filter by IS NOT NULL",
+            )
 
 
 def _with_arrivals(
@@ -205,13 +236,18 @@ def _produced(node: PlanNode, abilities: Mapping[str, Any]) -> list[tuple[str, L
 
 
 def _filtered(
-    program: Program, node: PlanNode, stream: LogStream, pushed: Mapping[str, Any], kinds: Mapping[str, Any]
+    program: Program,
+    node: PlanNode,
+    stream: LogStream,
+    pushed: Mapping[str, Any],
+    kinds: Mapping[str, Any],
+    is_lenient: bool,
 ) -> LogStream:
     from flinkcore.sql.expressions.sql_expression import SqlExpression
 
     physical = [name for name, kind in kinds.items() if "dataType" in kind]
     typed = {
-        f"{name}#scan": ScannedColumn(name, type_of(kinds[name]["dataType"]).with_nullable(True))
+        f"{name}#scan": ScannedColumn(name, type_of(kinds[name]["dataType"]).with_nullable(True), is_lenient)
         for name in physical
     }
     for written in pushed["predicates"]:
@@ -264,7 +300,9 @@ def _log_of(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogSt
         )
     if isinstance(given, LogStream):
         return _with_messages(given, table)
-    return _new_log(program.environment, table, given, program.tables.arrivals.get(names[0]))
+    arrivals = program.tables.arrivals
+    arrival = next((arrivals[name] for name in names if name in arrivals), None)
+    return _new_log(program.environment, table, given, arrival)
 
 
 def _with_messages(stream: LogStream, table: Mapping[str, Any]) -> LogStream:
@@ -303,7 +341,7 @@ def _new_log(
         schema=texts if is_path and texts and messages is None else None,
         arrival=arrival,
         decode=decode,
-        on_bad_row="drop" if _ignores_errors(options) else "fail",
+        on_bad_row="drop" if ignores_errors(options) else "fail",
     )
 
 
@@ -314,10 +352,6 @@ def _physical_columns(table: Mapping[str, Any]) -> list[tuple[str, LogicalType]]
         for each in columns
         if "dataType" in each and each.get("kind") != "METADATA"
     ]
-
-
-def _ignores_errors(options: Mapping[str, str]) -> bool:
-    return any(key.endswith("ignore-parse-errors") and value == "true" for key, value in options.items())
 
 
 # ---- watermarks

@@ -27,7 +27,7 @@ from flinkcore.datastream.window import (
 from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
-from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.rows import Program, Rows, zone_named
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
@@ -267,7 +267,7 @@ def is_of_processing_time(node: PlanNode) -> bool:
 def zone_of(program: Program, node: PlanNode) -> str:
     """Return the time zone by whose local time a node cuts windows."""
     zone = node.json.get("configuration", {}).get("table.local-time-zone", program.zone)
-    return program.zone if zone == "default" else str(zone)
+    return program.zone if zone == "default" else zone_named(str(zone))
 
 
 def window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:

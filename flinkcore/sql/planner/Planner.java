@@ -48,6 +48,7 @@ import org.apache.flink.table.operations.StatementSetOperation;
 import org.apache.flink.table.operations.command.ResetOperation;
 import org.apache.flink.table.operations.command.SetOperation;
 import org.apache.flink.table.operations.ddl.CreateTableOperation;
+import org.apache.flink.table.operations.ddl.DropTableOperation;
 import org.apache.flink.table.types.DataType;
 import org.apache.flink.table.types.logical.utils.LogicalTypeUtils;
 import org.apache.flink.table.types.utils.TypeConversions;
@@ -145,6 +146,9 @@ public class Planner {
                 return; // connectors are replaced by logs; a function of the jar is missing where it is called
             } else if (operation instanceof CreateTableOperation) {
                 create((CreateTableOperation) operation);
+            } else if (operation instanceof DropTableOperation && ((DropTableOperation) operation).isTemporary()) {
+                DropTableOperation table = (DropTableOperation) operation;
+                tables.executeInternal(new DropTableOperation(table.getTableIdentifier(), table.isIfExists(), false));
             } else if (kind.matches("(Create|Drop|Alter|Use|Load|Unload).*|NopOperation")) {
                 tables.executeInternal(operation);
             } else {

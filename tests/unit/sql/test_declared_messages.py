@@ -1,5 +1,6 @@
 """Tables of Kafka over logs of its records: messages, metadata, keys and changes as the DDL declares them."""
 
+import json
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -10,8 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from jobs.sql_scripts import CLICKS, Recorded, records
 
+from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import DataError, RejectedRowsWarning, UnsupportedOperationError
+from flinkcore.datastream.graph.declared_messages import DeclaredMessages
+from flinkcore.errors import ConfigurationError, DataError, RejectedRowsWarning, UnsupportedOperationError
+from flinkcore.log.decoding.declared_steps import declared_steps
+from flinkcore.log.decoding.decoded_chunk import decoded_schema
+from flinkcore.sql.nodes.scans import ScannedColumn
+from flinkcore.sql.types.logical_types import LogicalType, Root
 
 
 @pytest.fixture
@@ -127,3 +134,153 @@ def test_changes_of_a_database_are_changes_of_results(script: Recorded) -> None:
         ("+I", "Bern", 1),
         ("-D", "Bern", 1),
     ]
+
+
+def options_of(script: Recorded) -> list[dict[str, str]]:
+    """Return the options of the tables that a script reads, to be changed in place."""
+    return [
+        node["scanTableSource"]["table"]["resolvedTable"]["options"]
+        for step in script.json["steps"]
+        for node in step["plan"]["nodes"]
+        if "scanTableSource" in node
+    ]
+
+
+USERS = [{"user": "ada"}, {"user": "bob"}, {"user": "cyd"}]
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_record_without_a_value_is_not_a_row(script: Recorded) -> None:
+    ts = "2024-01-01 00:00:01Z"
+    log = records([{"price": 1, "ts": ts}, None, {"price": 3, "ts": ts}], USERS)
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow().to_pylist()
+    assert sorted((row["user"], row["doubled"]) for row in rows) == [
+        ("ada", Decimal("2.00")),
+        ("cyd", Decimal("6.00")),
+    ]
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_deletion_of_upsert_kafka_is_refused_with_its_row(script: Recorded) -> None:
+    ts = "2024-01-01 00:00:01Z"
+    log = records([{"price": 1, "ts": ts}, None, {"price": 3, "ts": ts}], USERS)
+    for options in options_of(script):
+        options["connector"] = "upsert-kafka"
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(DataError, match=r"row 1 .*deletions of upsert-kafka are not decoded"):
+        environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow()
+    for options in options_of(script):
+        options["value.json.ignore-parse-errors"] = "true"
+    with pytest.raises(UnsupportedOperationError, match="deletions would be dropped"):
+        environment.from_sql(script.text + "SELECT 1;", {"clicks": log}, sink="select").to_arrow()
+
+
+def rewrite(script: Recorded, old: str, new: str) -> None:
+    """Let the recorded plans have another text."""
+    script.json = json.loads(json.dumps(script.json).replace(old, new))
+
+
+TEXT = "VARCHAR(2147483647)"
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_binaries_in_json_are_base64(script: Recorded) -> None:
+    rewrite(script, TEXT, "VARBINARY(2147483647)")
+    ts = "2024-01-01 00:00:01Z"
+    item = {"id": 7, "tags": ["aGVsbG8=", None, ""]}
+    log = records([{"ts": ts, "item": item}, {"ts": ts}], [{"user": "YWRh"}, {}])
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow().to_pylist()
+    assert [(row["user"], row["item"]) for row in rows] == [
+        (b"ada", {"id": 7, "tags": [b"hello", None, b""]}),
+        (None, None),
+    ]
+    bad = records([{"ts": ts}, {"ts": ts, "item": {"tags": ["aGVsbG8"]}}], [{}, {}])
+    with pytest.raises(DataError, match=r"row 1 .*field 'item' is not base64"):
+        environment.from_sql(script.text, {"clicks": bad}, sink="select").to_arrow()
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+@pytest.mark.parametrize("old", [f"ARRAY<{TEXT}>", f"ROW<`id` BIGINT, `tags` ARRAY<{TEXT}>>"])
+def test_a_map_in_json_is_refused_with_its_column(script: Recorded, old: str) -> None:
+    rewrite(script, old, f"MAP<{TEXT}, {TEXT}>")
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(UnsupportedOperationError, match="column 'item' has a MAP or MULTISET"):
+        environment.from_sql(script.text, {"clicks": CLICKS}, sink="select").to_arrow()
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+@pytest.mark.parametrize(("zone", "hour"), [("GMT-08:00", 16), ("GMT+1", 1), ("GMT+00:00", 0)])
+def test_windows_are_cut_by_a_time_zone_that_is_an_offset(script: Recorded, zone: str, hour: int) -> None:
+    rewrite(script, '"table.local-time-zone": "UTC"', f'"table.local-time-zone": "{zone}"')
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_sql(script.text, {"clicks": CLICKS}, sink="select_2").to_arrow().to_pylist()
+    assert {row["window_end"].hour for row in rows} == {hour}
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_time_zone_with_minutes_is_refused_with_a_region(script: Recorded) -> None:
+    rewrite(script, '"table.local-time-zone": "UTC"', '"table.local-time-zone": "GMT+05:30"')
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(ConfigurationError, match="such as Asia/Kolkata"):
+        environment.from_sql(script.text, {"clicks": CLICKS}, sink="select_2").to_arrow()
+
+
+@pytest.mark.parametrize("given", [pa.string(), pa.binary()])
+def test_fields_that_are_named_like_columns_of_records_are_decoded(given: pa.DataType) -> None:
+    fields = pa.schema([("key", pa.string()), ("value", pa.int64())])
+    declared = DeclaredMessages("json", fields)
+    record = pa.schema([("key", pa.binary()), ("value", given)])
+    steps = declared_steps(record, declared, False)
+    assert bool(steps) == pa.types.is_binary(given)
+    binaries = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+    assert not declared_steps(binaries, DeclaredMessages("json", binaries), False)
+    assert not declared_steps(binaries, DeclaredMessages("raw", pa.schema([("value", pa.string())])), False)
+    if steps:
+        assert decoded_schema(steps, record).field("value").type == pa.int64()
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_field_that_cannot_be_read_is_null_where_the_table_ignores_errors(script: Recorded) -> None:
+    for options in options_of(script):
+        options["value.json.ignore-parse-errors"] = "true"
+    rewrite(script, "ROW<`id` BIGINT", "ROW<`id` TIMESTAMP(3)")
+    ts = "2024-01-01 00:00:01Z"
+    log = records(
+        [
+            {"price": "zz", "ts": ts, "item": {"tags": [5, "x"]}},
+            {"price": "2.345", "ts": ts, "item": {"id": "zz", "tags": 7}},
+            {"price": 3, "ts": ts, "item": "zz"},
+        ],
+        USERS,
+    )
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow().to_pylist()
+    found = sorted((row["user"], row["doubled"], row["item"] and row["item"]["tags"]) for row in rows)
+    assert found == [
+        ("ada", None, ["5", "x"]),
+        ("bob", Decimal("4.70"), None),
+        ("cyd", Decimal("6.00"), None),
+    ]
+
+
+def test_a_column_of_a_scan_that_ignores_errors_is_null_where_a_text_is_not_of_its_type() -> None:
+    texts = pa.record_batch({"at": ["2024-01-01 00:00:01", "zz", None]})
+    kind = LogicalType(Root.TIMESTAMP, precision=3)
+    assert ScannedColumn("at", kind, True).evaluate(texts).to_pylist() == [
+        datetime(2024, 1, 1, 0, 0, 1),
+        None,
+        None,
+    ]
+    with pytest.raises(RowFailure):
+        ScannedColumn("at", kind).evaluate(texts)
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_a_missing_field_that_is_to_fail_is_refused(script: Recorded) -> None:
+    for options in options_of(script):
+        options["value.json.fail-on-missing-field"] = "true"
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(UnsupportedOperationError, match="fail-on-missing-field is not supported"):
+        environment.from_sql(script.text, {"clicks": CLICKS}, sink="select").to_arrow()

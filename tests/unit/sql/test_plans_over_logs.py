@@ -157,6 +157,16 @@ def test_the_command_runs_a_plan(
     assert pq.read_table(tmp_path / "results").num_rows == 3
 
 
+def test_an_arrival_is_that_of_the_table_by_its_long_name(
+    plan: dict[str, Any], log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    name = "default_catalog.default_database.f"
+    assert main(["sql", str(path), "--table", f"{name}={log}", "--arrival", f"{name}=missing"]) == 1
+    assert "missing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
