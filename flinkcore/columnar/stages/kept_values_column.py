@@ -73,7 +73,7 @@ class KeptValuesColumn:
         return self._kept.memory_bytes() + self._values.nbytes
 
     def snapshot(self) -> Mapping[str, Any]:
-        """Return the values of all keys, by id: `key`, their identity `low` and `high`, and `value`, a struct of it."""
+        """Return the values of all keys, by id: `key`, `low`, `high` and `n_rows` as kept, and `value`, a struct."""
         columns: dict[str, Any] = dict(self._kept.snapshot())
         values = self._values.take(columns.pop("row")).column(0)
         return {**columns, "value": pa.StructArray.from_arrays([values], [self._name])}
@@ -93,5 +93,5 @@ class KeptValuesColumn:
             )
         (column,) = values.flatten()
         first = self._values.add(pa.RecordBatch.from_arrays([column], schema=self._values.schema))
-        low, high = (columns.column(name).to_numpy() for name in ("low", "high"))
-        self._kept.restore(keys, first + np.arange(len(keys)), low, high)
+        held = (columns.column(name).to_numpy() for name in ("low", "high", "n_rows"))
+        self._kept.restore(keys, first + np.arange(len(keys)), *held)

@@ -604,7 +604,7 @@ SHARED: dict[type, Shared] = {
             "live_rows": lambda it: it.live_rows(),
             "renumber": lambda it: it.renumber(NO_NUMBERS),
             "snapshot": lambda it: it.snapshot(),
-            "restore": lambda it: it.restore(NO_NUMBERS, NO_NUMBERS, NO_NUMBERS, NO_NUMBERS),
+            "restore": lambda it: it.restore(*[NO_NUMBERS] * 5),
         },
         {"__len__"},
     ),

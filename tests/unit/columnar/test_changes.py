@@ -130,6 +130,32 @@ def test_state_that_spills_gives_the_same_changes(call: str) -> None:
     assert sorted(map(str, spilled)) == sorted(map(str, whole))
 
 
+REPLACED = [("+I", ("a", 5, "x")), ("-D", ("a", 7, "never came")), ("+I", ("a", 9, "y"))]
+"""When as many rows are withdrawn as came, one of those that came is left."""
+
+
+def replaced(rows: Any, begin: int = 0, changes: bool = True) -> Any:
+    return stream_of(rows, environment(), begin).aggregate(
+        c=count(), s=sum_("n"), f=first("n"), z=last("n"), all=collect("n"), changes=changes
+    )
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_key_begins_anew_when_as_many_rows_are_withdrawn_as_came(changes: bool) -> None:
+    ignored = ("-D", ("a", 9, "while there is no row"))
+    *_, found = rows_of(replaced([ignored, *REPLACED[:2], ignored, REPLACED[2]], changes=changes))
+    found.pop("row_kind", None)
+    assert found == {"k": "a", "c": 1, "s": 9, "f": 9, "z": 9, "all": [9]}
+
+
+def test_a_key_begins_anew_after_a_checkpoint_too(tmp_path: Path) -> None:
+    rows = [("+I", ("a", 1, "x")), *REPLACED[:2], ("-D", ("a", 8, "never came")), REPLACED[2]]
+    early = rows_of(replaced(rows[:3]), stop_with_checkpoint=tmp_path)
+    later = rows_of(replaced(rows[3:], 3), restore_from=tmp_path)
+    assert early[-1]["all"] == [1, 5]
+    assert [(row["row_kind"], row["all"]) for row in later] == [("-D", [1, 5]), ("+I", [9])]
+
+
 def test_withdrawn_rows_of_a_key_let_others_move_up() -> None:
     stream = stream_of(
         [
