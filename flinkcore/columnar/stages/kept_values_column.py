@@ -53,6 +53,8 @@ class KeptValuesColumn:
         first = self._values.add(values)
         numbers = first + np.arange(rows.num_rows)
         self._kept.process(key_ids, numbers, identities_of(values, [self._name]), retracts, emits)
+        if not emits:  # else results wait for values
+            self._free_dead_values()
 
     def emit(self, key_ids: KeyIds) -> None:
         """Append the present results of keys."""
@@ -62,12 +64,15 @@ class KeptValuesColumn:
         """Return the results that wait."""
         numbers, ends = self._kept.take()
         values = self._values.take(numbers).column(0)
-        if len(self._values) > 2 * len(self._kept) + self._dead_values:
-            self._kept.renumber(self._values.keep(self._kept.live_rows()))
+        self._free_dead_values()
         if ends is None:
             return values
         offsets = pa.array(np.concatenate(([0], ends)), pa.int32())
         return pa.ListArray.from_arrays(offsets, values, type=self._type)
+
+    def _free_dead_values(self) -> None:
+        if len(self._values) > 2 * len(self._kept) + self._dead_values:
+            self._kept.renumber(self._values.keep(self._kept.live_rows()))
 
     def memory_bytes(self) -> int:
         return self._kept.memory_bytes() + self._values.nbytes
