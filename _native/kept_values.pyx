@@ -180,6 +180,16 @@ cdef class KeptValues:
         check_no_call(&self.guard, self)
         return changing_memory(&self.state.rows) + self.state.n_keys * <int64_t> sizeof(int64_t)
 
+    def sizes_of(self, const uint32_t[::1] key_ids not None):
+        """Return how many values keys hold, as an int64 array."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t[::1] sizes = np.zeros(key_ids.shape[0], np.int64)
+        cdef int64_t i
+        for i in range(key_ids.shape[0]):
+            if key_ids[i] < self.state.rows.n_keys:
+                sizes[i] = self.state.rows.keys[key_ids[i]].n
+        return sizes.base
+
     def __len__(self):
         return self.state.rows.n_rows
 

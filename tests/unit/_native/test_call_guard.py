@@ -600,6 +600,7 @@ SHARED: dict[type, Shared] = {
             "process": _keep_all,
             "emit": lambda it: it.emit(ENTRIES),
             "take": lambda it: it.take(),
+            "sizes_of": lambda it: it.sizes_of(ENTRIES),
             "memory_bytes": lambda it: it.memory_bytes(),
             "live_rows": lambda it: it.live_rows(),
             "renumber": lambda it: it.renumber(NO_NUMBERS),
