@@ -1,14 +1,16 @@
 """Values of keys that may be withdrawn, by number, in order of their coming: for aggregates that need the values themselves.
 
 Follows Flink's FirstValueWithRetractAggFunction, LastValueWithRetractAggFunction and ListAggWithRetractAggFunction: of equal values
-the first one is withdrawn.
+the first one is withdrawn. As in its GroupAggFunction, a key of which as many rows were withdrawn as came begins anew: a withdrawal
+that then comes is ignored, and a value that is left, since one that never came was withdrawn in its place, is forgotten.
 """
 
 import numpy as np
 
 import cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
 
 from flinkcore.errors import ConfigurationError, SchemaError
 
@@ -28,16 +30,44 @@ from flinkcore._native.changing_rows cimport (
     changing_slots,
     identity_of,
 )
-from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free
+from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, grow
 
 _SHOWN = ("first", "last", "all")
 
 
 cdef struct Kept:
     ChangingRows rows
+    int64_t* n_rows   # of each key: rows that came, without those that were withdrawn; at most as many as its values
+    int64_t n_keys    # with a number of rows
     int shown         # number in _SHOWN
     Buffer numbers    # int64: of the values that are shown
     Buffer ends       # int64: of each result in them, where all are shown
+
+
+cdef int _reach(Kept* self, int64_t n_keys) except -1 nogil:
+    changing_reach(&self.rows, n_keys)
+    if self.n_keys < self.rows.key_capacity:
+        self.n_rows = <int64_t*> grow(self.n_rows, self.rows.key_capacity * <int64_t> sizeof(int64_t), b"kept values")
+        memset(self.n_rows + self.n_keys, 0, (self.rows.key_capacity - self.n_keys) * sizeof(int64_t))
+        self.n_keys = self.rows.key_capacity
+    return 0
+
+
+cdef int _withdraw(Kept* self, uint32_t key, Identity identity) noexcept nogil:
+    cdef uint32_t slot
+    if not self.n_rows[key]:
+        return 0
+    self.n_rows[key] -= 1
+    slot = changing_find(&self.rows, key, identity)
+    if slot != NO_SLOT:
+        changing_remove(&self.rows, slot)
+    return 0
+
+
+cdef int _forget(Kept* self, uint32_t key) noexcept nogil:
+    while self.rows.keys[key].first != NO_SLOT:
+        changing_remove(&self.rows, self.rows.keys[key].first)
+    return 0
 
 
 cdef int _show(Kept* self, uint32_t key) except -1 nogil:
@@ -86,6 +116,7 @@ cdef class KeptValues:
 
     def __dealloc__(self):
         changing_free(&self.state.rows)
+        free(self.state.n_rows)
         buffer_free(&self.state.numbers)
         buffer_free(&self.state.ends)
 
@@ -97,7 +128,7 @@ cdef class KeptValues:
         const uint8_t[::1] retracts,
         bint emits,
     ):
-        """Take in values, or withdraw them; a withdrawn value that is not there changes nothing.
+        """Take in values, or withdraw them; a withdrawn value that is not there only counts as a row that is withdrawn.
 
         Parameters
         ----------
@@ -114,23 +145,23 @@ cdef class KeptValues:
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t i, n = key_ids.shape[0]
         cdef Identity identity
-        cdef uint32_t slot
         if rows.shape[0] != n or identities.shape[0] != n or (retracts is not None and retracts.shape[0] != n):
             raise ValueError("keys, rows, identities and withdrawals must have one value per event")
         if n and identities.shape[1] != 2:
             raise ValueError("an identity has two words")
         with nogil:
             for i in range(n):
-                changing_reach(&self.state.rows, <int64_t> key_ids[i] + 1)
+                _reach(&self.state, <int64_t> key_ids[i] + 1)
                 identity = identity_of(&identities[0, 0], i)
                 if retracts is None or not retracts[i]:
                     changing_add(&self.state.rows, key_ids[i], identity, rows[i], 0)
+                    self.state.n_rows[key_ids[i]] += 1
                 else:
-                    slot = changing_find(&self.state.rows, key_ids[i], identity)
-                    if slot != NO_SLOT:
-                        changing_remove(&self.state.rows, slot)
+                    _withdraw(&self.state, key_ids[i], identity)
                 if emits:
                     _show(&self.state, key_ids[i])
+                if not self.state.n_rows[key_ids[i]]:
+                    _forget(&self.state, key_ids[i])
 
     def emit(self, const uint32_t[::1] key_ids not None):
         """Append the present results of keys."""
@@ -147,7 +178,17 @@ cdef class KeptValues:
     def memory_bytes(self):
         """Bytes that it takes, without the values."""
         check_no_call(&self.guard, self)
-        return changing_memory(&self.state.rows)
+        return changing_memory(&self.state.rows) + self.state.n_keys * <int64_t> sizeof(int64_t)
+
+    def sizes_of(self, const uint32_t[::1] key_ids not None):
+        """Return how many values keys hold, as an int64 array."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t[::1] sizes = np.zeros(key_ids.shape[0], np.int64)
+        cdef int64_t i
+        for i in range(key_ids.shape[0]):
+            if key_ids[i] < self.state.rows.n_keys:
+                sizes[i] = self.state.rows.keys[key_ids[i]].n
+        return sizes.base
 
     def __len__(self):
         return self.state.rows.n_rows
@@ -163,6 +204,8 @@ cdef class KeptValues:
             row = &self.state.rows.slots[slots[i]]
             if number < 2:
                 column[i] = row.row if number else <int64_t> row.key
+            elif number == 4:
+                column[i] = self.state.n_rows[row.key]
             else:
                 column[i] = <int64_t> (row.identity.low if number == 2 else row.identity.high)
         return column.base
@@ -185,9 +228,9 @@ cdef class KeptValues:
             self.state.rows.slots[slots[i]].row = rows[i]
 
     def snapshot(self):
-        """Return `key`, `row`, and the identities `low` and `high`, the values of a key in order of their coming."""
+        """Return `key`, `row`, the identity as `low` and `high`, and `n_rows` of the key; its values in order of their coming."""
         cdef Call call = begin_call(&self.guard, self)
-        return {name: self._column(number) for number, name in enumerate(("key", "row", "low", "high"))}
+        return {name: self._column(number) for number, name in enumerate(("key", "row", "low", "high", "n_rows"))}
 
     def restore(
         self,
@@ -195,25 +238,33 @@ cdef class KeptValues:
         const int64_t[::1] rows not None,
         const int64_t[::1] low not None,
         const int64_t[::1] high not None,
+        const int64_t[::1] n_rows not None,
     ):
         """Take values of a snapshot, with keys and numbers of now, before the first event.
 
         Raises
         ------
         SchemaError
-            If there are not as many of each.
+            If there are not as many of each, or no rows of a key.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Identity identity
         cdef int64_t i
-        if not keys.shape[0] == rows.shape[0] == low.shape[0] == high.shape[0]:
+        if not keys.shape[0] == rows.shape[0] == low.shape[0] == high.shape[0] == n_rows.shape[0]:
             raise SchemaError(f"{keys.shape[0]} keys of kept values, and {rows.shape[0]} values")
         for i in range(keys.shape[0]):
+            if n_rows[i] < 1:
+                raise SchemaError(f"a key with kept values has {n_rows[i]} rows")
             identity.low = <uint64_t> low[i]
             identity.high = <uint64_t> high[i]
-            changing_reach(&self.state.rows, keys[i] + 1)
+            _reach(&self.state, keys[i] + 1)
             changing_add(&self.state.rows, <uint32_t> keys[i], identity, rows[i], 0)
+            self.state.n_rows[keys[i]] = n_rows[i]
 
     def _check(self):
         """Assert its invariants."""
+        cdef int64_t key, n
         assert changing_is_sound(&self.state.rows), "the values of a key"
+        for key in range(min(self.state.rows.n_keys, self.state.n_keys)):
+            n = self.state.n_rows[key]
+            assert (0 < n <= self.state.rows.keys[key].n) or n == self.state.rows.keys[key].n, "the rows of a key"

@@ -1,4 +1,4 @@
-"""Joins and highest rows of changes, an event at a time over plain lists."""
+"""Joins, highest rows and values of changes, an event at a time over plain lists."""
 
 from __future__ import annotations
 
@@ -142,3 +142,29 @@ class ChangingTopModel:
                 if each is not None
             ]
         return results
+
+
+@dataclass
+class KeptValuesModel:
+    """The values of keys, each of which begins anew when as many rows were withdrawn as came."""
+
+    rows: dict[int, list[Row]] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+
+    def event(self, key: int, kind: str, row: Row) -> list[int]:
+        """Return the numbers of the values of the key after an event; without rows they are forgotten then."""
+        own = self.rows.setdefault(key, [])
+        count = self.counts.get(key, 0)
+        if kind in ("+I", "+U"):
+            own.append(row)
+            count += 1
+        elif count:
+            count -= 1
+            same = [each for each in own if each.content == row.content]
+            if same:
+                own.remove(same[0])
+        self.counts[key] = count
+        found = [each.number for each in own]
+        if not count:
+            own.clear()
+        return found

@@ -9,10 +9,11 @@ import pyarrow as pa
 from equipment.example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models.changes import ChangingJoinModel, ChangingTopModel, Result, Row
+from models.changes import ChangingJoinModel, ChangingTopModel, KeptValuesModel, Result, Row
 
 from flinkcore._native.changing_join import ChangingJoinKernel
 from flinkcore._native.changing_top import ChangingTopKernel
+from flinkcore._native.kept_values import KeptValues
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.time_plane.timeline import Timeline
 
@@ -241,3 +242,35 @@ def test_the_highest_rows_of_changes(
         if rank > skip
     ]
     assert sorted(run.final, key=repr) == sorted(final, key=repr)
+
+
+@given(changes, st.integers(1, 9), st.data())
+@settings(deadline=None, max_examples=examples(300))
+def test_the_values_of_changes(events: list[Any], at_once: int, data: st.DataObject) -> None:
+    shown = data.draw(st.sampled_from(("first", "last", "all")))
+    kept, model = KeptValues(shown), KeptValuesModel()
+    for begin in range(0, len(events), at_once):
+        part = events[begin : begin + at_once]
+        kept.process(
+            np.array([key for _, key, _, _ in part], np.uint32),
+            np.arange(begin, begin + len(part)),
+            identities([content for *_, content in part]),
+            np.array([kind in ("-U", "-D") for _, _, kind, _ in part], np.uint8),
+            True,
+        )
+        kept._check()
+        expected = [
+            model.event(key, kind, Row(begin + number, content))
+            for number, (_, key, kind, content) in enumerate(part)
+        ]
+        numbers, ends = kept.take()
+        if ends is None:
+            place = 0 if shown == "first" else -1
+            assert numbers.tolist() == [values[place] if values else -1 for values in expected]
+        else:
+            assert [values.tolist() for values in np.split(numbers, ends[:-1])] == expected
+        if data.draw(st.booleans(), "moves"):
+            table = kept.snapshot()
+            kept = KeptValues(shown)
+            kept.restore(*(table[name] for name in ("key", "row", "low", "high", "n_rows")))
+            kept._check()

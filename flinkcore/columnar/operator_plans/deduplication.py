@@ -9,7 +9,12 @@ from typing import ClassVar
 import pyarrow as pa
 
 from flinkcore._internal.show.tables import shown_fields
-from flinkcore.columnar.operator_plans.relational import RelationalPlan, with_row_kind, without_kind
+from flinkcore.columnar.operator_plans.relational import (
+    RelationalPlan,
+    has_row_kind,
+    with_row_kind,
+    without_kind,
+)
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import DeduplicateTransformation
 from flinkcore.errors import ConfigurationError
@@ -55,7 +60,7 @@ class Deduplication(RelationalPlan):
         return "deduplicate"
 
     def bound_to(self, inputs: Sequence[pa.Schema]) -> Deduplication:
-        return replace(self, of_changes=ROW_KIND in inputs[0].names)
+        return replace(self, of_changes=has_row_kind(inputs[0]))
 
     def check(self, events: pa.Schema) -> None:
         if ROW_KIND in events.names and not (self.keeps_last and not self.by_time):

@@ -17,7 +17,7 @@ from flinkcore.columnar.operator_plans.frame_plans import (
     require_new_names,
     result_types,
 )
-from flinkcore.columnar.operator_plans.relational import RelationalPlan, with_row_kind
+from flinkcore.columnar.operator_plans.relational import RelationalPlan, has_row_kind, with_row_kind
 from flinkcore.columnar.operator_plans.window_aggregation import given_key_type
 from flinkcore.datastream.aggregates import RETRACTABLE
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
@@ -52,7 +52,7 @@ class GroupAggregation(RelationalPlan):
         return cls(step.aggregates, step.changes, results=step.results)
 
     def bound_to(self, inputs: Sequence[pa.Schema]) -> GroupAggregation:
-        return replace(self, withdraws=ROW_KIND in inputs[0].names)
+        return replace(self, withdraws=has_row_kind(inputs[0]))
 
     @property
     def function_name(self) -> str:

@@ -14,6 +14,7 @@ from flinkcore.columnar.operator_plans.native_windows import window_timestamps
 from flinkcore.columnar.operator_plans.operator_plan import bound_type
 from flinkcore.columnar.operator_plans.relational import (
     RelationalPlan,
+    has_row_kind,
     require_no_row_kind,
     with_row_kind,
     without_kind,
@@ -89,7 +90,7 @@ class Join(RelationalPlan):
 
     def bound_to(self, inputs: Sequence[pa.Schema]) -> Join:
         """Return this, with which inputs are changes; raises a SchemaError if the condition does not fit."""
-        left, right = (ROW_KIND in schema.names for schema in inputs)
+        left, right = map(has_row_kind, inputs)
         bound = replace(self, changing=(left, right))
         where = self.operation.where
         if where is None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, SchemaError
+
+_TEXT: Final = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)
+"""Types of which a row kind may be, perhaps as a dictionary."""
 
 
 class RelationalPlan(OperatorPlan):
@@ -21,6 +32,26 @@ class RelationalPlan(OperatorPlan):
 def with_row_kind(schema: pa.Schema) -> pa.Schema:
     """Return columns and, last, the kind of change."""
     return schema.append(pa.field(ROW_KIND, pa.string()))
+
+
+def has_row_kind(events: pa.Schema) -> bool:
+    """Return whether rows are changes, with a column of their kinds.
+
+    Raises
+    ------
+    SchemaError
+        If there is such a column, and it has no text.
+    """
+    if ROW_KIND not in events.names:
+        return False
+    kind = events.field(ROW_KIND).type
+    text = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not any(is_text(text) for is_text in _TEXT):
+        raise SchemaError(
+            f"the column {ROW_KIND!r} is {kind}, and a change has its kind there as text: +I, -U, +U or -D. Cast it to "
+            "string, or rename the column if the rows are not changes"
+        )
+    return True
 
 
 def without_kind(schema: pa.Schema) -> pa.Schema:

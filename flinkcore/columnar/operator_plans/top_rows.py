@@ -13,6 +13,7 @@ from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, wind
 from flinkcore.columnar.operator_plans.operator_plan import bound_type, require_column
 from flinkcore.columnar.operator_plans.relational import (
     RelationalPlan,
+    has_row_kind,
     require_no_row_kind,
     with_row_kind,
     without_kind,
@@ -85,7 +86,7 @@ class TopRows(RelationalPlan):
         return cls(**own, window=window)
 
     def bound_to(self, inputs: Sequence[pa.Schema]) -> TopRows:
-        return replace(self, of_changes=ROW_KIND in inputs[0].names)
+        return replace(self, of_changes=has_row_kind(inputs[0]))
 
     @property
     def function_name(self) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._internal.arrow.batch_bytes import pieces
+from flinkcore._internal.arrow.joined_batches import taken
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.operator_plans.expansion import Expansion
 from flinkcore.columnar.stages.emission_times import NOT_KNOWN
@@ -37,6 +39,7 @@ class ExpandStage(Stage[Events]):
     def __init__(self, context: StageContext, operator: Expansion, partition: int) -> None:
         self._timeline, self._number = context.timeline, context.number
         self._expansion = operator.expansion
+        self._batch_bytes = context.plan.batch_bytes
         self._places_results = context.places_results
         self._schema = context.plan.result_schema()
         self._times = context.emission_times()
@@ -48,29 +51,35 @@ class ExpandStage(Stage[Events]):
             self._processed += part.n_events
             self._watermark_ms = int(self._timeline.watermark_after(part.steps[-1:])[0])
             numbers, added = self._expansion.expand(part.batch)
-            if not len(numbers):
-                continue
-            batch = self._batch(part, pa.array(numbers), added)
-            if self._places_results:
-                order = tuple(column[numbers] for column in order_of(part, self._number))
-                sequence = np.arange(self._results + 1, self._results + 1 + len(numbers))
-                placed = PlacedEvents.of(batch, part.timestamps[numbers], (*order, sequence))
-                yield PlacedOutput(None, [], placed)
-            else:
-                yield StageOutput(None, [batch])
-            self._results += len(numbers)
+            source = self._source(part)
+            for start, stop in _slices(source, numbers, self._batch_bytes):
+                own = numbers[start:stop]
+                gathered = taken(source, own)
+                columns = dict(zip(source.schema.names, gathered.columns, strict=True))
+                for field, column in zip(self._expansion.fields, added, strict=True):
+                    columns[field.name] = column.slice(start, stop - start)
+                batch = pa.RecordBatch.from_arrays(
+                    [columns[name] for name in self._schema.names], schema=self._schema
+                )
+                if self._places_results:
+                    order = tuple(column[own] for column in order_of(part, self._number))
+                    sequence = np.arange(self._results + 1, self._results + 1 + len(own))
+                    placed = PlacedEvents.of(batch, part.timestamps[own], (*order, sequence))
+                    yield PlacedOutput(None, [], placed)
+                else:
+                    yield StageOutput(None, [batch])
+                self._results += len(own)
 
-    def _batch(self, part: Events, numbers: pa.Array, added: list[pa.Array]) -> pa.RecordBatch:
-        by_name = dict(zip((field.name for field in self._expansion.fields), added, strict=True))
-        if self._times is not None:
-            emitted_ms = self._times.of_events(part)
-            emitted = pa.array(emitted_ms, mask=emitted_ms == NOT_KNOWN).cast(self._schema.types[-1])
-            by_name[self._schema.names[-1]] = emitted.take(numbers)
-        columns = [
-            by_name[name] if name in by_name else part.batch.column(name).take(numbers)
-            for name in self._schema.names
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+    def _source(self, part: Events) -> pa.RecordBatch:
+        """Return the columns of results that come from the rows that are expanded."""
+        added = {field.name for field in self._expansion.fields}
+        names = [name for name in self._schema.names if name not in added]
+        if self._times is None:
+            return part.batch.select(names)
+        emitted_ms = self._times.of_events(part)
+        emitted = pa.array(emitted_ms, mask=emitted_ms == NOT_KNOWN).cast(self._schema.types[-1])
+        columns = part.batch.select(names[:-1]).columns
+        return pa.RecordBatch.from_arrays([*columns, emitted], names)
 
     def finish(self) -> Iterator[StageOutput]:
         self._watermark_ms = MAX_TIMESTAMP
@@ -89,3 +98,20 @@ class ExpandStage(Stage[Events]):
     @property
     def current_watermark(self) -> int:
         return self._watermark_ms
+
+
+def _slices(source: pa.RecordBatch, numbers: Int64s, most_bytes: int) -> Iterator[tuple[int, int]]:
+    """Divide rows that are made of those with ascending numbers into ranges of at most so many bytes, or of one row."""
+
+    def too_large(start: int, stop: int) -> bool:
+        first, last = int(numbers[start]), int(numbers[stop - 1])
+        rows = source.slice(first, last + 1 - first)
+        most_copies = int(np.bincount(numbers[start:stop] - first).max())
+        return most_copies * sum(map(_row_bytes, rows.columns)) > most_bytes
+
+    return pieces(0, len(numbers), too_large)
+
+
+def _row_bytes(column: pa.Array) -> int:
+    """Return the bytes of a column that a copy of its rows takes: a dictionary is not copied."""
+    return int((column.indices if isinstance(column, pa.DictionaryArray) else column).nbytes)

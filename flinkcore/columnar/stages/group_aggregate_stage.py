@@ -99,6 +99,9 @@ class GroupKernel(ImmediateKernel):
             kinds = kinds_of(taken)
             retracts = ((kinds == _UPDATE_BEFORE) | (kinds == _DELETE)).astype(np.uint8)
         if self._changes:
+            n = min((column.fitting(ids, retracts) for column in self._kept.values()), default=len(ids))
+            ids, taken = ids[:n], taken.slice(0, n)
+            retracts = None if retracts is None else retracts[:n]
             results = self._changed(taken, ids, retracts)
             events = first + results.events
             self._results = results._replace(
@@ -106,7 +109,7 @@ class GroupKernel(ImmediateKernel):
             )
         else:
             self._take_in(taken, ids, retracts, emits=False)
-        self._taken_in(steps[part])
+        self._taken_in(steps[first : first + len(ids)])
         return first + len(ids)
 
     def _changed(
@@ -158,6 +161,8 @@ class GroupKernel(ImmediateKernel):
             # By key group, so that results of all partitions merge in one order.
             self._at_end = ids[np.argsort(self._keys.key_group(ids), kind="stable")].astype(np.int64)
         ids = self._at_end[: self._result_limit].astype(np.uint32)
+        if len(ids):
+            ids = ids[: min((column.fitting(ids) for column in self._kept.values()), default=len(ids))]
         self._at_end = self._at_end[len(ids) :]
         self._emit(ids)
         self.values = self._taken_results()[: -1 if self._withdraws else None]
@@ -243,7 +248,9 @@ class GroupAggregateStage(RelationalStage):
             if operator.withdraws and aggregate.function in SHOWN:
                 assert aggregate.column is not None
                 field = events.field(aggregate.column)
-                kept[number] = KeptValuesColumn(aggregate.function, field, kind)
+                kept[number] = KeptValuesColumn(
+                    aggregate.function, field, kind, shown_bytes=self._context.plan.batch_bytes
+                )
             else:
                 specs.append(aggregate.spec)
         if operator.withdraws:

@@ -12,7 +12,7 @@ from equipment.small_batches import read_in_batches_of
 from flinkcore.common import Configuration
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import collect, count, first, last, max_, min_, sum_
-from flinkcore.errors import DataError
+from flinkcore.errors import DataError, SchemaError
 
 MEMORY = "taskmanager.memory.managed.size"
 ROWS = [("a", number * 7 % 5, f"text {number % 4}") for number in range(12)]
@@ -128,6 +128,60 @@ def test_state_that_spills_gives_the_same_changes(call: str) -> None:
     whole = rows_of(called(call, True, environment(1)))
     spilled = rows_of(called(call, True, environment(1, memory=0)))
     assert sorted(map(str, spilled)) == sorted(map(str, whole))
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        lambda keyed: keyed.top(3, "n"),
+        lambda keyed: keyed.deduplicate("last", by="arrival"),
+        lambda keyed: keyed.aggregate(n=count()),
+        lambda keyed: keyed.join_regular(keyed, "left"),
+    ],
+    ids=["top", "deduplicate", "aggregate", "join"],
+)
+@pytest.mark.parametrize("kinds", [pa.array([0, 3], pa.int64()), pa.nulls(2)], ids=["int64", "null"])
+def test_a_row_kind_that_is_no_text_is_refused_when_the_job_is_planned(called: Any, kinds: pa.Array) -> None:
+    table = pa.table({"k": ["a", "a"], "n": [1, 2], "row_kind": kinds, "ts": pa.array([0, 1], pa.int64())})
+    log = environment().from_event_log(table, timestamp="ts", timestamp_unit="ms", arrival="ts")
+    with pytest.raises(SchemaError, match=f"'row_kind' is {kinds.type}.*Cast it to string, or rename"):
+        called(log.key_by("k")).execute()
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_row_kind_may_be_any_text(kind: pa.DataType) -> None:
+    kinds = pa.array(["+I", "-D"])
+    kinds = kinds.dictionary_encode() if pa.types.is_dictionary(kind) else kinds.cast(kind)
+    table = pa.table({"k": ["a", "a"], "n": [1, 1], "row_kind": kinds, "ts": pa.array([0, 1], pa.int64())})
+    log = environment().from_event_log(table, timestamp="ts", timestamp_unit="ms", arrival="ts")
+    found = rows_of(log.select("k", "n", "row_kind").key_by("k").aggregate(n=count(), changes=True))
+    assert [row["row_kind"] for row in found] == ["+I", "-D"]
+
+
+REPLACED = [("+I", ("a", 5, "x")), ("-D", ("a", 7, "never came")), ("+I", ("a", 9, "y"))]
+"""When as many rows are withdrawn as came, one of those that came is left."""
+
+
+def replaced(rows: Any, begin: int = 0, changes: bool = True) -> Any:
+    return stream_of(rows, environment(), begin).aggregate(
+        c=count(), s=sum_("n"), f=first("n"), z=last("n"), all=collect("n"), changes=changes
+    )
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_key_begins_anew_when_as_many_rows_are_withdrawn_as_came(changes: bool) -> None:
+    ignored = ("-D", ("a", 9, "while there is no row"))
+    *_, found = rows_of(replaced([ignored, *REPLACED[:2], ignored, REPLACED[2]], changes=changes))
+    found.pop("row_kind", None)
+    assert found == {"k": "a", "c": 1, "s": 9, "f": 9, "z": 9, "all": [9]}
+
+
+def test_a_key_begins_anew_after_a_checkpoint_too(tmp_path: Path) -> None:
+    rows = [("+I", ("a", 1, "x")), *REPLACED[:2], ("-D", ("a", 8, "never came")), REPLACED[2]]
+    early = rows_of(replaced(rows[:3]), stop_with_checkpoint=tmp_path)
+    later = rows_of(replaced(rows[3:], 3), restore_from=tmp_path)
+    assert early[-1]["all"] == [1, 5]
+    assert [(row["row_kind"], row["all"]) for row in later] == [("-D", [1, 5]), ("+I", [9])]
 
 
 def test_withdrawn_rows_of_a_key_let_others_move_up() -> None:

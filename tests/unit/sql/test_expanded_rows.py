@@ -1,5 +1,6 @@
 """Rows of plans that become several, with UNNEST and sessions, and processing times, which are arrivals."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from equipment.small_batches import read_in_batches_of
 from jobs.sql_scenarios import column_of, environment_of, golden, stream_of
 
+from flinkcore._internal.values.memory_limits import BATCH_BYTES
+from flinkcore.columnar.stages.expand_stage import ExpandStage
+from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.datastream import LogStream, StreamExecutionEnvironment
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.nodes.expansions import Elements
+from flinkcore.sql.nodes.expansions import expanded as expanded_stream
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 
 ZONED = (
@@ -60,6 +66,32 @@ def test_an_element_of_a_multiset_is_as_many_rows() -> None:
     assert expanded(multiset, "text", repeated=True) == [(0, "a"), (0, "a"), (0, "b")]
     numbered = expanded(multiset, "text", "number", repeated=True, numbered=True)
     assert numbered == [(0, "a", 1), (0, "a", 2), (0, "b", 3)]
+
+
+@pytest.mark.parametrize("most_bytes", [1, 4_000, BATCH_BYTES])
+def test_rows_that_become_many_come_in_batches_of_few_bytes(
+    most_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = [[1], list(range(60)), [], [2, 3], None, list(range(40))]
+    rows = {"c": pa.array(lists, pa.list_(pa.int32())), "text": ["a", "b" * 500, "c", "d", "e", "f"]}
+    table = pa.table({**rows, "ts": pa.array(range(6), pa.int64())})
+    given: list[pa.RecordBatch] = []
+    process = ExpandStage.process
+
+    def watched(stage: ExpandStage, events: Any, rows: Any) -> Iterator[StageOutput]:
+        for output in process(stage, events, rows):
+            given.extend(output.batches)
+            yield output
+
+    monkeypatch.setattr(ExpandStage, "process", watched)
+    environment = StreamExecutionEnvironment().set_parallelism(1)
+    read_in_batches_of(6, environment, most_bytes)
+    log = environment.from_event_log(table, timestamp="ts", timestamp_unit="ms").select("c", "text")
+    expanded_stream(log, Elements("c", (("n", INT),))).to_arrow()
+    found = [(row["c"], row["n"]) for batch in given for row in batch.to_pylist()]
+    assert found == [(each, n) for each in lists for n in each or ()]
+    for batch in given:
+        assert batch.num_rows == 1 or batch.nbytes <= most_bytes + batch.column("n").nbytes
 
 
 def without_emission(rows: pa.Table) -> list[str]:
