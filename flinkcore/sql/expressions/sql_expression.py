@@ -29,11 +29,14 @@ class _LastEvaluation(threading.local):
         is_last = (
             self.batch is not None and self.batch() is batch and self.names == names and self.zone == zone
         )
-        if not is_last or self.evaluation is None or self.columns is None:
-            self.columns = [None] * len(names)
-            self.evaluation = Evaluation(self.columns, batch.num_rows, zone)
+        evaluation, columns = self.evaluation, self.columns
+        if not is_last or evaluation is None or columns is None:
+            columns = [None] * len(names)
+            evaluation = Evaluation(columns, batch.num_rows, zone)
+            # The batch before may be collected in any of these lines, and must not take those of this one with it.
             self.batch, self.names, self.zone = weakref.ref(batch, self._forget), names, zone
-        return self.evaluation, self.columns
+            self.evaluation, self.columns = evaluation, columns
+        return evaluation, columns
 
     def _forget(self, batch: weakref.ref[pa.RecordBatch]) -> None:
         if self.batch is batch:

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from flinkcore._internal.arrow.expressions import RowFailure
+from flinkcore.sql.expressions import sql_expression
+from flinkcore.sql.expressions.evaluation import Evaluation
 from flinkcore.sql.expressions.functions import FUNCTIONS, refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
@@ -262,3 +264,19 @@ def test_columns_of_a_batch_share_what_they_compute_and_forget_it_with_the_batch
         assert found == [*text.split("/"), None][:4]
         of_others = SqlExpression(ref(0, "VARCHAR(9)"), ("other", "c0")[1:])
         assert of_others.evaluate(batch)[0].as_py() == text
+
+
+def test_a_batch_that_is_collected_meanwhile_does_not_take_those_of_the_next_one_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expression = SqlExpression(call("+", "INT", ref(0, "INT"), constant(1, "INT")), ("c0",))
+    batches = [pa.record_batch({"c0": pa.array([number], pa.int32())}) for number in range(2)]
+    expression.evaluate(batches[0])
+
+    class Collects(Evaluation):
+        def __init__(self, *arguments: Any) -> None:
+            del batches[0]
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(sql_expression, "Evaluation", Collects)
+    assert expression.evaluate(batches[1]).to_pylist() == [2]
