@@ -76,7 +76,7 @@ class SavepointSource:
             raise ArgumentTypeError(f"leave_out is a list of uids, such as [{self.leave_out!r}]")
         object.__setattr__(self, "leave_out", tuple(self.leave_out))
 
-    def origin(self, operators: Sequence[JobOperator], stores: Stores) -> SavepointState:
+    def origin(self, operators: Sequence[JobOperator], stores: Stores) -> RestoredSavepoint:
         """Return the state with which operators of a job begin.
 
         Parameters
@@ -105,7 +105,7 @@ class SavepointSource:
             states = RestoredOperatorStates(found.for_tasks(), target, operator, of_pyflink)
             _check(savepoint, states)
             restored[operator.uid] = states
-        return SavepointState(savepoint.path, restored)
+        return RestoredSavepoint(savepoint.path, restored)
 
     def _assigned(
         self, savepoint: Savepoint, operators: Sequence[JobOperator]
@@ -191,7 +191,7 @@ def _check(savepoint: Savepoint, states: RestoredOperatorStates) -> None:
 
 
 @dataclass(frozen=True)
-class SavepointState:
+class RestoredSavepoint:
     """State of a savepoint for the operators of a job, read by the tasks that need it; picklable.
 
     Attributes

@@ -20,7 +20,7 @@ from flinkcore.datastream.graph.row_patterns import (
 )
 
 
-class KeptRows(Protocol):
+class RowsOfRuns(Protocol):
     """Rows that are known by number."""
 
     def take(self, numbers: Int64s, names: Sequence[str] | None = None) -> pa.RecordBatch:
@@ -76,13 +76,13 @@ class PatternValues:
         return [array.type for array in found]
 
     def __call__(
-        self, kept: KeptRows, times: Int64s, looked: Int64s | None, members: Int64s, counts: Int64s | None
+        self, kept: RowsOfRuns, times: Int64s, looked: Int64s | None, members: Int64s, counts: Int64s | None
     ) -> list[pa.Array]:
         """Return the values of each expression.
 
         Parameters
         ----------
-        kept : KeptRows
+        kept : RowsOfRuns
         times : int64 array (n,)
             Event times of the matches.
         looked, members, counts : arrays
@@ -113,7 +113,7 @@ class PatternValues:
         return found
 
     def _aggregated(
-        self, group: VariableAggregates, kept: KeptRows, numbers: Int64s, matches: Int64s, n: int
+        self, group: VariableAggregates, kept: RowsOfRuns, numbers: Int64s, matches: Int64s, n: int
     ) -> dict[str, pa.Array]:
         """Return the results of the aggregates of a variable."""
         rows = kept.take(numbers, sorted(self._columns_of(group)) or self._schema.names[:1])

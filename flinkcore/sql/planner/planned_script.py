@@ -24,7 +24,7 @@ _MOST_SHOWN: Final = 500
 
 
 @dataclass(frozen=True, eq=False)
-class PlannedJob:
+class PlannedStatement:
     """A query, an insertion or a statement set.
 
     Attributes
@@ -44,7 +44,7 @@ class PlannedJob:
     plan: Mapping[str, Any]
 
 
-def planned(statements: Sequence[Statement], settings: Mapping[str, str]) -> list[PlannedJob]:
+def planned(statements: Sequence[Statement], settings: Mapping[str, str]) -> list[PlannedStatement]:
     """Return the jobs of a script.
 
     Parameters
@@ -75,7 +75,7 @@ def planned(statements: Sequence[Statement], settings: Mapping[str, str]) -> lis
             _renumber(step["plan"])
         keep_answer(key, libraries.version, answer)
     return [
-        PlannedJob(statements[step["statement"]], step["is_query"], step["settings"], step["plan"])
+        PlannedStatement(statements[step["statement"]], step["is_query"], step["settings"], step["plan"])
         for step in answer["steps"]
     ]
 
