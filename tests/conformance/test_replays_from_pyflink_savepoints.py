@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import flinkcore as fc
+from flinkcore import savepoints
 from flinkcore.common import Time, Types
 from flinkcore.common.timestamp_assigner import TimestampAssigner
 from flinkcore.datastream.functions import AggregateFunction, KeyedProcessFunction, ProcessWindowFunction
@@ -97,9 +98,11 @@ def add(a: Any, b: Any) -> Any:
 
 
 def source(mode: str, uid: str, descriptors: list[StateDescriptor], **arguments: Any) -> SavepointSource:
-    others = {"proc", "win_reduce", "win_list", "win_session"} - {uid}
+    path = CASES / f"pyflink_{mode}" / "savepoint"
+    named = {each.uid for each in savepoints.open(path).operators}
+    others = named & {"proc", "win_reduce", "win_list", "win_session"} - {uid}
     declared = [FlinkOperator(uid, descriptors=descriptors)]
-    return SavepointSource(CASES / f"pyflink_{mode}" / "savepoint", declared, sorted(others), **arguments)
+    return SavepointSource(path, declared, sorted(others), **arguments)
 
 
 def keyed(*records: tuple[str, int, int]) -> Any:
