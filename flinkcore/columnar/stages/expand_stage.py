@@ -10,20 +10,18 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._internal.arrow.batch_bytes import pieces
 from flinkcore._internal.arrow.joined_batches import taken
-from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.operator_plans.expansion import Expansion
-from flinkcore.columnar.stages.emission_times import NOT_KNOWN
 from flinkcore.columnar.stages.placed_events import PlacedEvents, order_of
-from flinkcore.columnar.stages.stage import Stage, StageContext
+from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_output import PlacedOutput, StageOutput
-from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.columnar.stages.stateless_stage import StatelessStage
 from flinkcore.time_plane.total_order import Events
 
 SLICE_ROWS = 1 << 14
 """Most rows that are expanded at once."""
 
 
-class ExpandStage(Stage[Events]):
+class ExpandStage(StatelessStage):
     """Emits the rows that are made of each row, in total order, and holds nothing.
 
     Parameters
@@ -37,19 +35,15 @@ class ExpandStage(Stage[Events]):
     """
 
     def __init__(self, context: StageContext, operator: Expansion, partition: int) -> None:
-        self._timeline, self._number = context.timeline, context.number
+        super().__init__(context)
+        self._number = context.number
         self._expansion = operator.expansion
         self._batch_bytes = context.plan.batch_bytes
         self._places_results = context.places_results
-        self._schema = context.plan.result_schema()
-        self._times = context.emission_times()
-        self._watermark_ms = MIN_TIMESTAMP
-        self._processed = self._results = 0
 
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
         for part in events.pieces(rows, SLICE_ROWS):
-            self._processed += part.n_events
-            self._watermark_ms = int(self._timeline.watermark_after(part.steps[-1:])[0])
+            self._take_in(part)
             numbers, added = self._expansion.expand(part.batch)
             source = self._source(part)
             for start, stop in _slices(source, numbers, self._batch_bytes):
@@ -74,30 +68,7 @@ class ExpandStage(Stage[Events]):
         """Return the columns of results that come from the rows that are expanded."""
         added = {field.name for field in self._expansion.fields}
         names = [name for name in self._schema.names if name not in added]
-        if self._times is None:
-            return part.batch.select(names)
-        emitted_ms = self._times.of_events(part)
-        emitted = pa.array(emitted_ms, mask=emitted_ms == NOT_KNOWN).cast(self._schema.types[-1])
-        columns = part.batch.select(names[:-1]).columns
-        return pa.RecordBatch.from_arrays([*columns, emitted], names)
-
-    def finish(self) -> Iterator[StageOutput]:
-        self._watermark_ms = MAX_TIMESTAMP
-        return iter(())
-
-    def stop(self) -> Iterator[StageOutput]:
-        self._watermark_ms = self._timeline.watermark_before_end
-        return iter(())
-
-    def snapshot(self) -> OperatorSnapshot:
-        return OperatorSnapshot(watermark_ms=self._watermark_ms)
-
-    def counts(self) -> dict[str, int]:
-        return {"processed": self._processed, "results": self._results}
-
-    @property
-    def current_watermark(self) -> int:
-        return self._watermark_ms
+        return self._with_emission_times(part, names)
 
 
 def _slices(source: pa.RecordBatch, numbers: Int64s, most_bytes: int) -> Iterator[tuple[int, int]]:
