@@ -17,6 +17,7 @@ from flinkcore._native.state_columns cimport (
     damaged,
     no_place,
     read_count,
+    spend,
     take,
 )
 
@@ -49,13 +50,6 @@ cdef inline uint32_t le32(const uint8_t* place) noexcept nogil:
     cdef uint32_t value
     memcpy(&value, place, 4)
     return value
-
-
-cdef inline int spend(Cursor* cursor) except -1:
-    cursor.values_left -= 1
-    if cursor.values_left < 0:
-        no_place(cursor, "the entry has more values than max_values_per_entry allows")
-    return 0
 
 
 @cython.final

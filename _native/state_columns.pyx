@@ -62,13 +62,6 @@ cdef int64_t read_count(Cursor* cursor) except -1:
     return count
 
 
-cdef inline int spend(Cursor* cursor) except -1:
-    cursor.values_left -= 1
-    if cursor.values_left < 0:
-        no_place(cursor, "the entry has more values than max_values_per_entry allows")
-    return 0
-
-
 cdef int unwritable(str message) except -1:
     raise ValueError(message)
 
@@ -851,7 +844,6 @@ cdef class ListColumn(StateColumn):
         return self.values.size + self.child.size_bytes()
 
 
-@cython.final
 cdef class MapColumn(StateColumn):
     """Maps: how many entries, then each key, a byte that is 1 for null, and the value.
 
@@ -948,10 +940,6 @@ cdef class StructColumn(StateColumn):
     names : list of str
     children : list of StateColumn
     """
-
-    cdef list _names
-    cdef list _children
-    cdef int64_t _width
 
     def __init__(self, list names, list children):
         self._names = names

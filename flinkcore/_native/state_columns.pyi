@@ -55,7 +55,7 @@ class TimeColumn(StateColumn):
 class ListColumn(StateColumn):
     def __init__(self, child: StateColumn, flags: int = 0) -> None: ...
 
-@final
+@disjoint_base
 class MapColumn(StateColumn):
     def __init__(self, key: StateColumn, value: StateColumn, exact: bool = False) -> None: ...
 

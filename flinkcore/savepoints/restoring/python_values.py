@@ -16,6 +16,7 @@ from flinkcore.datastream.window import GlobalWindow, TimeWindow
 from flinkcore.errors import DataError
 from flinkcore.savepoints.java_types import JavaType
 from flinkcore.savepoints.serializers import basic, times
+from flinkcore.savepoints.serializers.avro import AvroSerializer
 from flinkcore.savepoints.serializers.composite import (
     ArrayListSerializer,
     ArraySerializer,
@@ -65,9 +66,12 @@ def obstacle(serializer: StateSerializer) -> str | None:
             | NullableSerializer
             | StreamRecordSerializer
             | PojoSerializer
+            | AvroSerializer
             | ListSerializer,
         ):
             return each.name
+        if each.opaque_name is not None:
+            return each.opaque_name
     return None
 
 
@@ -107,6 +111,8 @@ def _values(array: pa.Array, serializer: StateSerializer, names: Names) -> list[
         return _values(array, serializer.nested[0], names)
     if isinstance(serializer, SimpleSerializer | EnumSerializer):
         return _simple(array, serializer)
+    if isinstance(serializer, AvroSerializer):
+        return _avro(array, names)
     if isinstance(serializer, _LISTS):
         return _lists(array, serializer.nested[0])
     if isinstance(serializer, MapSerializer):
@@ -154,6 +160,26 @@ def _parts_of(array: pa.Array, elements: list[Any], make: Callable[[list[Any]], 
         make(elements[begin - first : end - first]) if is_there else None
         for begin, end, is_there in zip(offsets, offsets[1:], there, strict=False)
     ]
+
+
+def _avro(array: pa.Array, names: Names = None) -> list[Any]:
+    """Return the values of Avro: rows for records, lists, dictionaries and plain values."""
+    if pa.types.is_struct(array.type):
+        fields = [array.type.field(number).name for number in range(array.type.num_fields)]
+        chosen = fields if names is None else list(names)
+        columns = [_avro(array.field(fields.index(name))) for name in chosen]
+        make = Row(*chosen)
+        found = [make(*row) for row in zip(*columns, strict=True)] if columns else [Row()] * len(array)
+        there = array.is_valid().to_pylist()
+        return [value if is_there else None for value, is_there in zip(found, there, strict=True)]
+    if pa.types.is_map(array.type):
+        return _parts_of(array, list(zip(*map(_avro, _entries(array)), strict=True)), dict)
+    if pa.types.is_list(array.type):
+        return _parts_of(array, _avro(array.flatten()), list)
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.timestamp("us", array.type.tz))
+    plain: list[Any] = array.to_pylist()
+    return plain
 
 
 def _entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:
