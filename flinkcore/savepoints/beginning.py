@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from flinkcore._internal.io.stores import Stores
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
@@ -16,6 +15,7 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 from flinkcore.operators.state import OperatorStateSnapshot, redistribute
 from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.java_types import serializer_of
+from flinkcore.savepoints.kafka_source import READER_STATE
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.operator_ids import operator_id
 from flinkcore.savepoints.restoring.pyflink_values import PyFlinkStates, descriptors_by_name
@@ -23,16 +23,13 @@ from flinkcore.savepoints.restoring.restored_states import RestoredOperatorState
 from flinkcore.savepoints.restoring.restored_windows import RestoredWindows
 from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator, savepoint_in
 
-_SOURCES: Final = "SourceReaderState"
-"""State of a reader of a source: where it reads on in its splits."""
-
 
 @dataclass(frozen=True)
 class SavepointSource:
     """A savepoint of a Flink job with which a job of flinkcore begins, as Flink would with ``flink run -s``.
 
     Watermarks begin again, as no savepoint has them. State of sources is not restored: begin the log at the offsets of
-    the savepoint.
+    the savepoint, such as with `NextOffsets.unread`.
 
     Parameters
     ----------
@@ -148,7 +145,7 @@ def _name(operator: SavepointOperator) -> str:
 def _has_state(operator: SavepointOperator) -> bool:
     """Return whether an operator has keys or elements of states, those of sources left out."""
     return any(
-        any(offsets for name, (_, offsets) in handle.offsets.items() if name != _SOURCES)
+        any(offsets for name, (_, offsets) in handle.offsets.items() if name != READER_STATE)
         for subtask in operator.metadata.subtasks
         for handle in subtask.operator_states
     ) or any(any(handle.offsets) for subtask in operator.metadata.subtasks for handle in subtask.keyed_states)
@@ -166,7 +163,7 @@ def _check(savepoint: Savepoint, states: RestoredOperatorStates) -> None:
             f"leave_out=[{_name(found)!r}]"
         )
     keyed = [name for name, state in found.states.items() if isinstance(state, KeyedState)]
-    others = [name for name in found.states if name not in keyed and name != _SOURCES]
+    others = [name for name in found.states if name not in keyed and name != READER_STATE]
     keyed_kinds = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS)
     for names, kinds, kind in (
         (keyed, keyed_kinds, "keyed state"),

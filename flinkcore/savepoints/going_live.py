@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
+
+import pyarrow as pa
 
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
 from flinkcore.checkpoint import Checkpoint
@@ -16,6 +18,7 @@ from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.datastream.graph.pipeline_executor import RunTasks
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, FlinkcoreError
 from flinkcore.savepoints.flink_operators import FlinkOperator
+from flinkcore.savepoints.kafka_source import READER_STATE, written_coordinator, written_readers
 from flinkcore.savepoints.metadata import SubtaskState
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.writing.checkpoint_operator_states import operator_contents
@@ -28,6 +31,7 @@ from flinkcore.savepoints.writing.savepoint_writer import (
     subtask_of_text,
     text_of_subtask,
 )
+from flinkcore.savepoints.writing.state_files import OperatorStateContent
 
 _CHECKPOINT = "checkpoint"
 _WITH_STATE = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS, TableKind.OPERATOR_STATE)
@@ -50,6 +54,10 @@ class SavepointTarget:
         Uids of operators of flinkcore's job whose state the Flink job does not have.
     compression : bool
         Whether states are compressed with Snappy, as ``execution.checkpointing.snapshot-compression`` does.
+    sources : mapping of str to mapping of str to offsets
+        For the uid of each KafkaSource of the Flink job the topics that it reads, each with the next offsets by
+        partition, as `next_offsets` returns them: the job continues there, whatever its ``setStartingOffsets`` says.
+        Partitions that are not listed are read from their earliest offset.
 
     Raises
     ------
@@ -62,6 +70,7 @@ class SavepointTarget:
     max_parallelism: int | None = None
     leave_out: Sequence[str] = ()
     compression: bool = False
+    sources: Mapping[str, Mapping[str, Mapping[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, str | os.PathLike):
@@ -72,6 +81,10 @@ class SavepointTarget:
         for operator in self.operators:
             if not isinstance(operator, FlinkOperator):
                 raise ArgumentTypeError(f"operators is a list of FlinkOperator, not of {operator!r}")
+        for uid, topics in self.sources.items():
+            _check_source(uid, topics)
+            if any(operator.uid == uid for operator in self.operators):
+                raise ConfigurationError(f"{uid!r} is the uid of a source and of another operator")
 
     @property
     def checkpoint_path(self) -> str:
@@ -135,10 +148,13 @@ class SavepointTarget:
         )
         run = _one_after_the_other if run_tasks is None else run_tasks
         written: list[list[SubtaskState]] = [[] for _ in operators]
+        sources = [_source(uid, topics, groups) for uid, topics in self.sources.items()]
         try:
             texts = run(_WriteSubtask(writer, operators, subtasks), len(subtasks))
             for (number, _), text in zip(subtasks, texts, strict=True):
                 written[number].append(subtask_of_text(text))
+            contents += sources
+            written += [[writer.subtask(source, 0)] for source in sources]
             writer.commit([operator_metadata(*each) for each in zip(contents, written, strict=True)])
         except BaseException:
             with suppress(OSError):
@@ -180,6 +196,34 @@ class SavepointTarget:
                 f"would get. Declare one: FlinkOperator(uid, of={missing[0]!r}), or give leave_out=[{missing[0]!r}]"
             )
         return pairs
+
+
+def _check_source(uid: str, topics: Mapping[str, Mapping[int, int]]) -> None:
+    if not isinstance(topics, Mapping) or not topics:
+        raise ArgumentTypeError(
+            f"sources has for each uid the offsets by topic, such as {{{uid!r}: {{'clicks': next_offsets(log)}}}}, not "
+            f"{topics!r}"
+        )
+    for topic, offsets in topics.items():
+        if not isinstance(offsets, Mapping) or not offsets:
+            raise ArgumentTypeError(
+                f"source {uid!r}: topic {topic!r} has offsets by partition, such as {{0: 42}}, not {offsets!r}"
+            )
+        for partition, offset in offsets.items():
+            for number, end in ((partition, 1 << 31), (offset, 1 << 63)):
+                if type(number) is not int or not 0 <= number < end:
+                    raise ConfigurationError(
+                        f"source {uid!r}: partition {partition!r} of topic {topic!r} has the next offset {offset!r}; "
+                        "both are whole numbers from 0"
+                    )
+
+
+def _source(uid: str, topics: Mapping[str, Mapping[int, int]], max_parallelism: int) -> OperatorContent:
+    rows = pa.RecordBatch.from_arrays([pa.array(written_readers(topics), pa.binary())], ["value"])
+    readers = OperatorStateContent(READER_STATE, "SPLIT_DISTRIBUTE", None, basic.BYTES, rows)
+    return OperatorContent(
+        uid, max_parallelism, operator_states=[[readers]], coordinator=written_coordinator(topics)
+    )
 
 
 def _refuse_waiting_events(checkpoint: Checkpoint) -> None:
@@ -235,6 +279,7 @@ def write_savepoint(
     max_parallelism: int | None = None,
     leave_out: Sequence[str] = (),
     compression: bool = False,
+    sources: Mapping[str, Mapping[str, Mapping[int, int]]] | None = None,
     filesystem: Any = None,
 ) -> None:
     """Write the state of a checkpoint as a savepoint, from which a Flink job continues with ``flink run -s``.
@@ -249,7 +294,7 @@ def write_savepoint(
         Directory of a checkpoint, as ``stop_with_checkpoint`` writes it.
     path : path
         New directory for the savepoint.
-    operators, max_parallelism, leave_out, compression
+    operators, max_parallelism, leave_out, compression, sources
         As of :class:`SavepointTarget`.
     filesystem : pyarrow.fs.FileSystem, fsspec filesystem or None
         Where both are; by default the paths say it.
@@ -266,5 +311,5 @@ def write_savepoint(
         If a file cannot be written.
     """
     stores = stores_of(filesystem)
-    target = SavepointTarget(path, operators, max_parallelism, leave_out, compression)
+    target = SavepointTarget(path, operators, max_parallelism, leave_out, compression, sources or {})
     target.write(Checkpoint.open(checkpoint, stores), stores)

@@ -115,13 +115,6 @@ class AvroSerializer(StateSerializer):
         """
         return parsed_schema(json.loads(self.schema))
 
-    @property
-    def field_names(self) -> list[str] | None:
-        """Names of the fields of records; None if values are something else."""
-        if not isinstance(self.parsed, dict) or self.parsed["type"] not in ("record", "error"):
-            return None
-        return [field["name"] for field in self.parsed["fields"]]
-
     @cached_property
     def to_arrow(self) -> Conversion | None:
         """Conversion of Python's values for Arrow; None if they stay as they are."""
