@@ -138,7 +138,7 @@ class SavepointOperator:
         Raises
         ------
         ConfigurationError
-            If the operator is no KafkaSource.
+            If the operator is not a KafkaSource.
         SavepointError
             If a file is damaged or missing.
         """

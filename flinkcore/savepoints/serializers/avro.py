@@ -54,14 +54,16 @@ _PRIMITIVES: Final[dict[str, Callable[[bool], StateColumn]]] = {
 }
 _LOGICAL: Final = {
     ("int", "date"): ("tdD", 4),
-    ("int", "time-millis"): ("ttm", 4),
-    ("long", "time-micros"): ("ttu", 8),
     ("long", "timestamp-millis"): ("tsm:UTC", 8),
     ("long", "timestamp-micros"): ("tsu:UTC", 8),
     ("long", "timestamp-nanos"): ("tsn:UTC", 8),
     ("long", "local-timestamp-millis"): ("tsm:", 8),
     ("long", "local-timestamp-micros"): ("tsu:", 8),
     ("long", "local-timestamp-nanos"): ("tsn:", 8),
+}
+_TIMES_OF_DAY: Final = {
+    ("int", "time-millis"): ("ttm", 4, 86_400_000),
+    ("long", "time-micros"): ("ttu", 8, 86_400_000_000),
 }
 
 
@@ -180,6 +182,9 @@ class _Columns:
         if kind == "fixed":
             is_uuid = logical == "uuid" and schema["size"] == _UUID_BYTES
             return TextColumn(_read_uuid, _written_uuid) if is_uuid else FixedBytesColumn(schema["size"])
+        if (kind, logical) in _TIMES_OF_DAY and not self.exact:  # a generic record may have any number
+            format, size, end = _TIMES_OF_DAY[kind, logical]
+            return FixedColumn(format, size, False, end)
         if (kind, logical) in _LOGICAL:
             return FixedColumn(*_LOGICAL[kind, logical])
         return _PRIMITIVES[kind](self.exact)

@@ -174,6 +174,21 @@ def test_a_text_that_is_not_utf_8_is_read_exactly() -> None:
     assert read("string", data, exact=True) == b"\xff"
 
 
+@pytest.mark.parametrize(
+    ("schema", "data"),
+    [
+        ({"type": "int", "logicalType": "time-millis"}, i32(86_400_000)),
+        ({"type": "int", "logicalType": "time-millis"}, i32(-1)),
+        ({"type": "long", "logicalType": "time-micros"}, i64(86_400_000_000)),
+        ({"type": "long", "logicalType": "time-micros"}, i64(-1)),
+    ],
+)
+def test_a_time_that_no_day_has_is_read_exactly(schema: Any, data: bytes) -> None:
+    with pytest.raises(EntryError, match="not within a day"):
+        read(schema, data)
+    assert read(schema, data, exact=True) == int.from_bytes(data, "big", signed=True)
+
+
 @pytest.mark.parametrize("precision", [5, 18, 19, 38, 39, 76])
 def test_decimals_have_up_to_as_many_digits_as_their_type(precision: int) -> None:
     schema = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": 2}
