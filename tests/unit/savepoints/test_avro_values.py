@@ -34,6 +34,7 @@ from flinkcore.savepoints.serializers.written_snapshots import write_serializer
 from flinkcore.savepoints.writing.java_values import arrow_type, java_values
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "savepoints" / "avro"
+SAVEPOINT = GOLDEN / "savepoint"
 POINT = {
     "type": "record",
     "name": "Point",
@@ -78,7 +79,7 @@ def test_records_that_flink_wrote_are_those_of_a_file_of_avro() -> None:
         assert convert is not None
         records = [convert(record) for record in reader]
     expected = pa.array(records, pa.struct(list(types.arrow_schema()))).to_pylist()
-    states = savepoints.open(GOLDEN).operator("keep").states
+    states = savepoints.open(SAVEPOINT).operator("keep").states
     last = {row["key"]: row["value"] for row in states["value"].to_arrow().to_pylist()}
     assert last == {key: expected[15 + key] for key in range(5)}
     lists = {row["key"]: row["value"] for row in states["list"].to_arrow().to_pylist()}
@@ -88,8 +89,8 @@ def test_records_that_flink_wrote_are_those_of_a_file_of_avro() -> None:
 
 
 def test_records_that_flink_wrote_are_written_with_the_same_bytes(tmp_path: Path) -> None:
-    rewrite(savepoints.open(GOLDEN, exact=True), tmp_path / "again")
-    first, again = (savepoints.open(path).operator("keep") for path in (GOLDEN, tmp_path / "again"))
+    rewrite(savepoints.open(SAVEPOINT, exact=True), tmp_path / "again")
+    first, again = (savepoints.open(path).operator("keep") for path in (SAVEPOINT, tmp_path / "again"))
     assert first.states.keys() == again.states.keys()
     for name in first.states:
         ours, theirs = (each.state(name) for each in (again, first))
@@ -98,7 +99,7 @@ def test_records_that_flink_wrote_are_written_with_the_same_bytes(tmp_path: Path
             map(str, theirs.to_arrow().to_pylist())
         )
     serializer = first.state("value").types["value"]
-    metadata = (GOLDEN / "_metadata").read_bytes()
+    metadata = (SAVEPOINT / "_metadata").read_bytes()
     for row in first.state("value").to_arrow()["value"].to_pylist():
         assert bytes_of(serializer, row) in metadata
 
