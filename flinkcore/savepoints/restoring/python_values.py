@@ -13,7 +13,7 @@ from flinkcore._internal.values.row_kind import RowKind
 from flinkcore._native.keys import dictionary_key
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.window import GlobalWindow, TimeWindow
-from flinkcore.errors import DataError
+from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.savepoints.java_types import JavaType
 from flinkcore.savepoints.serializers import basic, times
 from flinkcore.savepoints.serializers.avro import AvroSerializer
@@ -70,8 +70,11 @@ def obstacle(serializer: StateSerializer) -> str | None:
             | ListSerializer,
         ):
             return each.name
-        if each.opaque_name is not None:
-            return each.opaque_name
+        if isinstance(each, AvroSerializer):
+            try:
+                _ = each.from_arrow
+            except ConfigurationError as failure:
+                return f"{each.name} ({failure})"
     return None
 
 
@@ -112,7 +115,7 @@ def _values(array: pa.Array, serializer: StateSerializer, names: Names) -> list[
     if isinstance(serializer, SimpleSerializer | EnumSerializer):
         return _simple(array, serializer)
     if isinstance(serializer, AvroSerializer):
-        return _avro(array, names)
+        return _avro(array, serializer, names)
     if isinstance(serializer, _LISTS):
         return _lists(array, serializer.nested[0])
     if isinstance(serializer, MapSerializer):
@@ -162,24 +165,16 @@ def _parts_of(array: pa.Array, elements: list[Any], make: Callable[[list[Any]], 
     ]
 
 
-def _avro(array: pa.Array, names: Names = None) -> list[Any]:
-    """Return the values of Avro: rows for records, lists, dictionaries and plain values."""
-    if pa.types.is_struct(array.type):
-        fields = [array.type.field(number).name for number in range(array.type.num_fields)]
-        chosen = fields if names is None else list(names)
-        columns = [_avro(array.field(fields.index(name))) for name in chosen]
-        make = Row(*chosen)
-        found = [make(*row) for row in zip(*columns, strict=True)] if columns else [Row()] * len(array)
-        there = array.is_valid().to_pylist()
-        return [value if is_there else None for value, is_there in zip(found, there, strict=True)]
-    if pa.types.is_map(array.type):
-        return _parts_of(array, list(zip(*map(_avro, _entries(array)), strict=True)), dict)
-    if pa.types.is_list(array.type):
-        return _parts_of(array, _avro(array.flatten()), list)
-    if pa.types.is_timestamp(array.type):
-        array = array.cast(pa.timestamp("us", array.type.tz))
-    plain: list[Any] = array.to_pylist()
-    return plain
+def _avro(array: pa.Array, serializer: AvroSerializer, names: Names) -> list[Any]:
+    """Return the values of Avro; records are rows, those within others dictionaries."""
+    convert = serializer.from_arrow
+    found = [value if value is None or convert is None else convert(value) for value in array.to_pylist()]
+    if not serializer.is_record:
+        return found
+    fields = [array.type.field(number).name for number in range(array.type.num_fields)]
+    chosen = fields if names is None else list(names)
+    make = Row(*chosen)
+    return [None if value is None else make(*(value[name] for name in chosen)) for value in found]
 
 
 def _entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:

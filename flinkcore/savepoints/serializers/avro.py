@@ -122,6 +122,22 @@ class AvroSerializer(StateSerializer):
         """Conversion of Python's values for Arrow; None if they stay as they are."""
         return AvroTypes(self.parsed).to_arrow(self.parsed)
 
+    @cached_property
+    def from_arrow(self) -> Conversion | None:
+        """Conversion of values from Arrow to those of Python; None if they stay as they are.
+
+        Raises
+        ------
+        ConfigurationError
+            If nothing but its number says of which type of a union a value is.
+        """
+        return AvroTypes(self.parsed).from_arrow(self.parsed)
+
+    @property
+    def is_record(self) -> bool:
+        """Whether values are records."""
+        return isinstance(self.parsed, dict) and self.parsed["type"] in ("record", "error")
+
     def __getstate__(self) -> dict[str, Any]:
         return {"class_name": self.class_name, "schema": self.schema}
 
