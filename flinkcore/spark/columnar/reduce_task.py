@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
 RowsT_contra = TypeVar("RowsT_contra", bound=TimedRows, contravariant=True)
-
-RESULT_ROWS: Final = 1 << 16
-"""Most results of windows that come together: their columns are in memory several times until Spark has them."""
 
 RELEASE_ROWS = 1 << 15
 """Events are brought into order when so many have come, or those of a batch's bytes: each time costs as many steps as
@@ -249,10 +246,9 @@ class ReduceTask:
         """The operator as all its partitions see it."""
         # Each process runs a partition at a time, and Spark as many of them as there are cores.
         memory_bytes = self.plan.managed_memory.of_partitions(1, processes=cores_here())
-        context = StageContext.of(
+        return StageContext.of(
             self.plan, self.number, self.time.replay_time(), self.partitions, self.restored, memory_bytes
         )
-        return replace(context, result_rows=RESULT_ROWS)
 
 
 @dataclass(frozen=True)
