@@ -275,6 +275,9 @@ TIME_WINDOWS: Final = Coder(
 )
 """Windows of time, as the namespaces of states have them."""
 
+PREFIX: Final = "python-state-"
+"""Names of states of process mode begin so (Flink's ``BeamStateStore.PYTHON_STATE_PREFIX``)."""
+
 # ---- pickles ----
 
 _PROTOCOL: Final = 4
@@ -299,7 +302,7 @@ class _PlainPickler(pickle.Pickler):
         return NotImplemented
 
 
-class _RowPickler(_PurePickler):
+class _RowPickler(_PurePickler):  # type: ignore[misc]
     """Writes Rows as objects of PyFlink's classes, whether or not PyFlink is installed."""
 
     def reducer_override(self, obj: Any) -> Any:

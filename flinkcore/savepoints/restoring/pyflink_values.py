@@ -11,7 +11,7 @@ import pickle
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from flinkcore._native.keys import dictionary_key
 from flinkcore.datastream.state import MapStateDescriptor, StateDescriptor
@@ -19,7 +19,6 @@ from flinkcore.errors import DataError
 from flinkcore.operators.state import KeyedStateSnapshot
 from flinkcore.savepoints.pyflink_coders import TIME_WINDOWS, CoderBytes, coder_of, is_bytes
 
-PREFIX: Final = "python-state-"
 Read = Callable[[CoderBytes], Any]
 
 
