@@ -100,7 +100,7 @@ class StateRows:
         if types.kind == "MAP":
             return self._map_entries(columns, value, shape)
         if types.kind == "LIST":
-            if shape[0] != "list":  # PyFlink's process mode has lists for values
+            if self.table.attributes["type"] != "list":  # PyFlink's process mode has lists for values
                 value, shape = _lists_of_one(value), ["list", shape]
             return self._lists(columns, value, shape)
         assert types.value is not None
