@@ -247,7 +247,7 @@ class PythonStates:
         (part,) = key.parts
         if part == basic.BYTES and shape != "bytes":
             write = partial(pickled_key, is_thread_mode=self.is_thread_mode)
-            if shape == "tuple" or shape == ["tuple"]:
+            if self._declared["key"] is None:  # windows of all elements: PyFlink's NullByteKeySelector
                 column, shape = pa.repeat(pa.scalar(0, pa.int64()), len(column)), "int"
             values = _coded(write, column, shape, part)
         else:
