@@ -107,7 +107,7 @@ class PythonStates:
         operator = self.operator
         job = operator.checkpoint.manifest.job
         if f"{operator.uid}: {TYPES}" not in job:
-            is_of_elements = any(name.startswith(f"{operator.uid}: ") for name in job)
+            is_of_elements = f"{operator.uid}: input 1" in job
             raise ConfigurationError(
                 f"operator {operator.uid!r} has state and no uid, by which PyFlink finds it. Call uid('...') after the "
                 "step in the program"
