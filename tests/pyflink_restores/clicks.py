@@ -118,11 +118,13 @@ class Shown(ProcessWindowFunction):
 
 class Ruled(KeyedBroadcastProcessFunction):
     def process_element(self, value, ctx):
-        rules = ctx.get_broadcast_state(RULES)
-        yield f"rules {ctx.get_current_key()} {value[1]} {sorted(rules.items())}"
+        ctx.timer_service().register_event_time_timer(10**7)
 
     def process_broadcast_element(self, value, ctx):
         ctx.get_broadcast_state(RULES).put(value[0], value[1])
+
+    def on_timer(self, timestamp, ctx):
+        yield f"rules {ctx.get_current_key()} {sorted(ctx.get_broadcast_state(RULES).items())}"
 
 
 class Both(KeyedCoProcessFunction):
@@ -140,35 +142,36 @@ class Both(KeyedCoProcessFunction):
         yield f"both {ctx.get_current_key()} {self.sum.value()}"
 
 
-class Further(KeyedProcessFunction):
-    TYPES = {
-        "text": (Types.STRING(), lambda n: f"é{n}"),
-        "flag": (Types.BOOLEAN(), lambda n: n % 2 == 0),
-        "byte": (Types.BYTE(), lambda n: n - 30),
-        "short": (Types.SHORT(), lambda n: n * 100),
-        "float": (Types.FLOAT(), lambda n: n / 4),
-        "tuple": (Types.TUPLE([Types.STRING(), Types.LONG()]), lambda n: (str(n), n)),
-        "map": (Types.MAP(Types.STRING(), Types.LONG()), lambda n: {"n": n, "m": -n}),
+TYPES = {
+    "text": (Types.STRING(), lambda n: f"é{n}"),
+    "flag": (Types.BOOLEAN(), lambda n: n % 2 == 0),
+    "byte": (Types.BYTE(), lambda n: n - 30),
+    "short": (Types.SHORT(), lambda n: n * 100),
+    "float": (Types.FLOAT(), lambda n: n / 4),
+    "tuple": (Types.TUPLE([Types.STRING(), Types.LONG()]), lambda n: (str(n), n)),
+    "map": (Types.MAP(Types.STRING(), Types.LONG()), lambda n: {"n": n, "m": -n}),
+}
+if MODE == "process":
+    TYPES |= {
+        "list": (Types.LIST(Types.STRING()), lambda n: [str(n), "x"]),
+        "day": (Types.SQL_DATE(), lambda n: datetime.date(2001, 1, 1) + datetime.timedelta(n)),
+        "time": (Types.SQL_TIME(), lambda n: datetime.time(1, 2, n, 250000)),
+        "moment": (Types.SQL_TIMESTAMP(), lambda n: datetime.datetime(2001, 1, 1, 0, 0, n, 5000)),
+        "decimal": (Types.BIG_DEC(), lambda n: decimal.Decimal(f"{n}.50")),
+        "bytes": (Types.PRIMITIVE_ARRAY(Types.BYTE()), lambda n: bytes([n, 0, 255])),
+        "longs": (Types.PRIMITIVE_ARRAY(Types.LONG()), lambda n: [n, -n]),
+        "texts": (Types.BASIC_ARRAY(Types.STRING()), lambda n: [str(n), None]),
+        "nested": (
+            Types.ROW_NAMED(["a", "b"], [Types.TUPLE([Types.LONG(), Types.LONG()]), Types.STRING()]),
+            lambda n: Row(a=(n, n), b=None),
+        ),
     }
-    if MODE == "process":
-        TYPES |= {
-            "list": (Types.LIST(Types.STRING()), lambda n: [str(n), "x"]),
-            "day": (Types.SQL_DATE(), lambda n: datetime.date(2001, 1, 1) + datetime.timedelta(n)),
-            "time": (Types.SQL_TIME(), lambda n: datetime.time(1, 2, n, 250000)),
-            "moment": (Types.SQL_TIMESTAMP(), lambda n: datetime.datetime(2001, 1, 1, 0, 0, n, 5000)),
-            "decimal": (Types.BIG_DEC(), lambda n: decimal.Decimal(f"{n}.50")),
-            "bytes": (Types.PRIMITIVE_ARRAY(Types.BYTE()), lambda n: bytes([n, 0, 255])),
-            "longs": (Types.PRIMITIVE_ARRAY(Types.LONG()), lambda n: [n, -n]),
-            "texts": (Types.BASIC_ARRAY(Types.STRING()), lambda n: [str(n), None]),
-            "nested": (
-                Types.ROW_NAMED(["a", "b"], [Types.TUPLE([Types.LONG(), Types.LONG()]), Types.STRING()]),
-                lambda n: Row(a=(n, n), b=None),
-            ),
-        }
 
+
+class Further(KeyedProcessFunction):
     def open(self, ctx):
         self.states = {
-            name: ctx.get_state(ValueStateDescriptor(name, each)) for name, (each, _) in self.TYPES.items()
+            name: ctx.get_state(ValueStateDescriptor(name, each)) for name, (each, _) in TYPES.items()
         }
         self.rows = ctx.get_list_state(
             ListStateDescriptor("rows", Types.TUPLE([Types.STRING(), Types.LONG()]))
@@ -179,12 +182,11 @@ class Further(KeyedProcessFunction):
 
     def process_element(self, click, ctx):
         n = click[1]
-        held = {
-            name: (sorted(state.value().items()) if name == "map" and state.value() else state.value())
-            for name, state in self.states.items()
-        }
+        held = {name: state.value() for name, state in self.states.items()}
+        if held["map"]:
+            held["map"] = sorted(held["map"].items())  # Java has an order of its own
         yield f"types {click[0]} {n} {sorted(held.items())} {list(self.rows.get())} {sorted(self.objects.items())}"
-        for name, (_, make) in self.TYPES.items():
+        for name, (_, make) in TYPES.items():
             self.states[name].update(make(n))
         self.rows.add((click[0], n))
         self.objects.put(n % 3, [n, None, {"x": (n,)}])
@@ -205,6 +207,7 @@ for setting in os.environ.get("SETTINGS", "").split():
     configuration.set_string(*setting.split("="))
 env = StreamExecutionEnvironment.get_execution_environment(configuration)
 env.set_max_parallelism(128)
+env.get_config().set_auto_watermark_interval(3_600_000)  # results must not depend on how fast elements come
 chosen = {"all": CLICKS, "first": CLICKS[:HALF], "rest": CLICKS[HALF:]}[PART]
 strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
 clicks = env.from_collection(chosen, RECORD).assign_timestamps_and_watermarks(strategy)
@@ -226,10 +229,10 @@ if MODE == "process":
     sessions.reduce(add, output_type=RECORD).uid("sessions").print()
     by_user.count_window(4).reduce(add, output_type=RECORD).uid("counts").print()
 pair = Types.TUPLE([Types.STRING(), Types.LONG()])
-rules = env.from_collection([("one", 1), ("two", 2)] if PART != "rest" else [("three", 3)], pair).broadcast(
-    RULES
-)
-by_user.connect(rules).process(Ruled(), Types.STRING()).uid("ruled")
+all_rules = [("one", 1), ("two", 2), ("three", 3)]
+chosen_rules = {"all": all_rules, "first": all_rules[:2], "rest": all_rules[2:]}[PART]
+rules = env.from_collection(chosen_rules, pair).broadcast(RULES)
+by_user.connect(rules).process(Ruled(), Types.STRING()).uid("ruled").print()
 by_user.connect(by_user).process(Both(), Types.STRING()).uid("both").print()
 by_user.process(Further(), Types.STRING()).uid("further").print()
 clicks.window_all(hundred).process(Whole(), Types.STRING()).uid("whole").print()
