@@ -76,12 +76,29 @@ def test_rows_are_written_by_the_tasks_that_read_them(
 
 
 def test_rows_of_files_come_in_the_order_of_the_log(tasks_here: Callable[[int], Any], folder: Path) -> None:
-    log = tasks_here(1).from_event_log(
+    log = tasks_here(2).from_event_log(
         str(folder / "some"), timestamp="at", arrival="arrival", on_bad_row="drop"
     )
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     numbers = log.assign_timestamps_and_watermarks(strategy).select("n").to_arrow()["n"].to_pylist()
     assert numbers == [number for number in range(300) if number % 7]
+
+
+def test_a_parallelism_of_one_still_puts_the_rows_of_all_logs_into_one_order(
+    tasks_here: Callable[[int], Any], folder: Path
+) -> None:
+    environment = tasks_here(1)
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    (folder / "again").mkdir()
+    (folder / "again" / "0.parquet").write_bytes((folder / "some" / "0.parquet").read_bytes())
+    once, twice = (
+        environment.from_event_log(
+            str(folder / name), timestamp="at", arrival="arrival", on_bad_row="drop"
+        ).assign_timestamps_and_watermarks(strategy)
+        for name in ("some", "again")
+    )
+    numbers = once.union(twice).select("n").to_arrow()["n"].to_pylist()
+    assert numbers == [number for number in sorted([*range(300), *range(100)]) if number % 7]
 
 
 def test_a_log_without_rows_still_has_a_file_of_its_columns(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.replay.chunk_reader import ChunkReader, ReadEvents, read_on_all_ways
 from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.stages.kinds import prepared_batches
-from flinkcore.columnar.stages.stage import PreparedBatches, StageContext, events_taken
+from flinkcore.columnar.stages.stage import StageContext, events_taken
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.errors import InternalError
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress

@@ -354,14 +354,15 @@ class SparkReplay:
     def _tasks_of_files(self) -> dict[tuple[int, ...], int]:
         """For each log that is read, the number of its tasks, if they also run the operator; else nothing.
 
-        They do if it is the only one and takes rows anywhere, and each log is in files.
+        They do if it is the only one and takes rows anywhere, each log is in files, and there is no checkpoint. With a
+        parallelism of 1, all rows come in total order.
         """
-        is_restored = bool(self.checkpoints.cuts) or self.checkpoints.restored is not None
-        if len(self.plan.stages) > 1 or not self.plan.stages[0].takes_rows_anywhere:
+        (first, *others), checkpoints = self.plan.stages, self.checkpoints
+        if others or not first.takes_rows_anywhere or self._parallelism == 1:
+            return {}
+        if checkpoints.stops or checkpoints.restored is not None:
             return {}
         inputs = {together: self._logs[together[0]].log for together in self.plan.ways}
-        if is_restored or self.checkpoints.stops:
-            return {}
         tasks = {together: len(log.tasks) for together, log in inputs.items() if isinstance(log, FileInput)}
         return tasks if len(tasks) == len(inputs) and all(tasks.values()) else {}
 
