@@ -61,10 +61,34 @@ class _Merge(Protocol[RowsT_contra]):
     def release(self, arrival: int | None) -> Iterator[tuple[Events | MergedPartials, RowNumbers | None]]: ...
 
 
+class OperatorReplay(Protocol):
+    """The replay of a partition of an operator.
+
+    Attributes
+    ----------
+    partition
+        Number of the partition.
+    parts
+        Parts of the checkpoint that the partition has written, once it has run.
+    """
+
+    partition: int
+    parts: list[OperatorPart]
+
+    def schemas(self) -> dict[str | None, pa.Schema]:
+        """Columns of the results (None) and of each side output."""
+
+    def run(self) -> Iterator[StageOutput]:
+        """Results and side outputs as they come."""
+
+    def counts(self) -> dict[str, Any]:
+        """Return the fates of the partition's events, and the counts of all whose rows came here."""
+
+
 class ReduceOutput(Protocol):
     """Output of a reduce task; picklable."""
 
-    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+    def batches(self, replay: OperatorReplay) -> Iterator[pa.RecordBatch]:
         """Run the replay of a partition to its end, and yield the batches for Spark."""
 
 
