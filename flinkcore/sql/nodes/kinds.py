@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from flinkcore.sql.nodes.expansions import correlate
 from flinkcore.sql.nodes.group_aggregates import group_aggregate
+from flinkcore.sql.nodes.group_windows import group_window_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
 from flinkcore.sql.nodes.matches import match
 from flinkcore.sql.nodes.over import over_aggregate
@@ -25,7 +26,6 @@ from flinkcore.sql.nodes.scans import table_scan, watermark_assigner
 from flinkcore.sql.nodes.window_functions import window_table_function
 from flinkcore.sql.nodes.windows import (
     global_window_aggregate,
-    group_window_aggregate,
     local_window_aggregate,
     window_aggregate,
 )
