@@ -13,7 +13,8 @@ from flinkcore._internal.arrow.arrays import Int64s
 
 
 def are_same_rows(columns: Sequence[pa.Array], before: Int64s, after: Int64s) -> npt.NDArray[np.bool_]:
-    """Return which of some rows equal others: values or nulls. As in Flink, a NaN differs from itself.
+    """Return which of some rows equal others: values or nulls. As in Flink, a NaN differs from itself,
+    and so does an array with a null.
 
     Parameters
     ----------
@@ -25,9 +26,9 @@ def are_same_rows(columns: Sequence[pa.Array], before: Int64s, after: Int64s) ->
     for column in columns:
         own, other = column.take(pa.array(before)), column.take(pa.array(after))
         if pa.types.is_nested(column.type):
-            same &= np.array(
-                [a == b for a, b in zip(own.to_pylist(), other.to_pylist(), strict=True)], np.bool_
-            )
+            pairs = zip(own.to_pylist(), other.to_pylist(), strict=True)
+            is_list = pa.types.is_list(column.type)
+            same &= np.array([a == b and not (is_list and a and None in a) for a, b in pairs], np.bool_)
             continue
         equal = pc.fill_null(pc.equal(own, other), False)
         nulls = pc.and_(own.is_null(), other.is_null())
