@@ -208,17 +208,21 @@ def clocks_of(scenario: dict[str, Any]) -> dict[str, list[int]]:
     return clocks
 
 
-def tables_of(environment: StreamExecutionEnvironment, scenario: dict[str, Any]) -> dict[str, LogStream]:
+def tables_of(environment: StreamExecutionEnvironment, scenario: dict[str, Any]) -> dict[str, Any]:
     """Return the log of each table."""
     clocks = clocks_of(scenario)
-    logs = {}
+    logs: dict[str, Any] = {}
     for name, table in scenario["tables"].items():
         physical = [(column, kind) for column, kind in table["columns"] if not kind.startswith("AS ")]
-        rows = table["rows"][: len(clocks[name])]
+        is_static = table.get("static", False)
+        rows = table["rows"] if is_static else table["rows"][: len(clocks[name])]
         columns = {
             column: column_of([row[number] for row in rows], type_of(kind).with_nullable(True))
             for number, (column, kind) in enumerate(physical)
         }
+        if is_static:
+            logs[name] = pa.table(columns)
+            continue
         columns[ARRIVAL] = pa.array(clocks[name], pa.int64())
         columns["time of none"] = pa.array([0] * len(rows), pa.int64())
         logs[name] = environment.from_event_log(

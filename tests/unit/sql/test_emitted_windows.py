@@ -87,7 +87,10 @@ def test_sessions_have_no_early_results() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({f"{EMIT}early-fire.delay": None}, r"early-fire.enabled = true needs a delay. Set .*early-fire.delay"),
+        (
+            {f"{EMIT}early-fire.delay": None},
+            r"early-fire.enabled = true needs a delay. Set .*early-fire.delay",
+        ),
         ({f"{EMIT}allow-lateness": None}, "needs rows that are late. Set table.exec.emit.allow-lateness"),
     ],
 )
