@@ -135,7 +135,7 @@ class AvroSerializer(StateSerializer):
 
     @property
     def is_record(self) -> bool:
-        """Whether values are records."""
+        """True if values are records."""
         return isinstance(self.parsed, dict) and self.parsed["type"] in ("record", "error")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.checkpoint.table_file import TableFile
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
-from flinkcore.columnar.stages.window_state import key_columns_of, restore_accumulators
+from flinkcore.columnar.relational.accumulator_columns import restore_accumulators
+from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.savepoints.flink_operators import FlinkWindow
 from flinkcore.savepoints.keyed_types import KeyedTypes
@@ -24,7 +25,8 @@ from flinkcore.savepoints.serializers import basic, times
 from flinkcore.savepoints.serializers.composite import RowSerializer, TupleSerializer
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
 from flinkcore.savepoints.serializers.serializer import SimpleSerializer, StateSerializer
-from flinkcore.savepoints.writing.checkpoint_states import MERGING_WINDOW_SET, TIMERS, CheckpointOperator
+from flinkcore.savepoints.writing.checkpoint_rows import MERGING_WINDOW_SET
+from flinkcore.savepoints.writing.checkpoint_states import TIMERS, CheckpointOperator
 from flinkcore.savepoints.writing.java_hashes import key_groups as java_key_groups
 from flinkcore.savepoints.writing.java_values import arrow_type
 from flinkcore.savepoints.writing.state_files import KeyedStateContent
