@@ -78,7 +78,7 @@ class SqlSerializer(StateSerializer):
     def name(self) -> str:
         return self.type.name
 
-    def column(self, exact: bool) -> StateColumn:
+    def column(self, exact: bool) -> SizedColumn:
         return SizedColumn(self.type.make(exact))
 
 
