@@ -30,6 +30,7 @@ from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Pane
 from flinkcore.sql.nodes.rows import Program, Rows, zone_named
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.flink_state import FlinkState
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 from flinkcore.sql.types.times import MS_OF_DAY
 
@@ -422,7 +423,34 @@ def _aggregated(
     ]
     # A window that only the end of the log fires has not ended yet by the clock.
     only = pc.field("watermark") != MAX_TIMESTAMP if program.by_arrival else None
-    return program.of_operator(node, results, expressions, times=times, of_windows=True, only=only)
+    key = [(rows.columns[number], rows.types[number]) for number in grouping]
+    state = _flink_state(program, node, window, native, key, attached is not None)
+    return program.of_operator(
+        node, results, expressions, times=times, of_windows=True, only=only, state=state
+    )
+
+
+def _flink_state(
+    program: Program,
+    node: PlanNode,
+    window: SqlWindow,
+    native: NativeAggregates,
+    key: Sequence[tuple[str, LogicalType]],
+    is_attached: bool,
+) -> FlinkState:
+    """Return the state of Flink's operator: accumulators of slices by their ends."""
+    assigner = window.assigner
+    is_hop = isinstance(assigner, SlidingEventTimeWindows)
+    fields, refusal = native.flink_fields(counts_rows=is_hop)
+    if node.kind == "group-window-aggregate" or is_attached or program.by_arrival:
+        return FlinkState.refused(node)
+    if not isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows):
+        refusal = f"the state of {type(assigner).__name__} is not exchanged with Flink, that of TUMBLE and HOP is"
+    elif is_hop and assigner.size_ms % assigner.slide_ms:
+        refusal = "windows whose size is not a multiple of their slide are not exchanged with Flink"
+    elif window.is_instant and fixed_offset_ms(zone_of(program, node)) != 0:
+        refusal = "windows that are cut by another local time than UTC are not exchanged with Flink"
+    return FlinkState.of(node, key, fields, refusal)
 
 
 def _of_attached_windows(
