@@ -187,7 +187,7 @@ class _SqlOperator:
         late = np.maximum(0, watermark_ms - (ends - 1) + contents.slide_ms) // contents.slide_ms
         fires = ends + late * contents.slide_ms
         rows = np.flatnonzero(fires <= ends + (contents.size_ms - contents.slide_ms))
-        names = [column for column, _ in self.state.keys]
+        names = [name.removeprefix("key.") for name in batch.schema.names if name.startswith("key.")]
         keys = key_columns_of(batch, names)
         of_keys = KeyDictionary(keys.schema, names).ids(keys) if names else np.zeros(len(ends), np.uint32)
         places = np.stack((of_keys[rows].astype(np.int64), fires[rows]), axis=1)
