@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -58,3 +59,42 @@ def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int
     if field.role == OR_ZERO:
         column = column.fill_null(pa.scalar(0).cast(column.type))
     return column
+
+
+@dataclass(frozen=True)
+class AggregateValues:
+    """Results of native aggregates.
+
+    Attributes
+    ----------
+    results : dict of str to pyarrow.Array
+        By the name of the aggregate.
+    orders : dict of str to pyarrow.Array
+        Columns by which aggregates such as ``min_by`` choose, by the name of the aggregate.
+    """
+
+    results: dict[str, pa.Array]
+    orders: dict[str, pa.Array]
+
+
+def aggregate_values(fields: Sequence[AccumulatorField], accumulators: pa.Array) -> AggregateValues:
+    """Return the results of native aggregates that accumulators of Flink hold."""
+    found = AggregateValues({}, {})
+    for number, field in enumerate(fields):
+        column = accumulators.field(number)
+        if field.role == PRESENT:
+            continue
+        if field.role == OR_ZERO:
+            # The count that follows says whether the sum is one of values.
+            counts = accumulators.field(number + 1)
+            column = pc.if_else(pc.equal(counts, 0), pa.scalar(None, column.type), column)
+        for name in field.aggregates:
+            found.results[name] = column
+        if field.role == EXTREME:
+            first, extreme = field.aggregates
+            is_nan = pc.fill_null(pc.is_nan(column), False)
+            there = pa.array(np.ones(len(column), np.int8))
+            found.orders[first] = pc.if_else(column.is_valid(), there, pa.scalar(None, pa.int8()))
+            comparable = pc.add(column, pa.scalar(0.0).cast(column.type))
+            found.orders[extreme] = pc.if_else(is_nan, pa.scalar(None, column.type), comparable)
+    return found

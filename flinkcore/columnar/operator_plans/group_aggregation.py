@@ -108,11 +108,11 @@ class GroupAggregation(RelationalPlan):
             "operator": "aggregate of all rows of a key",
             "changes": str(self.changes),
             "aggregates": described(self.aggregates, events),
-            CONTENTS: self.contents(events).to_text(),
+            CONTENTS: self.aggregate_contents(inputs).to_text(),
         }
 
-    def contents(self, events: pa.Schema) -> AggregateContents:
-        """Return the description of the accumulators."""
+    def aggregate_contents(self, inputs: Sequence[pa.Schema]) -> AggregateContents:
+        (events,) = inputs
         specs = tuple((name, *aggregate.spec) for name, aggregate in self.aggregates)
         read = columns_of(self.aggregates)
         return AggregateContents(specs, pa.schema([field for field in events if field.name in read]))

@@ -440,13 +440,12 @@ def _flink_state(
 ) -> FlinkState:
     """Return the state of Flink's operator: accumulators of slices by their ends."""
     assigner = window.assigner
-    is_hop = isinstance(assigner, SlidingEventTimeWindows)
-    fields, refusal = native.flink_fields(counts_rows=is_hop)
+    fields, refusal = native.flink_fields(counts_rows=isinstance(assigner, SlidingEventTimeWindows))
     if node.kind == "group-window-aggregate" or is_attached or program.by_arrival:
         return FlinkState.refused(node)
     if not isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows):
         refusal = f"the state of {type(assigner).__name__} is not exchanged with Flink, that of TUMBLE and HOP is"
-    elif is_hop and assigner.size_ms % assigner.slide_ms:
+    elif isinstance(assigner, SlidingEventTimeWindows) and assigner.size_ms % assigner.slide_ms:
         refusal = "windows whose size is not a multiple of their slide are not exchanged with Flink"
     elif window.is_instant and fixed_offset_ms(zone_of(program, node)) != 0:
         refusal = "windows that are cut by another local time than UTC are not exchanged with Flink"
