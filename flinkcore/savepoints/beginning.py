@@ -104,7 +104,9 @@ class SavepointSource:
                     f"{_name(restored[operator.uid].found)!r} and {_name(found)!r}. Leave one of them out"
                 )
             if operator.flink_state is not None:
-                of_plan = RestoredPlanState(found.for_tasks(), operator, FlinkState.of_text(operator.flink_state))
+                of_plan = RestoredPlanState(
+                    found.for_tasks(), operator, FlinkState.of_text(operator.flink_state)
+                )
                 of_plan.check(f"operator {_name(found)!r} of the savepoint {savepoint.path}")
                 restored[operator.uid] = of_plan
                 continue

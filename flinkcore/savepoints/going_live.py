@@ -32,7 +32,13 @@ from flinkcore.savepoints.writing.savepoint_writer import (
 from flinkcore.sql.plan.flink_state import FlinkState
 
 _CHECKPOINT = "checkpoint"
-_WITH_STATE = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS, TableKind.OPERATOR_STATE, TableKind.RELATION)
+_WITH_STATE = (
+    TableKind.KEYED_STATE,
+    TableKind.TIMERS,
+    TableKind.WINDOWS,
+    TableKind.OPERATOR_STATE,
+    TableKind.RELATION,
+)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from flinkcore.datastream.window import (
 from flinkcore.errors import SchemaError
 
 if TYPE_CHECKING:
-    from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
     from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
+    from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
     from flinkcore.columnar.operator_plans.window_contents import WindowTable
 
 

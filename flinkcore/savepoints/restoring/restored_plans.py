@@ -29,13 +29,20 @@ from flinkcore.savepoints.savepoint import SavepointOperator
 from flinkcore.savepoints.serializers.row_data import row_data
 from flinkcore.savepoints.serializers.sql import SqlSerializer
 from flinkcore.savepoints.sql_accumulators import aggregate_values
+from flinkcore.savepoints.sql_states import (
+    ACCUMULATORS,
+    EMITTED,
+    KEPT_ROW,
+    WAITING_ROW,
+    WATERMARK,
+    WINDOW_ACCUMULATORS,
+)
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.flink_state import FlinkState
 
-ACCUMULATORS: Final = "accState"
-WINDOW_ACCUMULATORS: Final = "window-aggs"
-WATERMARK: Final = "watermark"
 _FRAMES: Final = "frames"
+_KEPT: Final = "kept"
+_TIMER_TABLE: Final = "timers"
 _TIMERS: Final = "_timer_state/"
 _FILLED: Final = 1
 
@@ -69,22 +76,22 @@ class RestoredPlanState:
         leave_out = f"Leave it out: leave_out=[{self.found.uid or self.found.operator_id!r}]"
         if self.state.refusal:
             raise ConfigurationError(f"{what}, {self.state.node}: {self.state.refusal}. {leave_out}")
-        name = WINDOW_ACCUMULATORS if self._has_windows else ACCUMULATORS
-        expected = {name, *([WATERMARK] if self._has_windows else [])}
-        others = [each for each in self.found.states if each not in expected and not each.startswith(_TIMERS)]
-        if others or name not in self.found.states:
+        expected = self._names | ({WATERMARK} if self._has_windows else set())
+        found = {each for each in self.found.states if not each.startswith(_TIMERS)}
+        if not self._names <= found <= expected:
             raise ConfigurationError(
                 f"{what} has the states {sorted(self.found.states)}, and {self.state.node} has {sorted(expected)}. "
                 f"Give the plan with which the job was started. {leave_out}"
             )
-        types = self._accumulators.keyed_types
-        for found, fields, kind in (
+        types = self._first.keyed_types
+        values = [each for _, each in self.state.rows] or [each.type for each in self.state.fields]
+        for serializer, fields, kind in (
             (types.key, [each for _, each in self.state.keys], "keys"),
-            (types.value, [each.type for each in self.state.fields], "accumulators"),
+            (types.value, values, "rows" if self.state.rows else "accumulators"),
         ):
             own = row_data(fields)
-            if not isinstance(found, SqlSerializer) or found.type != own.type:
-                shown = "nothing" if found is None else found.name
+            if not isinstance(serializer, SqlSerializer) or serializer.type != own.type:
+                shown = "nothing" if serializer is None else serializer.name
                 raise ConfigurationError(
                     f"the {kind} of {what} are {shown}, and those of {self.state.node} are {own.name}. Give the plan "
                     f"with which the job was started. {leave_out}"
@@ -95,8 +102,19 @@ class RestoredPlanState:
         return self.operator.windows is not None
 
     @property
-    def _accumulators(self) -> KeyedState:
-        found = self.found.states[WINDOW_ACCUMULATORS if self._has_windows else ACCUMULATORS]
+    def _names(self) -> set[str]:
+        """Names of the states in Flink."""
+        if self.state.rows:
+            return {WAITING_ROW, EMITTED} if self.state.waits else {KEPT_ROW}
+        return {WINDOW_ACCUMULATORS if self._has_windows else ACCUMULATORS}
+
+    @property
+    def _first(self) -> KeyedState:
+        """The state with rows or accumulators."""
+        return self._state(next(name for name in self._names if name != EMITTED))
+
+    def _state(self, name: str) -> KeyedState:
+        found = self.found.states[name]
         assert isinstance(found, KeyedState)
         return found
 
@@ -119,8 +137,10 @@ class RestoredPlanState:
         DataError
             If a value has no place in the job.
         """
-        tables = [self._table(*rows) for rows in self._rows(first, last)]
         key_groups = (first, last)
+        if self.state.rows:
+            return OperatorSnapshot(key_groups, relations=self._deduplicated(first, last))
+        tables = [self._table(*rows) for rows in self._rows(self._first, first, last)]
         if not tables:
             return OperatorSnapshot(key_groups)
         batch = pa.concat_batches(tables)
@@ -134,9 +154,50 @@ class RestoredPlanState:
         }
         return OperatorSnapshot(key_groups, windows=[CheckpointTable(batch, {}, attributes)])
 
-    def _rows(self, first: int, last: int) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array | None]]:
+    def _deduplicated(self, first: int, last: int) -> dict[str, CheckpointTable]:
+        """Return the rows of keys, those that have none any more, and the timers of those that wait."""
+        of_rows = self.operator.row_names[0]
+        types = {name: kind.arrow for name, kind in self.state.rows} | {BESIDE_NULL: pa.int64()}
+        tables, timers = [], []
+        for name in sorted(self._names):
+            for keys, value, _ in self._rows(self._state(name), first, last):
+                n, has_row = len(value), name != EMITTED
+                numbers = {column: i for i, (column, _) in enumerate(self.state.rows)} if has_row else {}
+                columns = {
+                    each: value.field(numbers[each])
+                    if each in numbers
+                    else pa.array(np.zeros(n, np.int64))
+                    if has_row
+                    else pa.nulls(n, types[each])
+                    for each in of_rows
+                }
+                time = pa.array(np.zeros(n, np.int64))
+                if has_row:
+                    rowtime = value.field(self.state.rowtime)
+                    time = rowtime.cast(pa.timestamp("ms", rowtime.type.tz)).cast(pa.int64())
+                named = self._named_keys(keys)
+                kept = {
+                    **named,
+                    "has_row": pa.repeat(pa.scalar(has_row), n),
+                    **{f"row.{each}": column for each, column in columns.items()},
+                    "timestamp": time,
+                }
+                tables.append(pa.RecordBatch.from_arrays(list(kept.values()), list(kept)))
+                if has_row and self.state.waits:
+                    due = {**named, "timestamp_ms": time, "namespace": pa.array(np.zeros(n, np.int64))}
+                    timers.append(pa.RecordBatch.from_arrays(list(due.values()), list(due)))
+        found = {_KEPT: tables, _TIMER_TABLE: timers}
+        return {
+            name: CheckpointTable(pa.concat_batches(batches), {}, {})
+            for name, batches in found.items()
+            if batches
+        }
+
+    def _rows(
+        self, state: KeyedState, first: int, last: int
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array | None]]:
         """Yield the keys, accumulators and ends of slices of the rows in a range of key groups."""
-        batches = [batch for batch in self._accumulators.batches() if batch.num_rows]
+        batches = [batch for batch in state.batches() if batch.num_rows]
         fields = list(self.operator.key_fields or ())
         found = []
         for batch in batches:
@@ -147,7 +208,9 @@ class RestoredPlanState:
                 columns = [*keys.columns, batch.column("value")]
                 if self._has_windows:
                     columns.append(batch.column("namespace"))
-                found.append(pa.RecordBatch.from_arrays([each.take(rows) for each in columns], _numbered(columns)))
+                found.append(
+                    pa.RecordBatch.from_arrays([each.take(rows) for each in columns], _numbered(columns))
+                )
         if found:
             # The slices of a window may lie in several batches.
             every = pa.concat_batches(found) if self._has_windows else None
@@ -157,7 +220,11 @@ class RestoredPlanState:
                     if fields
                     else pa.array([{}] * batch.num_rows, pa.struct([]))
                 )
-                yield keys, batch.column(len(fields)), batch.column(len(fields) + 1) if self._has_windows else None
+                yield (
+                    keys,
+                    batch.column(len(fields)),
+                    batch.column(len(fields) + 1) if self._has_windows else None,
+                )
 
     def _key_columns(self, batch: pa.RecordBatch, fields: list[pa.Field]) -> pa.RecordBatch:
         key, numbers = batch.column("key"), {name: i for i, (name, _) in enumerate(self.state.keys)}

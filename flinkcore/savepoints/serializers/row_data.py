@@ -82,9 +82,13 @@ def row_data(types: Sequence[LogicalType]) -> RowDataSerializer:
     """
     for each in types:
         if each.root not in _CLASSES:
-            raise UnsupportedOperationError(f"values of {each} in states of SQL cannot be written or restored yet")
+            raise UnsupportedOperationError(
+                f"values of {each} in states of SQL cannot be written or restored yet"
+            )
     names = tuple(f"f{number}" for number in range(len(types)))
-    return RowDataSerializer(row_type(names, tuple(sql_type(_java_type(each)) for each in types)), tuple(types))
+    return RowDataSerializer(
+        row_type(names, tuple(sql_type(_java_type(each)) for each in types)), tuple(types)
+    )
 
 
 def _java_type(field: LogicalType) -> JavaObject:
@@ -138,7 +142,9 @@ def _write_field_serializer(writer: ByteWriter, field: LogicalType) -> None:
         writer.utf(f"{_TYPEUTILS}DecimalDataSerializer$DecimalSerializerSnapshot").integer(_CURRENT)
         writer.integer(field.precision).integer(field.scale)
     elif field.root in _WITH_KIND:
-        writer.utf(snapshot_class(serializer, _TYPEUTILS)).integer(_TIMESTAMP_VERSION).integer(field.precision)
+        writer.utf(snapshot_class(serializer, _TYPEUTILS)).integer(_TIMESTAMP_VERSION).integer(
+            field.precision
+        )
     elif serializer == "StringData":
         writer.utf(snapshot_class(serializer, _TYPEUTILS)).integer(_CURRENT)
     else:

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.key_dictionary import KeyDictionary
@@ -23,6 +24,14 @@ from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic, times
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
 from flinkcore.savepoints.sql_accumulators import accumulator_rows, rows_of_columns
+from flinkcore.savepoints.sql_states import (
+    ACCUMULATORS,
+    EMITTED,
+    KEPT_ROW,
+    WAITING_ROW,
+    WATERMARK,
+    WINDOW_ACCUMULATORS,
+)
 from flinkcore.savepoints.writing.checkpoint_states import TIMERS, CheckpointOperator
 from flinkcore.savepoints.writing.java_hashes import key_groups as java_key_groups
 from flinkcore.savepoints.writing.savepoint_writer import OperatorContent
@@ -31,10 +40,8 @@ from flinkcore.sql.plan.flink_state import FlinkState
 
 Int64s = npt.NDArray[np.int64]
 
-ACCUMULATORS: Final = "accState"
-WINDOW_ACCUMULATORS: Final = "window-aggs"
-WATERMARK: Final = "watermark"
 _FRAMES: Final = "frames"
+_KEPT: Final = "kept"
 
 
 def sql_content(operator: CheckpointOperator, state: FlinkState) -> OperatorContent:
@@ -74,13 +81,17 @@ class _SqlOperator:
         Flink's ``GroupAggFunction``, and ``WindowAggOperator`` with ``SliceUnsharedWindowAggProcessor`` and
         ``SliceSharedWindowAggProcessor``, whose windows are named by the ends of their slices.
         """
-        of_windows = self.operator.has(TableKind.WINDOWS) or self.state.kind != "group-aggregate"
+        groups, listed = self.operator.max_parallelism, []
+        parallelism = max(1, min(len(self.operator.parts), groups))
+        if self.state.rows:
+            return OperatorContent(
+                self.operator.target.uid, groups, parallelism, self._key, self._deduplicated(), listed
+            )
+        of_windows = self.state.kind != "group-aggregate"
         namespace = basic.LONG if of_windows else times.VOID_NAMESPACE
         name = WINDOW_ACCUMULATORS if of_windows else ACCUMULATORS
         types = KeyedTypes("VALUE", self._key, namespace, None, self._value, False)
         keyed = [KeyedStateContent(name, types, self._batches(self._accumulators))]
-        groups, listed = self.operator.max_parallelism, []
-        parallelism = max(1, min(len(self.operator.parts), groups))
         if of_windows:
             timers = KeyedTypes("TIMERS", self._key, namespace, None, None, False)
             keyed.append(
@@ -88,6 +99,41 @@ class _SqlOperator:
             )
             listed = [[self._watermark()] for _ in range(parallelism)]
         return OperatorContent(self.operator.target.uid, groups, parallelism, self._key, keyed, listed)
+
+    def _deduplicated(self) -> list[KeyedStateContent]:
+        """Return the row of each key.
+
+        Notes
+        -----
+        Flink's ``RowTimeDeduplicateFunction``, and ``RowTimeDeduplicateKeepFirstRowFunction``, which waits.
+        """
+        void = times.VOID_NAMESPACE
+        row = KeyedTypes(
+            "VALUE", self._key, void, None, row_data([kind for _, kind in self.state.rows]), False
+        )
+        if not self.state.waits:
+            return [KeyedStateContent(KEPT_ROW, row, self._batches(self._kept_rows))]
+        done = KeyedTypes("VALUE", self._key, void, None, basic.BOOLEAN, False)
+        timers = KeyedTypes("TIMERS", self._key, void, None, None, False)
+        return [
+            KeyedStateContent(WAITING_ROW, row, self._batches(self._kept_rows)),
+            KeyedStateContent(EMITTED, done, self._batches(self._emitted)),
+            KeyedStateContent(f"{TIMERS}event_user-timers", timers, self._batches(self._row_timers)),
+        ]
+
+    def _kept_rows(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
+        rows, taken = _chosen(batch, batch.column("has_row"))
+        columns = [taken.column(f"row.{column}") for column, _ in self.state.rows]
+        value = rows_of_columns(row_data([kind for _, kind in self.state.rows]), columns, taken.num_rows)
+        return {"row": rows, "value": value}
+
+    def _emitted(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
+        rows, taken = _chosen(batch, pc.invert(batch.column("has_row")))
+        return {"row": rows, "value": pa.repeat(pa.scalar(True), taken.num_rows)}
+
+    def _row_timers(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
+        rows, taken = _chosen(batch, batch.column("has_row"))
+        return {"row": rows, "timestamp_ms": taken.column("timestamp")}
 
     @cached_property
     def _key(self) -> RowDataSerializer:
@@ -134,7 +180,8 @@ class _SqlOperator:
 
     def _tables(self) -> Iterator[tuple[int, TableFile]]:
         """Yield tables of accumulators with the watermark of their part."""
-        for kind, name in ((TableKind.WINDOWS, ""), (TableKind.RELATION, _FRAMES)):
+        relation = _KEPT if self.state.rows else _FRAMES
+        for kind, name in ((TableKind.WINDOWS, ""), (TableKind.RELATION, relation)):
             for part, file in self.operator.tables(kind, name):
                 if file.n_rows:
                     yield part.watermark_ms, file
@@ -194,3 +241,9 @@ class _SqlOperator:
         rows = rows[np.unique(places, axis=0, return_index=True)[1]]
         fires = fires[rows]
         return {"row": pa.array(rows), "namespace": pa.array(fires), "timestamp_ms": pa.array(fires - 1)}
+
+
+def _chosen(batch: pa.RecordBatch, wanted: pa.Array) -> tuple[pa.Array, pa.RecordBatch]:
+    """Return the numbers of some rows, and the rows."""
+    rows = pa.array(np.flatnonzero(wanted.to_numpy(zero_copy_only=False)))
+    return rows, batch.take(rows)

@@ -409,7 +409,8 @@ class NativeAggregates:
             else:
                 fields.append(AccumulatorField(VALUE, type, result.parts))
         has_count = any(
-            each.call.name == "COUNT" and not each.call.arguments and each.call.filter < 0 for each in self.results
+            each.call.name == "COUNT" and not each.call.arguments and each.call.filter < 0
+            for each in self.results
         )
         if counts_rows and not has_count:
             fields.append(AccumulatorField(PRESENT, _BIGINT))

@@ -53,5 +53,5 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if withdrawn:
         refusal = "its input withdraws rows, and such accumulators are not exchanged with Flink"
     key = [(rows.columns[number], rows.types[number]) for number in node.json["grouping"]]
-    state = FlinkState.of(node, key, fields, refusal)
+    state = FlinkState.of(node, key, fields, refusal=refusal)
     return program.of_operator(node, results, columns, changes=kinds, only=only, state=state)

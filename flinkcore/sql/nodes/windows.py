@@ -444,12 +444,14 @@ def _flink_state(
     if node.kind == "group-window-aggregate" or is_attached or program.by_arrival:
         return FlinkState.refused(node)
     if not isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows):
-        refusal = f"the state of {type(assigner).__name__} is not exchanged with Flink, that of TUMBLE and HOP is"
+        refusal = (
+            f"the state of {type(assigner).__name__} is not exchanged with Flink, that of TUMBLE and HOP is"
+        )
     elif isinstance(assigner, SlidingEventTimeWindows) and assigner.size_ms % assigner.slide_ms:
         refusal = "windows whose size is not a multiple of their slide are not exchanged with Flink"
     elif window.is_instant and fixed_offset_ms(zone_of(program, node)) != 0:
         refusal = "windows that are cut by another local time than UTC are not exchanged with Flink"
-    return FlinkState.of(node, key, fields, refusal)
+    return FlinkState.of(node, key, fields, refusal=refusal)
 
 
 def _of_attached_windows(

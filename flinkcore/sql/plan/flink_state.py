@@ -57,6 +57,13 @@ class FlinkState:
     keys : tuple of (str, LogicalType)
         Columns of the key with their types.
     fields : tuple of AccumulatorField
+        Fields of accumulators, of an aggregate.
+    rows : tuple of (str, LogicalType)
+        Columns of the rows that are kept, of a deduplication.
+    rowtime : int
+        Number of their time attribute.
+    waits : bool
+        Whether rows wait for the watermark.
     refusal : str
         Reason why the state cannot be exchanged with Flink, or an empty text.
     """
@@ -66,6 +73,9 @@ class FlinkState:
     node: str
     keys: tuple[tuple[str, LogicalType], ...] = ()
     fields: tuple[AccumulatorField, ...] = ()
+    rows: tuple[tuple[str, LogicalType], ...] = ()
+    rowtime: int = 0
+    waits: bool = False
     refusal: str = ""
 
     @classmethod
@@ -74,11 +84,16 @@ class FlinkState:
         node: PlanNode,
         keys: Sequence[tuple[str, LogicalType]] = (),
         fields: Sequence[AccumulatorField] = (),
+        *,
+        rows: Sequence[tuple[str, LogicalType]] = (),
+        rowtime: int = 0,
+        waits: bool = False,
         refusal: str = "",
     ) -> FlinkState:
         """Return the state of a node."""
         named = f"node {node.id} of the plan, {node.description}"
-        return cls(f"{node.id}_{node.kind}", node.kind, named, tuple(keys), tuple(fields), refusal)
+        uid = f"{node.id}_{node.kind}"
+        return cls(uid, node.kind, named, tuple(keys), tuple(fields), tuple(rows), rowtime, waits, refusal)
 
     @classmethod
     def refused(cls, node: PlanNode) -> FlinkState:
@@ -87,9 +102,9 @@ class FlinkState:
 
     def to_text(self) -> str:
         """Return the state as text for the description of a job."""
-        keys = [(column, str(kind)) for column, kind in self.keys]
+        keys, rows = ([(column, str(kind)) for column, kind in each] for each in (self.keys, self.rows))
         fields = [(each.role, str(each.type), each.aggregates) for each in self.fields]
-        return json.dumps({**self.__dict__, "keys": keys, "fields": fields})
+        return json.dumps({**self.__dict__, "keys": keys, "rows": rows, "fields": fields})
 
     @classmethod
     def of_text(cls, text: str) -> FlinkState:
@@ -102,14 +117,19 @@ class FlinkState:
         """
         try:
             content = json.loads(text)
-            keys = tuple((str(column), type_of(kind)) for column, kind in content.pop("keys"))
+            keys, rows = (
+                tuple((str(column), type_of(kind)) for column, kind in content.pop(name))
+                for name in ("keys", "rows")
+            )
             fields = tuple(
                 AccumulatorField(role, type_of(kind), tuple(names))
                 for role, kind, names in content.pop("fields")
             )
-            return cls(keys=keys, fields=fields, **content)
+            return cls(keys=keys, rows=rows, fields=fields, **content)
         except (ValueError, TypeError, KeyError) as failure:
-            raise CheckpointError("the checkpoint does not describe the state of a plan's operator") from failure
+            raise CheckpointError(
+                "the checkpoint does not describe the state of a plan's operator"
+            ) from failure
 
     @classmethod
     def of_job(cls, job: Mapping[str, Any], uid: str) -> FlinkState | None:
