@@ -207,5 +207,5 @@ def _check_state(arguments: argparse.Namespace, sinks: list[str]) -> None:
         )
     if arguments.stop_with_savepoint and arguments.final:
         raise ConfigurationError(
-            "--final keeps the last row of each key, which Flink's job does not. Leave it out with --stop-with-savepoint"
+            "--final keeps the last row of each key, which Flink's job does not. Leave it out for a savepoint"
         )

@@ -81,7 +81,8 @@ class _SqlOperator:
         Flink's ``GroupAggFunction``, and ``WindowAggOperator`` with ``SliceUnsharedWindowAggProcessor`` and
         ``SliceSharedWindowAggProcessor``, whose windows are named by the ends of their slices.
         """
-        groups, listed = self.operator.max_parallelism, []
+        groups = self.operator.max_parallelism
+        listed: list[list[OperatorStateContent]] = []
         parallelism = max(1, min(len(self.operator.parts), groups))
         if self.state.rows:
             return OperatorContent(

@@ -31,8 +31,13 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.legacy.SinkFunction;
 import org.apache.flink.streaming.api.functions.source.legacy.SourceFunction;
 import org.apache.flink.table.api.PlanReference;
+import org.apache.flink.table.api.Schema;
+import org.apache.flink.table.api.Table;
+import org.apache.flink.table.api.TableDescriptor;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
+import org.apache.flink.table.catalog.Column;
+import org.apache.flink.table.catalog.ResolvedSchema;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.ProviderContext;
 import org.apache.flink.table.connector.format.DecodingFormat;
@@ -49,13 +54,15 @@ import org.apache.flink.table.factories.DynamicTableSourceFactory;
 import org.apache.flink.table.factories.FactoryUtil;
 import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
 import org.apache.flink.table.types.DataType;
+import org.apache.flink.table.types.logical.utils.LogicalTypeUtils;
+import org.apache.flink.table.types.utils.TypeConversions;
 import org.apache.flink.types.Row;
 
 /**
  * Runs jobs of Flink SQL, each over a part of its rows, with savepoints between them: a line of JSON in, a line of JSON
  * out, until the input ends.
  *
- * <p>{@code {"compile": SQL}} answers with a plan. {@code {"plan": PLAN, "tables": {NAME: FILE}}} runs a plan and
+ * <p>{@code {"compile": CREATE TABLE, "query": SELECT}} answers with a plan. {@code {"plan": PLAN, "tables": {NAME: FILE}}} runs a plan and
  * answers with the rows of its sink; {@code "from"} is a savepoint to begin with, {@code "to"} one to stop with.
  */
 public final class SqlJob {
@@ -126,11 +133,23 @@ public final class SqlJob {
     private static String compiled(JsonNode asked) {
         StreamTableEnvironment tables =
                 tables(StreamExecutionEnvironment.createLocalEnvironment(1, new Configuration()), asked);
-        String[] statements = asked.get("compile").asText().split(";\\s*\n");
-        for (int i = 0; i + 1 < statements.length; i++) {
-            tables.executeSql(statements[i]);
+        tables.executeSql(asked.get("compile").asText().trim().replaceAll(";$", ""));
+        String query = asked.get("query").asText();
+        TableDescriptor sink = TableDescriptor.forConnector("lines")
+                .schema(Schema.newBuilder().fromResolvedSchema(columnsOf(tables.sqlQuery(query))).build()).build();
+        tables.createTable("results", sink);
+        return tables.compilePlanSql("INSERT INTO results " + query).asJsonString();
+    }
+
+    /** Returns the columns of a query by number: names of its own may be there twice, and rowtimes become columns. */
+    private static ResolvedSchema columnsOf(Table query) {
+        List<Column> columns = new ArrayList<>();
+        for (DataType type : query.getResolvedSchema().getColumnDataTypes()) {
+            DataType plain = TypeConversions.fromLogicalToDataType(
+                    LogicalTypeUtils.removeTimeAttributes(type.getLogicalType()));
+            columns.add(Column.physical("c" + columns.size(), plain));
         }
-        return tables.compilePlanSql(statements[statements.length - 1]).asJsonString();
+        return ResolvedSchema.of(columns);
     }
 
     private static void run(MiniCluster cluster, Path scratch, JsonNode asked, ObjectNode answer) throws Exception {
