@@ -256,7 +256,7 @@ class RestoredPlanState:
         columns = {
             **self._named_keys(keys),
             "part": pa.array(np.zeros(n, np.uint8)),
-            # How many rows a key has had matters only if they can be taken back.
+            # The number of rows of a key matters only if they can be taken back.
             "time": pa.array(np.ones(n, np.int64)),
             **{name.replace(".", "_", 1): column for name, column in held.items() if name != "touched"},
         }

@@ -19,7 +19,7 @@ from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
 from flinkcore.columnar.stages.window_state import key_columns_of, restore_accumulators
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic, times
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
@@ -57,7 +57,10 @@ def sql_content(operator: CheckpointOperator, state: FlinkState) -> OperatorCont
             f"operator {operator.uid!r}, {state.node}: {state.refusal}. Replay this query without a savepoint, or "
             f"leave out its state: SavepointTarget(path, leave_out=[{operator.uid!r}])"
         )
-    return _SqlOperator(operator, state).content()
+    try:
+        return _SqlOperator(operator, state).content()
+    except UnsupportedOperationError as failure:
+        raise ConfigurationError(f"operator {operator.uid!r}, {state.node}: {failure}") from None
 
 
 @dataclass(frozen=True)

@@ -384,7 +384,7 @@ class NativeAggregates:
         Parameters
         ----------
         counts_rows : bool
-            Whether Flink adds a ``COUNT(*)`` if there is none, as for windows that may be empty.
+            Whether Flink adds a ``COUNT(*)`` to calls without one, as for windows that may be empty.
 
         Notes
         -----
