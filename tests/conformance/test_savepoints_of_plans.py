@@ -80,7 +80,7 @@ def test_a_replay_has_the_state_that_flink_has_and_goes_on_from_it(job: str, tmp
     ],
 )
 def test_other_states_are_refused_by_node(job: str, reason: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="node .* of the plan, .*leave_out") as refused:
+    with pytest.raises(ConfigurationError, match=r"node .* of the plan, .*leave_out") as refused:
         replay(job, "first").execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018
     assert reason in str(refused.value)
 

@@ -110,10 +110,22 @@ def drawn_rows(n: int, seed: int, start: int) -> list[dict[str, Any]]:
 
 
 _COLUMNS: Final = {
-    **{"u": pa.string(), "c": pa.string(), "i": pa.int8(), "s": pa.int16(), "n": pa.int32(), "v": pa.int64()},
-    **{"f": pa.float32(), "d": pa.float64(), "m": pa.decimal128(10, 2), "big": pa.decimal128(25, 3)},
-    **{"flag": pa.bool_(), "day": pa.date32(), "at": pa.timestamp("us"), "z": pa.timestamp("ms", "UTC")},
-    **{"ts": pa.timestamp("ms"), "arrival": pa.int64()},
+    "u": pa.string(),
+    "c": pa.string(),
+    "i": pa.int8(),
+    "s": pa.int16(),
+    "n": pa.int32(),
+    "v": pa.int64(),
+    "f": pa.float32(),
+    "d": pa.float64(),
+    "m": pa.decimal128(10, 2),
+    "big": pa.decimal128(25, 3),
+    "flag": pa.bool_(),
+    "day": pa.date32(),
+    "at": pa.timestamp("us"),
+    "z": pa.timestamp("ms", "UTC"),
+    "ts": pa.timestamp("ms"),
+    "arrival": pa.int64(),
 }
 
 

@@ -23,7 +23,6 @@ from flinkcore.sql.expressions.evaluation import column, numbers, truth, valid
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.plan.column_names import plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.flink_state import EXTREME, OR_ZERO, PRESENT, VALUE, AccumulatorField
 from flinkcore.sql.plan.rex import built_in_name
 from flinkcore.sql.types.logical_types import (
     BINARIES,
@@ -158,22 +157,6 @@ class Argument(ColumnExpression):
         form = "" if self.form == "as it is" else f", {self.form}"
         separator = f", separated by {self.separator}" if self.separator is not None else ""
         return f"{self.column or 'rows'}{condition}{form}{separator}"
-
-
-_EXCHANGED: Final = frozenset(
-    (
-        *(("COUNT", "as it is"), ("SUM", "as it is"), ("AVG", "mean")),
-        *((name, form) for name in ("MIN", "MAX") for form in ("as it is", "extreme")),
-    )
-)
-"""Calls whose accumulators in Flink hold what the native aggregates do."""
-
-
-def _sum_type(given: LogicalType) -> LogicalType:
-    """Return the type of the sum in the accumulator of AVG."""
-    if given.root is Root.DECIMAL:
-        return LogicalType(Root.DECIMAL, precision=38, scale=given.scale)
-    return _DOUBLE if given.root in FLOATS else _BIGINT
 
 
 def _comparable(array: pa.Array, given: LogicalType) -> pa.Array:
@@ -377,44 +360,6 @@ class NativeAggregates:
         given = self.types[call.arguments[0]] if call.arguments else LogicalType(Root.TINYINT, False)
         form, *parts = self._parts(call, given)
         self.results.append(AggregateResult(call, given, tuple(parts), form))
-
-    def flink_fields(self, counts_rows: bool = False) -> tuple[list[AccumulatorField], str]:
-        """Return the fields of the accumulator that Flink has for the calls, and why it cannot be exchanged, if so.
-
-        Parameters
-        ----------
-        counts_rows : bool
-            Whether Flink adds a ``COUNT(*)`` to calls without one, as for windows that may be empty.
-
-        Notes
-        -----
-        ``AggregateUtil.transformToStreamAggregateInfoList``, and the buffers of ``SumAggFunction``,
-        ``CountAggFunction``, ``AvgAggFunction``, ``MinAggFunction`` and ``MaxAggFunction``.
-        """
-        fields: list[AccumulatorField] = []
-        for result in self.results:
-            call = result.call
-            type = call.type.with_nullable(True)
-            if type.root in (Root.CHAR, Root.VARCHAR):
-                type = LogicalType(Root.VARCHAR, precision=2**31 - 1)
-            if call.is_distinct or (call.name, result.form) not in _EXCHANGED:
-                what = f"{call.name}(DISTINCT)" if call.is_distinct else call.name
-                return [], f"the accumulators of {what} of {result.given} are not exchanged with Flink"
-            if call.name == "AVG":
-                total, count = result.parts
-                fields.append(AccumulatorField(OR_ZERO, _sum_type(result.given), (total,)))
-                fields.append(AccumulatorField(VALUE, _BIGINT, (count,)))
-            elif result.form == "extreme":
-                fields.append(AccumulatorField(EXTREME, type, result.parts))
-            else:
-                fields.append(AccumulatorField(VALUE, type, result.parts))
-        has_count = any(
-            each.call.name == "COUNT" and not each.call.arguments and each.call.filter < 0
-            for each in self.results
-        )
-        if counts_rows and not has_count:
-            fields.append(AccumulatorField(PRESENT, _BIGINT))
-        return fields, ""
 
     def wrapped(self, call: AggregateCall) -> str:
         """Return the column of a native aggregate that is the list of a call's values, of structs, nulls included."""

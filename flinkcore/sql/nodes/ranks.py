@@ -13,11 +13,11 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.top_rows import top_step
 from flinkcore.datastream.graph.transformations import TopTransformation
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
+from flinkcore.sql.nodes.flink_states import deduplicated_state
 from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.flink_state import FlinkState
 
 RANK: Final = "rank#"
 _OF_ONE_ROW: Final = "rows#"
@@ -36,23 +36,8 @@ def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     )
     columns = [pc.field(name) for name in rows.columns]
     kinds = ("-U", "+U") if changes else ()
-    state = _deduplicated(node, rows)
+    state = deduplicated_state(node, rows)
     return program.of_operator(node, results, columns, times=rows.times, changes=kinds, state=state)
-
-
-def _deduplicated(node: PlanNode, rows: Rows) -> FlinkState:
-    """Return the state of Flink's operator: the row of each key, or that it has been emitted."""
-    times = [number for number, kind in enumerate(rows.types) if kind.time_attribute == "ROWTIME"]
-    keeps_last = node.json["keepLastRow"]
-    if not node.json["isRowtime"] or len(times) != 1 or keeps_last == node.json["outputInsertOnly"]:
-        return FlinkState.of(
-            node,
-            refusal="of deduplications the last row, and the first row without changes, by the only rowtime of "
-            "their rows are exchanged with Flink",
-        )
-    columns = list(zip(rows.columns, rows.types, strict=True))
-    keys = [columns[number] for number in node.json["uniqueKeys"]]
-    return FlinkState.of(node, keys, rows=columns, rowtime=times[0], waits=not keeps_last)
 
 
 def changelog_normalize(program: Program, node: PlanNode, rows: Rows) -> Rows:

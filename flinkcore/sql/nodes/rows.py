@@ -303,7 +303,7 @@ class Program:
         only : expression, optional
             Condition on the operator's results.
         state : FlinkState, optional
-            How Flink's operator keeps its state, if it can be exchanged.
+            State of Flink's operator, if it can be exchanged.
         """
         stream._transformation.settings.flink_state = (state or FlinkState.refused(node)).to_text()
         names = unique_names(node)

@@ -27,10 +27,10 @@ from flinkcore.datastream.window import (
 from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
+from flinkcore.sql.nodes.flink_states import window_state
 from flinkcore.sql.nodes.rows import Program, Rows, zone_named
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.flink_state import FlinkState
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 from flinkcore.sql.types.times import MS_OF_DAY
 
@@ -424,34 +424,12 @@ def _aggregated(
     # A window that only the end of the log fires has not ended yet by the clock.
     only = pc.field("watermark") != MAX_TIMESTAMP if program.by_arrival else None
     key = [(rows.columns[number], rows.types[number]) for number in grouping]
-    state = _flink_state(program, node, window, native, key, attached is not None)
+    is_utc = not window.is_instant or fixed_offset_ms(zone_of(program, node)) == 0
+    is_own = attached is None and not program.by_arrival
+    state = window_state(node, window.assigner, native, key, is_utc=is_utc) if is_own else None
     return program.of_operator(
         node, results, expressions, times=times, of_windows=True, only=only, state=state
     )
-
-
-def _flink_state(
-    program: Program,
-    node: PlanNode,
-    window: SqlWindow,
-    native: NativeAggregates,
-    key: Sequence[tuple[str, LogicalType]],
-    is_attached: bool,
-) -> FlinkState:
-    """Return the state of Flink's operator: accumulators of slices by their ends."""
-    assigner = window.assigner
-    fields, refusal = native.flink_fields(counts_rows=isinstance(assigner, SlidingEventTimeWindows))
-    if node.kind == "group-window-aggregate" or is_attached or program.by_arrival:
-        return FlinkState.refused(node)
-    if not isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows):
-        refusal = (
-            f"the state of {type(assigner).__name__} is not exchanged with Flink, that of TUMBLE and HOP is"
-        )
-    elif isinstance(assigner, SlidingEventTimeWindows) and assigner.size_ms % assigner.slide_ms:
-        refusal = "windows whose size is not a multiple of their slide are not exchanged with Flink"
-    elif window.is_instant and fixed_offset_ms(zone_of(program, node)) != 0:
-        refusal = "windows that are cut by another local time than UTC are not exchanged with Flink"
-    return FlinkState.of(node, key, fields, refusal=refusal)
 
 
 def _of_attached_windows(

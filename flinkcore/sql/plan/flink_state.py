@@ -1,4 +1,4 @@
-"""How an operator of a compiled plan keeps its state in Flink: its uid, keys and accumulators."""
+"""State of an operator of a compiled plan as Flink keeps it: its uid, keys and accumulators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AccumulatorField:
     Attributes
     ----------
     role : str
-        How it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME` or `PRESENT`.
+        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME` or `PRESENT`.
     type : LogicalType
     aggregates : tuple of str
         Names of native aggregates.
