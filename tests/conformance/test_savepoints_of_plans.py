@@ -11,8 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs.sql_savepoint_jobs import GOLDEN, QUERIES, REFUSED, replay, rows_as_flink_shows_them
+from jobs.sql_savepoint_jobs import (
+    GOLDEN,
+    QUERIES,
+    REFUSED,
+    SETTINGS,
+    replay,
+    rows_as_flink_shows_them,
+    table,
+)
 
+import flinkcore as fc
 from flinkcore import savepoints
 from flinkcore.errors import ConfigurationError
 from flinkcore.savepoints import SavepointOperator
@@ -92,3 +101,34 @@ def test_the_savepoint_of_another_plan_is_refused() -> None:
 
 def test_all_refusals_have_a_golden_plan() -> None:
     assert {path.name for path in GOLDEN.iterdir() if path.is_dir()} == {*QUERIES, *REFUSED}
+
+
+def test_a_plan_that_is_executed_stops_with_a_savepoint_and_begins_with_it(tmp_path: Path) -> None:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    plan, savepoint = GOLDEN / "tumble" / "plan.json", tmp_path / "savepoint"
+
+    def rows(part: str, **state: Any) -> list[list[Any]]:
+        log = env.from_event_log(table(part), timestamp="ts", arrival="arrival", split=None)
+        (result,) = env.execute_plan(plan, {"clicks": log}, settings=SETTINGS, **state).values()
+        return rows_as_flink_shows_them(result)
+
+    assert len(rows("first", stop_with_savepoint=savepoint)) == 12
+    expected = [json.loads(line) for line in (GOLDEN / "tumble" / "rest.jsonl").read_text().splitlines()]
+    assert lines(rows("rest", restore_from=savepoint)) == lines(expected)
+
+
+def test_the_last_rows_of_a_plan_are_not_those_of_a_savepoint() -> None:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    log = env.from_event_log(table("first"), timestamp="ts", arrival="arrival", split=None)
+    with pytest.raises(ConfigurationError, match="final=True keeps the last row of each key"):
+        env.execute_plan(
+            GOLDEN / "distinct" / "plan.json", {"clicks": log}, final=True, stop_with_savepoint="s"
+        )
+
+
+def test_a_rank_over_columns_is_refused_and_not_left_out(tmp_path: Path) -> None:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    log = env.from_event_log(table("first"), timestamp="ts", arrival="arrival", split=None)
+    last = log.key_by("v").deduplicate("last", "arrival")
+    with pytest.raises(ConfigurationError, match="keeps rows over columns"):
+        last.execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018 - runs it
