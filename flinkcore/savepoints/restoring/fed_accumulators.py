@@ -11,7 +11,7 @@ import pyarrow as pa
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.arrow import RecordBatch
 from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
-from flinkcore.columnar.stages.window_state import accumulator_columns
+from flinkcore.columnar.relational.accumulator_columns import accumulator_columns
 from flinkcore.errors import DataError
 
 

@@ -19,7 +19,7 @@ from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.state_origin import JobOperator
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
-from flinkcore.columnar.stages.window_state import accumulator_columns, restore_accumulators
+from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
 from flinkcore.errors import ConfigurationError
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.savepoints.keyed_state import KeyedState

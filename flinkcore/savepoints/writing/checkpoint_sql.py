@@ -18,7 +18,8 @@ from flinkcore.checkpoint.table_file import TableFile
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
-from flinkcore.columnar.stages.window_state import key_columns_of, restore_accumulators
+from flinkcore.columnar.relational.accumulator_columns import restore_accumulators
+from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic, times
