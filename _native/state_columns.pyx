@@ -70,7 +70,6 @@ cdef str EXACT = ". Read it with exact=True (--exact)"
 
 
 cdef int bind_values(Values* source, const ArrowSchema* schema, const ArrowArray* array, int64_t offset, str format) except -1:
-    # Refers to an array of a format, whose rows are `offset` after those that will be given.
     cdef str found = schema.format.decode()
     if found != format:
         unwritable(f"a column has the Arrow format {found!r} instead of {format!r}")

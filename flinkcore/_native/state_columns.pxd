@@ -67,6 +67,7 @@ cdef inline bint there(const Values* source, int64_t row) noexcept nogil:
 
 # Refers to an array of a format, whose rows are `offset` after those that will be given.
 cdef int bind_values(Values* source, const ArrowSchema* schema, const ArrowArray* array, int64_t offset, str format) except -1
+
 # Raises a ValueError: the serializer cannot write a value.
 cdef int unwritable(str message) except -1
 cdef int null_value() except -1

@@ -63,6 +63,10 @@ class JobOperator:
         Names of the columns of its rows, by input; empty for single elements.
     windows : object
         Windows over columns as a `flinkcore.columnar.operator_plans.window_contents.WindowTable`, or None without any.
+    aggregates : object
+        Aggregates of all rows of a key as an `AggregateContents` of the same folder, or None without any.
+    flink_state : str or None
+        Text of a `flinkcore.sql.plan.flink_state.FlinkState`, if it is an operator of a compiled plan.
     """
 
     uid: str
@@ -72,6 +76,8 @@ class JobOperator:
     key_groups_of: Callable[[Sequence[Any]], npt.NDArray[np.int32]] | None = None
     row_names: tuple[tuple[str, ...], ...] = ()
     windows: Any = None
+    aggregates: Any = None
+    flink_state: str | None = None
 
 
 class SavepointStart(Protocol):

@@ -80,6 +80,16 @@ def add_commands(commands: Any) -> None:
         default="error",
         help="what if the directory has Parquet files",
     )
+    sql.add_argument(
+        "--restore-from",
+        metavar="DIR",
+        help="savepoint of Flink's job of this plan, or checkpoint, with whose state the replay begins",
+    )
+    sql.add_argument(
+        "--stop-with-savepoint",
+        metavar="DIR",
+        help="new directory for a savepoint of Flink, with which the replay stops: Flink's job of this plan continues",
+    )
     add_engine(sql)
     sql.set_defaults(call=_sql, engine="embedded")
 
@@ -159,6 +169,7 @@ def _script(path: str) -> str:
 def _sql(arguments: argparse.Namespace) -> None:
     refuse_table(arguments.into, "--into")
     found = _sinks(arguments)
+    _check_state(arguments, list(found))
     if arguments.final:
         found = {name: rows.final() for name, rows in found.items()}
     for name, rows in found.items():
@@ -168,7 +179,11 @@ def _sql(arguments: argparse.Namespace) -> None:
             into = rows.path
         if len(found) > 1:
             print(f"{name}:")
-        result = rows.stream.execute(progress=False if arguments.quiet else None)
+        result = rows.stream.execute(
+            progress=False if arguments.quiet else None,
+            restore_from=arguments.restore_from,
+            stop_with_savepoint=arguments.stop_with_savepoint,
+        )
         if into:
             report = result.write_parquet(into, mode=arguments.mode, partition_by=rows.partition_by)
         else:
@@ -180,3 +195,17 @@ def _sql(arguments: argparse.Namespace) -> None:
         print(report.without_warnings)  # the standard error has the warnings
         if into:
             print(f"results: {into}")
+    if arguments.stop_with_savepoint:
+        print(f"savepoint: {arguments.stop_with_savepoint}")
+
+
+def _check_state(arguments: argparse.Namespace, sinks: list[str]) -> None:
+    option = "--stop-with-savepoint" if arguments.stop_with_savepoint else "--restore-from"
+    if len(sinks) > 1 and (arguments.stop_with_savepoint or arguments.restore_from):
+        raise ConfigurationError(
+            f"{option} is for one job, and each of the sinks {', '.join(sinks)} is one. Name one of them by --sink"
+        )
+    if arguments.stop_with_savepoint and arguments.final:
+        raise ConfigurationError(
+            "--final keeps the last row of each key, which Flink's job does not. Leave it out for a savepoint"
+        )

@@ -12,6 +12,7 @@ from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore import JobResult
+    from flinkcore.datastream.graph.pipeline_executor import RestoreFrom, SavepointStop
     from flinkcore.datastream.logs.log_stream import LogStream
 
 
@@ -86,6 +87,8 @@ class SqlEnvironment(LogEnvironment):
         functions: Mapping[str, Callable[..., Any]] | None = None,
         final: bool = False,
         mode: str = "error",
+        restore_from: RestoreFrom | None = None,
+        stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> dict[str, JobResult]:
         """Run a compiled plan of Flink SQL; a job for each of its sinks.
 
@@ -98,6 +101,11 @@ class SqlEnvironment(LogEnvironment):
             sinks are computed when they are asked for.
         mode : {"error", "overwrite", "append"}
             As of :meth:`LogStream.write_parquet`.
+        restore_from : path or flinkcore.savepoints.SavepointSource, optional
+            Checkpoint of an earlier run, or savepoint of Flink's job of this plan; only for a plan with one sink.
+        stop_with_savepoint : path or flinkcore.savepoints.SavepointTarget, optional
+            Savepoint with which the job stops, and from which Flink's job of this plan continues; only for a plan with
+            one sink.
 
         Returns
         -------
@@ -115,7 +123,7 @@ class SqlEnvironment(LogEnvironment):
         _check_named(found, sinks, "plan")
         if final:
             found = {name: rows.final() for name, rows in found.items()}
-        results = {name: rows.stream.execute() for name, rows in found.items()}
+        results = _executed(found, "plan", final, restore_from, stop_with_savepoint)
         for name, path in (sinks or {}).items():
             results[name].write_parquet(path, mode=mode, partition_by=found[name].partition_by)
         return results
@@ -175,6 +183,8 @@ class SqlEnvironment(LogEnvironment):
         emitted_at: str | None = None,
         final: bool = False,
         mode: str = "error",
+        restore_from: RestoreFrom | None = None,
+        stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> dict[str, JobResult]:
         """Run a script of Flink SQL; a job for each of its queries and sinks.
 
@@ -190,6 +200,8 @@ class SqlEnvironment(LogEnvironment):
             connectors they have.
         mode : {"error", "overwrite", "append"}
             As of :meth:`LogStream.write_parquet`.
+        restore_from, stop_with_savepoint
+            As of :meth:`execute_plan`; only for a script with one query or sink.
 
         Returns
         -------
@@ -213,7 +225,7 @@ class SqlEnvironment(LogEnvironment):
         paths.update(sinks or {})
         if final:
             found = {name: rows.final() for name, rows in found.items()}
-        results = {name: rows.stream.execute() for name, rows in found.items()}
+        results = _executed(found, "script", final, restore_from, stop_with_savepoint)
         for name, rows in found.items():
             rows.deliver(results[name], paths.get(name), mode)
         return results
@@ -228,6 +240,30 @@ def _rows_of(found: Mapping[str, Any], sink: str | None, kind: str, final: bool)
     rows = found[name].final() if final else found[name]
     stream: LogStream = rows.stream
     return stream
+
+
+def _executed(
+    found: Mapping[str, Any],
+    kind: str,
+    final: bool,
+    restore_from: RestoreFrom | None,
+    stop_with_savepoint: str | PathLike[str] | SavepointStop | None,
+) -> dict[str, JobResult]:
+    """Return the results of a job for each sink, of which only one may have state before or after it."""
+    has_state = restore_from is not None or stop_with_savepoint is not None
+    if has_state and len(found) > 1:
+        raise ConfigurationError(
+            f"the {kind} has the sinks {', '.join(found)}, each of which is a job of its own with state of its own. "
+            "Give a plan for each sink, or take from_plan(...) with sink="
+        )
+    if stop_with_savepoint is not None and final:
+        raise ConfigurationError(
+            "final=True keeps the last row of each key, which Flink's job does not. Leave it out with a savepoint"
+        )
+    return {
+        name: rows.stream.execute(restore_from=restore_from, stop_with_savepoint=stop_with_savepoint)
+        for name, rows in found.items()
+    }
 
 
 def _check_named(found: Mapping[str, Any], sinks: Mapping[str, Any] | None, kind: str) -> None:

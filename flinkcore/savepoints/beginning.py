@@ -19,9 +19,11 @@ from flinkcore.savepoints.kafka_source import READER_STATE
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.operator_ids import operator_id
 from flinkcore.savepoints.restoring.pyflink_values import PyFlinkStates, descriptors_by_name
+from flinkcore.savepoints.restoring.restored_plans import RestoredPlanState
 from flinkcore.savepoints.restoring.restored_states import RestoredOperatorStates
 from flinkcore.savepoints.restoring.restored_windows import RestoredWindows
 from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator, savepoint_in
+from flinkcore.sql.plan.flink_state import FlinkState
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,20 @@ class SavepointSource:
             If there is no savepoint, or it is damaged.
         """
         savepoint = savepoint_in(self.path, stores)
-        restored: dict[str, RestoredOperatorStates] = {}
+        restored: dict[str, RestoredOperatorStates | RestoredPlanState] = {}
         for found, target, operator in self._assigned(savepoint, operators):
             if operator.uid in restored:
                 raise ConfigurationError(
                     f"two operators of the savepoint {savepoint.path} have state for operator {operator.uid!r}: "
                     f"{_name(restored[operator.uid].found)!r} and {_name(found)!r}. Leave one of them out"
                 )
+            if operator.flink_state is not None:
+                of_plan = RestoredPlanState(
+                    found.for_tasks(), operator, FlinkState.of_text(operator.flink_state)
+                )
+                of_plan.check(f"operator {_name(found)!r} of the savepoint {savepoint.path}")
+                restored[operator.uid] = of_plan
+                continue
             of_pyflink = PyFlinkStates(descriptors_by_name(target.descriptors), self.allow_pickle)
             states = RestoredOperatorStates(found.for_tasks(), target, operator, of_pyflink)
             _check(savepoint, states)
@@ -120,7 +129,7 @@ class SavepointSource:
             target = declared.pop(each.operator_id, None) or FlinkOperator(each.uid or each.operator_id)
             uid = target.of
             if uid is None:
-                uid = next((uid for uid in own if each.operator_id in (operator_id(uid), uid)), None)
+                uid = next((uid for uid in own if each.operator_id in _ids_of(own[uid])), None)
             if uid is None and len(stateful) == 1 and len(found) == 1:
                 uid = stateful[0].uid
             if uid not in own:
@@ -136,6 +145,13 @@ class SavepointSource:
                 )
             assigned.append((each, target, own[uid]))
         return assigned
+
+
+def _ids_of(operator: JobOperator) -> tuple[str, ...]:
+    """Return the ids by which a savepoint may name an operator."""
+    if operator.flink_state is not None:
+        return (operator_id(FlinkState.of_text(operator.flink_state).uid),)
+    return (operator_id(operator.uid), operator.uid)
 
 
 def _name(operator: SavepointOperator) -> str:
@@ -200,7 +216,7 @@ class RestoredSavepoint:
     """
 
     path: str
-    restored: Mapping[str, RestoredOperatorStates] = field(repr=False)
+    restored: Mapping[str, RestoredOperatorStates | RestoredPlanState] = field(repr=False)
 
     def was_replaced(self) -> bool:
         """Return False: the files of a savepoint have names of their own."""
@@ -219,6 +235,8 @@ class RestoredSavepoint:
             If a key or a value has no place in the job.
         """
         states = self.restored.get(uid)
+        if isinstance(states, RestoredPlanState):
+            return [states.snapshot(*key_group_range)]
         if states is None or states.keys is None:
             return []
         if states.operator.windows is not None:
@@ -230,7 +248,9 @@ class RestoredSavepoint:
     def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
         """Return the operator states of an operator, redistributed to its subtasks."""
         states = self.restored.get(uid)
-        return redistribute([{} if states is None else states.operator_snapshots()], parallelism)
+        if not isinstance(states, RestoredOperatorStates):
+            return redistribute([{}], parallelism)
+        return redistribute([states.operator_snapshots()], parallelism)
 
     def watermark_ms(self, uid: str, subtask: int = 0, parallelism: int = 0) -> int:
         """Return -2**63: a savepoint has no watermarks."""

@@ -22,6 +22,7 @@ from flinkcore.savepoints.kafka_source import READER_STATE, written_coordinator,
 from flinkcore.savepoints.metadata import SubtaskState
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.writing.checkpoint_operator_states import operator_contents
+from flinkcore.savepoints.writing.checkpoint_sql import sql_content
 from flinkcore.savepoints.writing.checkpoint_states import (
     CheckpointOperator,
     JavaStates,
@@ -38,9 +39,16 @@ from flinkcore.savepoints.writing.savepoint_writer import (
     text_of_subtask,
 )
 from flinkcore.savepoints.writing.state_files import OperatorStateContent
+from flinkcore.sql.plan.flink_state import FlinkState
 
 _CHECKPOINT = "checkpoint"
-_WITH_STATE = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS, TableKind.OPERATOR_STATE)
+_WITH_STATE = (
+    TableKind.KEYED_STATE,
+    TableKind.TIMERS,
+    TableKind.WINDOWS,
+    TableKind.OPERATOR_STATE,
+    TableKind.RELATION,
+)
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,9 @@ class SavepointTarget:
         _refuse_waiting_events(checkpoint)
         groups = self.max_parallelism or checkpoint.max_parallelism
         operators = tuple(
-            CheckpointOperator(checkpoint, uid, target, groups, self.execution_mode)
+            CheckpointOperator(
+                checkpoint, uid, target, _key_groups(checkpoint, uid, groups), self.execution_mode
+            )
             for uid, target in self._pairs(checkpoint)
         )
         contents = [_content(operator) for operator in operators]
@@ -188,7 +198,11 @@ class SavepointTarget:
             if any(has_state(table, _WITH_STATE) for part in of_uid for table in part.tables)
         ]
         if not self.operators:
-            return [(uid, FlinkOperator(uid)) for uid in stateful if uid not in self.leave_out]
+            return [
+                (uid, FlinkOperator(_uid_in_flink(checkpoint, uid)))
+                for uid in stateful
+                if uid not in self.leave_out
+            ]
         pairs: list[tuple[str, FlinkOperator]] = []
         for operator in self.operators:
             uid = operator.of or (operator.uid if operator.uid in parts else None)
@@ -270,7 +284,26 @@ def _one_after_the_other(task: Callable[[int], str], n_tasks: int) -> list[str]:
     return [task(number) for number in range(n_tasks)]
 
 
+def _uid_in_flink(checkpoint: Checkpoint, uid: str) -> str:
+    state = FlinkState.of_job(checkpoint.manifest.job, uid)
+    return uid if state is None else state.uid
+
+
+def _key_groups(checkpoint: Checkpoint, uid: str, groups: int) -> int:
+    """Return the number of key groups of an operator: one, if a plan gives it no key."""
+    state = FlinkState.of_job(checkpoint.manifest.job, uid)
+    return groups if state is None or state.keys or state.refusal else 1
+
+
 def _content(operator: CheckpointOperator) -> OperatorContent:
+    of_plan = FlinkState.of_job(operator.checkpoint.manifest.job, operator.uid)
+    if of_plan is not None:
+        return sql_content(operator, of_plan)
+    if operator.has(TableKind.RELATION):
+        raise ConfigurationError(
+            f"operator {operator.uid!r} keeps rows over columns, and no operator of Flink's DataStream API has such a "
+            f"state. Leave it out: leave_out=[{operator.uid!r}]"
+        )
     parts = operator.parts
     keyed = [part for part in parts if part.key_group_range is not None]
     states = []

@@ -10,6 +10,7 @@ from flinkcore.savepoints.byte_writer import ByteWriter
 from flinkcore.savepoints.serializers.avro import AVRO_CLASS, AvroSerializer
 from flinkcore.savepoints.serializers.composite import CompositeSerializer, EnumSerializer
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
+from flinkcore.savepoints.serializers.row_data import RowDataSerializer
 from flinkcore.savepoints.serializers.serializer import (
     NothingSerializer,
     OpaqueSerializer,
@@ -53,6 +54,8 @@ def write_serializer(writer: ByteWriter, serializer: StateSerializer) -> None:
         writer.integer(len(serializer.constants))
         for constant in serializer.constants:
             writer.utf(constant)
+    elif isinstance(serializer, RowDataSerializer):
+        serializer.write_snapshot(writer)
     elif isinstance(serializer, PojoSerializer):
         _write_pojo(writer, serializer)
     elif isinstance(serializer, AvroSerializer):

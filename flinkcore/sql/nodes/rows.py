@@ -17,6 +17,7 @@ from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.expressions.user_functions import UserFunctions
 from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.flink_state import FlinkState
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, rex_of
 from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType
 
@@ -285,6 +286,7 @@ class Program:
         of_windows: bool = False,
         changes: Collection[str] = (),
         only: Any = None,
+        state: FlinkState | None = None,
     ) -> Rows:
         """Return the rows of an operator, with the columns of its node.
 
@@ -300,7 +302,10 @@ class Program:
             node has none.
         only : expression, optional
             Condition on the operator's results.
+        state : FlinkState, optional
+            State of Flink's operator, if it can be exchanged.
         """
+        stream._transformation.settings.flink_state = (state or FlinkState.refused(node)).to_text()
         names = unique_names(node)
         if self.emitted_at is not None:
             stream = stream.with_emitted_at(EMITTED_AT)

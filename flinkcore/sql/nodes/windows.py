@@ -27,6 +27,7 @@ from flinkcore.datastream.window import (
 from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
+from flinkcore.sql.nodes.flink_states import window_state
 from flinkcore.sql.nodes.rows import Program, Rows, zone_named
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -393,7 +394,13 @@ def aggregated(
     ]
     # A window that only the end of the log fires has not ended yet by the clock.
     only = pc.field("watermark") != MAX_TIMESTAMP if program.by_arrival else None
-    return program.of_operator(node, results, expressions, times=times, of_windows=True, only=only)
+    key = [(rows.columns[number], rows.types[number]) for number in grouping]
+    is_utc = not window.is_instant or fixed_offset_ms(zone_of(program, node)) == 0
+    is_own = attached is None and not program.by_arrival
+    state = window_state(node, window.assigner, native, key, is_utc=is_utc) if is_own else None
+    return program.of_operator(
+        node, results, expressions, times=times, of_windows=True, only=only, state=state
+    )
 
 
 def _of_attached_windows(
