@@ -27,8 +27,8 @@ class EmitStrategy:
     Attributes
     ----------
     early_ms, late_ms : int or None
-        Delays of results before and after the end of a window, in ms of processing time after the first row that they
-        have not told of, and then at the same distance. 0: with each row. None: there are no such results.
+        Delays of results before and after the end of a window, in ms of processing time after its first row, and then
+        at the same distance; 0 for a result with each row, or None without such results.
     lateness_ms : int
         How long after its end a window takes rows, in ms of event time.
 
