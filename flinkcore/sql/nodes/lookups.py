@@ -37,7 +37,7 @@ _PRESENT: Final = "present version#"
 
 @dataclass(frozen=True)
 class _Lookup:
-    """What a node looks up.
+    """Table, keys and conditions of a lookup.
 
     Attributes
     ----------
