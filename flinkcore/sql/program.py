@@ -13,7 +13,7 @@ from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.expressions.user_functions import UserFunctions
 from flinkcore.sql.nodes.kinds import NODES, REFUSED, needs_watermarks
-from flinkcore.sql.nodes.rows import Program, Rows, Tables
+from flinkcore.sql.nodes.rows import OF_ARRIVALS, Program, Rows, Tables
 from flinkcore.sql.nodes.scans import names_of
 from flinkcore.sql.nodes.windows import is_of_processing_time
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
@@ -157,4 +157,7 @@ def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:
 
 
 def _reads_processing_time(node: PlanNode) -> bool:
-    return node.kind == "calc" and "$PROCTIME$" in json.dumps(node.json)
+    if node.kind != "calc":
+        return False
+    written = json.dumps(node.json)
+    return any(f"${name}$" in written for name in OF_ARRIVALS)

@@ -255,7 +255,7 @@ class ArrowListState(ColumnListState):
 
 
 class KeyedColumns(Protocol):
-    """What all states by dense key id have for keys that come, checkpoints and the memory."""
+    """State by dense key id, with what checkpoints and limits of memory need of it."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What aggregates hold as Arrow columns of a checkpoint: see `flinkcore._native.accumulator_state`."""
+"""State of aggregates as Arrow columns of a checkpoint: see `flinkcore._native.accumulator_state`."""
 
 from __future__ import annotations
 

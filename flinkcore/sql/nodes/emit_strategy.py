@@ -1,4 +1,4 @@
-"""When windows of GROUP BY emit results before and after their end: the settings ``table.exec.emit.*``."""
+"""Moments at which windows of GROUP BY emit results before and after their end: the settings ``table.exec.emit.*``."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _LATENESS: Final = ConfigOption[Duration](f"{_PREFIX}allow-lateness", DURATION)
 
 @dataclass(frozen=True)
 class EmitStrategy:
-    """When windows emit, beside their end.
+    """Moments at which windows emit, beside their end.
 
     Attributes
     ----------
     early_ms, late_ms : int or None
-        Delays of results before and after the end of a window, in ms of processing time after the first row that they
-        have not told of, and then at the same distance. 0: with each row. None: there are no such results.
+        Delays of results before and after the end of a window, in ms of processing time after its first row, and then
+        at the same distance; 0 for a result with each row, or None without such results.
     lateness_ms : int
-        How long after its end a window takes rows, in ms of event time.
+        Time after its end during which a window takes rows, in ms of event time.
 
     Notes
     -----

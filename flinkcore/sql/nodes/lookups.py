@@ -37,7 +37,7 @@ _PRESENT: Final = "present version#"
 
 @dataclass(frozen=True)
 class _Lookup:
-    """What a node looks up.
+    """Table, keys and conditions of a lookup.
 
     Attributes
     ----------
@@ -383,7 +383,7 @@ def _in_versions(
     own = len(rows.columns)
     read = (*rows.columns, *names, _PRESENT)
     conditions: list[Rex] = [InputRef(len(read) - 1, _BOOLEAN)]
-    # Of a null key there are no versions: it has found those of rows whose key is null, too.
+    # A null key has no versions: it has found those of rows whose key is null, too.
     conditions += [
         RexCall(
             "=",
