@@ -41,8 +41,13 @@ def script_of(scenario: dict[str, Any]) -> str:
 
 
 def comparable(plan: dict[str, Any]) -> Any:
-    """Return a plan without the name and the options of its sink."""
+    """Return a plan without the name and the options of its sink, and with correlated rows numbered in their order.
+
+    Flink numbers these on from those that it has made for parts of the statement, such as the type of its sink.
+    """
     text = json.dumps(plan).replace("default_database.select]", "default_database.sink]")
+    for number, name in enumerate(dict.fromkeys(re.findall(r"\$cor\d+", text))):
+        text = re.sub(rf"\{name}\b", f"$row{number}", text)
     found = json.loads(text.replace("`default_database`.`select`", "`default_database`.`sink`"))
     for node in found["nodes"]:
         if "dynamicTableSink" in node:
