@@ -216,9 +216,7 @@ def stream_of(
     """Return the rows into the sink of a scenario's plan; raise Skipped with the refusal if it does not run."""
     try:
         tables = tables_of(environment, scenario)
-        found = plan_sinks(
-            environment, scenario["plan"], tables, scenario["settings"], emitted_at, FUNCTIONS
-        )
+        found = plan_sinks(environment, scenario["plan"], tables, scenario["settings"], emitted_at, FUNCTIONS)
         (sink,) = found.values()
     except UnsupportedOperationError as error:
         if "it is not as Flink writes it" in str(error):
@@ -321,9 +319,7 @@ def _merges_elsewhere(scenario: dict[str, Any]) -> bool:
 
 def _without_merges(rows: list[list[Any]]) -> list[list[Any]]:
     """Return rows whose texts do not show which of their values were merged."""
-    return [
-        [re.sub("[()]", "", value) if isinstance(value, str) else value for value in row] for row in rows
-    ]
+    return [[re.sub("[()]", "", value) if isinstance(value, str) else value for value in row] for row in rows]
 
 
 def _counts_no_late_rows(scenario: dict[str, Any]) -> bool:

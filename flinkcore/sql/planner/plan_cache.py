@@ -61,7 +61,12 @@ def keep_answer(key: str, version: str, answer: Mapping[str, Any]) -> None:
             raise
 
 
-def cache_key(statements: Sequence[str], settings: Mapping[str, str], planner: bytes) -> str:
+def cache_key(
+    statements: Sequence[str],
+    settings: Mapping[str, str],
+    functions: Sequence[Mapping[str, Any]],
+    planner: bytes,
+) -> str:
     """Return the name of a script in the cache.
 
     Parameters
@@ -69,8 +74,12 @@ def cache_key(statements: Sequence[str], settings: Mapping[str, str], planner: b
     statements : sequence of str
         Their texts at their places, which errors have.
     settings : mapping of str to str
+    functions : sequence of mapping
+        Names and types of functions in Python.
     planner : bytes
         Source of the class that asks Flink.
     """
-    content = json.dumps([FORMAT, list(statements), sorted(settings.items())]).encode() + planner
+    content = (
+        json.dumps([FORMAT, list(statements), sorted(settings.items()), list(functions)]).encode() + planner
+    )
     return hashlib.sha256(content).hexdigest()
