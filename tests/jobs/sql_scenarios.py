@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
 from jobs.aggregate_functions import FUNCTIONS
 
 from flinkcore._internal.java.texts import float_text
@@ -228,6 +228,18 @@ def stream_of(
 def cut_at(scenario: dict[str, Any], steps: int) -> dict[str, Any]:
     """Return a scenario with its first steps alone."""
     return scenario | {"arrival": scenario["arrival"][:steps]}
+
+
+def of_steps(scenario: dict[str, Any], begin: int, end: int) -> dict[str, Any]:
+    """Return a scenario with some of its steps, which have their numbers as arrivals; its clock does not move."""
+    before = Counter(scenario["arrival"][:begin])
+    tables = {
+        name: {**table, "rows": table["rows"][before[name] :]} for name, table in scenario["tables"].items()
+    }
+    arrival: list[Any] = []
+    for number, step in enumerate(scenario["arrival"][begin:end], begin):
+        arrival += [{"pt": number}, step]
+    return scenario | {"tables": tables, "arrival": arrival}
 
 
 def results_of(scenario: dict[str, Any]) -> tuple[dict[str, Any], Any]:
