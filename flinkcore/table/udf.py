@@ -104,7 +104,8 @@ class AggregateFunction(UserDefinedFunction, ABC):
 
     Notes
     -----
-    Follows ``pyflink.table.AggregateFunction``. An accumulator is any object that pickle takes.
+    Follows ``pyflink.table.AggregateFunction``. An accumulator is a number, text, time, list, tuple,
+    dictionary or ``Row``, and what these contain: checkpoints hold it as data.
     """
 
     @abstractmethod
@@ -260,7 +261,7 @@ def udaf(
     input_types, result_type, deterministic, name
         As of `udf`; the type of the result may be that of ``get_result_type``.
     accumulator_type : optional
-        Taken and not used: an accumulator is any object.
+        Taken and not used.
     func_type : {"general", "pandas"}
         With "pandas", it takes a Series of all values of each argument, and returns a value.
 
@@ -347,7 +348,7 @@ def type_text(kind: DataType | str) -> str:
     if isinstance(kind, str):
         return kind
     if not isinstance(kind, DataType):
-        raise ArgumentTypeError(f"{kind!r} is no type. Write DataTypes.BIGINT() or 'BIGINT'")
+        raise ArgumentTypeError(f"{kind!r} is not a type. Write DataTypes.BIGINT() or 'BIGINT'")
     return _form(kind) + ("" if kind.is_nullable else " NOT NULL")
 
 

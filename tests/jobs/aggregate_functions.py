@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flinkcore.table import AggregateFunction
+from flinkcore.table.udf import udaf
 
 
 class Trace(AggregateFunction):
@@ -54,3 +55,6 @@ class Weighted(AggregateFunction):
 
 FUNCTIONS = {"trace": Trace(), "weighted": Weighted}
 """An object and a class."""
+
+WEIGHTED = udaf(Weighted(), result_type="BIGINT")
+DECLARED = {"trace": udaf(Trace(), result_type="STRING"), "weighted": WEIGHTED}

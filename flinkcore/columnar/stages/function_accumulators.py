@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
@@ -21,7 +20,7 @@ TABLE: Final = "values_"
 
 
 class _OfKey:
-    """What a key has: its accumulator, its rows that have not been taken back, and those of a bounded frame."""
+    """The accumulator of a key, the number of its rows that are not taken back, and those of a bounded frame."""
 
     __slots__ = ("accumulator", "frame", "n_rows")
 
@@ -159,19 +158,27 @@ class FunctionAccumulators:
         return self._bytes
 
     def snapshot(self) -> Mapping[str, Any]:
-        """Return the state of all keys, by id: `key`, `n_rows`, and `held`, the pickled accumulator and frame."""
+        """Return the state of all keys, by id: `key`, `n_rows`, and as values of Python `accumulator` and `frame`."""
         states = self._keys.values()
         return {
             "key": np.fromiter(self._keys, np.int64, len(self._keys)),
             "n_rows": np.fromiter((state.n_rows for state in states), np.int64, len(states)),
-            "held": pa.array(
-                [pickle.dumps((state.accumulator, state.frame)) for state in states], pa.binary()
-            ),
+            "accumulator": [state.accumulator for state in states],
+            "frame": [None if state.frame is None else list(state.frame) for state in states],
         }
 
-    def restore(self, keys: Int64s, columns: pa.RecordBatch) -> None:
-        """Take rows of a table of `snapshot`, before the first event."""
-        counts, held = columns.column("n_rows").to_pylist(), columns.column("held").to_pylist()
-        for key, n_rows, content in zip(keys.tolist(), counts, held, strict=True):
-            accumulator, frame = pickle.loads(content)
-            self._keys[key] = _OfKey(accumulator, frame, n_rows)
+    def restore(self, keys: Int64s, columns: pa.RecordBatch, values: Mapping[str, Any]) -> None:
+        """Take rows of a table of `snapshot`, before the first event.
+
+        Parameters
+        ----------
+        keys : int64 array (n,)
+        columns : pyarrow.RecordBatch
+        values : mapping of str to list
+            The values of Python.
+        """
+        counts = columns.column("n_rows").to_pylist()
+        for key, n_rows, accumulator, frame in zip(
+            keys.tolist(), counts, values["accumulator"], values["frame"], strict=True
+        ):
+            self._keys[key] = _OfKey(accumulator, None if frame is None else deque(frame), n_rows)

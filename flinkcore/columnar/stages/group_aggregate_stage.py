@@ -203,8 +203,12 @@ class GroupKernel(ImmediateKernel):
     def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
         if table == FRAMES:
             self._frames.restore(keys, columns)
+            return
+        kept = self._kept[int(table.removeprefix(TABLE))]
+        if isinstance(kept, FunctionAccumulators):
+            kept.restore(keys, columns, rows)
         else:
-            self._kept[int(table.removeprefix(TABLE))].restore(keys, columns)
+            kept.restore(keys, columns)
 
 
 def _are_same(values: Sequence[pa.Array], before: Int64s, after: Int64s) -> npt.NDArray[np.bool_]:

@@ -88,7 +88,7 @@ class OverKernel:
         if table == FRAMES:
             self.frames.restore(keys, columns)
         elif table.startswith(TABLE):
-            self.functions[int(table.removeprefix(TABLE))].restore(keys, columns)
+            self.functions[int(table.removeprefix(TABLE))].restore(keys, columns, rows)
         else:
             self._order.restore(table, keys, self._keys.key_group(keys.astype(np.uint32)), rows, columns)
 

@@ -12,7 +12,7 @@ from flinkcore.datastream.aggregates import Aggregate
 
 
 class AccumulatorFunction(Protocol):
-    """What a function does with accumulators, which it changes in place; picklable.
+    """Calls of a function on accumulators, which it changes in place; picklable.
 
     Attributes
     ----------

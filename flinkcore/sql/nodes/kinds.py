@@ -83,7 +83,17 @@ def needs_watermarks(node: PlanNode) -> bool:
     return node.kind not in _STATELESS
 
 
+_OF_PYTHON: Final = (
+    "Give the script to from_sql or execute_sql with functions=, where nodes are those of other functions"
+)
 REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("python-calc", "python-async-calc", "python-correlate", "python-over-aggregate"),
+            *("python-group-aggregate", "python-group-window-aggregate", "python-group-table-aggregate"),
+        ),
+        _OF_PYTHON,
+    ),
     "lookup-join": "Give the looked up table as a log, and join it",
     "sort": "Sort the results",
 }

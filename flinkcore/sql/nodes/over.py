@@ -80,7 +80,7 @@ class Frame:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether rows leave it."""
+        """Return whether rows leave it."""
         return self.rows is not None or self.range_ms is not None
 
     def last_rows(self, n: int) -> Frame:

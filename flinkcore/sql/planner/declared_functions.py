@@ -47,7 +47,7 @@ def without_created(statements: Sequence[Statement], functions: Mapping[str, Any
 
 
 def declarations(functions: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the planner is told about functions.
+    """Return the names and types of functions, for the planner.
 
     Raises
     ------
