@@ -39,7 +39,7 @@ _FUNCTION_TYPES: Final = ("general", "pandas")
 
 
 class FunctionContext:
-    """What `open` of a function gets.
+    """The argument of `open` of a function.
 
     Notes
     -----

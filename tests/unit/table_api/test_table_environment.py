@@ -32,7 +32,9 @@ class Planner:
         self.settings: dict[str, str] = {}
         self.refused = ""
 
-    def answer(self, libraries: FlinkLibraries, statements: list[str], settings: dict[str, str]) -> Any:
+    def answer(
+        self, libraries: FlinkLibraries, statements: list[str], settings: dict[str, str], functions: Any
+    ) -> Any:
         self.requests.append(statements)
         self.settings = settings
         if self.refused in statements:
