@@ -195,7 +195,7 @@ class StreamTableEnvironment:
         path : str
             Its name, perhaps with catalog and database.
         function : DeclaredFunction or AggregateFunction
-            What ``udf``, ``udaf`` or ``udtf`` returns; or an object whose ``get_result_type`` has its type.
+            The result of ``udf``, ``udaf`` or ``udtf``; or an object whose ``get_result_type`` has its type.
 
         Raises
         ------
