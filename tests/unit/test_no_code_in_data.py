@@ -23,6 +23,7 @@ MAY_UNPICKLE = {
     "common/serializer.py": "where a job's own descriptor asks for it",
     "operators/records/copies.py": "what this process has pickled",
     "savepoints/beginning.py": "where a job says that it trusts a savepoint of PyFlink",
+    "savepoints/pyflink_coders.py": "it only writes pickles",
     "savepoints/restoring/pyflink_values.py": "plain values, and objects where a job says so",
     "sql/expressions/user_functions.py": "a method of functions of the job, which PyFlink names eval",
     "spark/exchange/sent_bytes.py": "bytes of the driver, for Spark's workers",

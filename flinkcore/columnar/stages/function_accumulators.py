@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.python.object_sizes import size_of_all
-from flinkcore.columnar.stages.frame_aggregates import GROWTH_SHARE, KeyIds
+from flinkcore.columnar.relational.frame_aggregates import GROWTH_SHARE, KeyIds
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 
 TABLE: Final = "values_"

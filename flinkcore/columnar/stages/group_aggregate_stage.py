@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._internal.arrow.same_rows import are_same_rows
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.frame_plans import result_types
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
+from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregates, KeyIds
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS, ImmediateKernel
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.row_changes import kinds_of
-from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates, KeyIds
 from flinkcore.columnar.stages.function_accumulators import TABLE, FunctionAccumulators
 from flinkcore.columnar.stages.kept_values_column import SHOWN, KeptValuesColumn
 from flinkcore.columnar.stages.relational_stage import RelationalStage
@@ -133,7 +133,7 @@ class GroupKernel(ImmediateKernel):
             counts = values.pop().to_numpy()
             had, has = counts[before] > 0, counts[after] > 0
         is_update = had & has
-        is_update[is_update] = ~_are_same(self._compared(values), before[is_update], after[is_update])
+        is_update[is_update] = ~are_same_rows(self._compared(values), before[is_update], after[is_update])
         inserted, deleted = np.flatnonzero(has & ~had), np.flatnonzero(had & ~has)
         updated = np.flatnonzero(is_update)
         events = np.concatenate((inserted, deleted, updated, updated))
@@ -209,22 +209,6 @@ class GroupKernel(ImmediateKernel):
             kept.restore(keys, columns, rows)
         else:
             kept.restore(keys, columns)
-
-
-def _are_same(values: Sequence[pa.Array], before: Int64s, after: Int64s) -> npt.NDArray[np.bool_]:
-    """Return which results are the same as before: values or nulls. As in Flink, a NaN differs from itself."""
-    same = np.ones(len(before), np.bool_)
-    for column in values:
-        own, other = column.take(pa.array(before)), column.take(pa.array(after))
-        if pa.types.is_nested(column.type):
-            same &= np.array(
-                [a == b for a, b in zip(own.to_pylist(), other.to_pylist(), strict=True)], np.bool_
-            )
-            continue
-        equal = pc.fill_null(pc.equal(own, other), False)
-        nulls = pc.and_(own.is_null(), other.is_null())
-        same &= pc.or_(equal, nulls).to_numpy(zero_copy_only=False)
-    return same
 
 
 def _results(operator: GroupAggregation, values: list[pa.Array]) -> list[pa.Array]:

@@ -18,9 +18,9 @@ from flinkcore._native.pending_rows import PendingRows
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.frame_plans import columns_of, native_specs
 from flinkcore.columnar.operator_plans.over import Over
+from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregates
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.stages.arriving_rows import ArrivingRows
-from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates
 from flinkcore.columnar.stages.function_accumulators import TABLE, FunctionAccumulators
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate

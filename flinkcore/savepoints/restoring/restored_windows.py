@@ -17,7 +17,7 @@ from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.columnar.operator_plans.window_contents import WindowContents, WindowTable
-from flinkcore.columnar.stages.window_state import accumulator_columns
+from flinkcore.columnar.relational.accumulator_columns import accumulator_columns
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.savepoints.flink_operators import FlinkWindow
 from flinkcore.savepoints.keyed_state import KeyedState
