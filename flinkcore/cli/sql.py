@@ -66,7 +66,7 @@ def add_commands(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=MODULE:FUNCTION",
-        help="function in Python for one that the plan names; repeat for more",
+        help="function in Python for one that the job names, of a script with its types (udf); repeat for more",
     )
     sql.add_argument(
         "--final",
@@ -134,16 +134,13 @@ def _sinks(arguments: argparse.Namespace) -> dict[str, SinkRows]:
     tables = Tables(paths, arrivals, reads_paths=not _is_plan(arguments.job))
     settings = named_values("--set", arguments.set)
     given = named_values("--function", arguments.function)
-    if given and not _is_plan(arguments.job):
-        raise ConfigurationError(
-            "--function is for plans: Flink plans a script with functions of its own alone"
-        )
+    functions = {name: _function(name, text) for name, text in given.items()}
     environment = environment_of(arguments)
     if _is_plan(arguments.job):
-        functions = {name: _function(name, text) for name, text in given.items()}
         found = plan_sinks(environment, arguments.job, tables, settings, arguments.emitted_at, functions)
     else:
-        found = script_sinks(environment, _script(arguments.job), tables, settings, arguments.emitted_at)
+        script = _script(arguments.job)
+        found = script_sinks(environment, script, tables, settings, arguments.emitted_at, functions)
     tables.check_read()
     if arguments.sink is None:
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ class SqlEnvironment(LogEnvironment):
         sink: str | None = None,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
-        functions: Mapping[str, Callable[..., Any]] | None = None,
+        functions: Mapping[str, Any] | None = None,
         final: bool = False,
     ) -> LogStream:
         """Return the rows that a compiled plan of Flink SQL inserts into a sink, with event logs for its tables.
@@ -51,11 +51,13 @@ class SqlEnvironment(LogEnvironment):
             at the auto-watermark interval of this environment, as Flink's do.
         emitted_at : str, optional
             Name of a last column with the time at which each row was emitted; see :meth:`LogStream.with_emitted_at`.
-        functions : mapping of str to callable, optional
-            Functions in Python for those of the plan that are not built in, by their names or full names. A function is
-            called with the values of each row, nulls as None; if its type hints say that it returns a
-            ``pyarrow.Array`` or a ``pandas.Series``, with columns. It has to return the same for the same values. A
-            table function returns rows: tuples, or values if it has one column.
+        functions : mapping of str to function, optional
+            Functions in Python for those of the plan that are not built in, by their names or full names: callables,
+            objects and classes of ``ScalarFunction``, ``TableFunction`` and ``AggregateFunction`` of
+            ``flinkcore.table``, and what ``udf``, ``udaf`` and ``udtf`` make of them. A callable gets the values of
+            each row, nulls as None; if its type hints say that it returns a ``pyarrow.Array`` or a ``pandas.Series``,
+            columns. It has to return the same for the same values. A table function returns rows: tuples, or values if
+            it has one column.
         final : bool
             Whether, in place of changes with their kind in a column ``row_kind``, only the rows are wanted that are
             left when the log ends: the last one of each key of the sink.
@@ -84,7 +86,7 @@ class SqlEnvironment(LogEnvironment):
         *,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
-        functions: Mapping[str, Callable[..., Any]] | None = None,
+        functions: Mapping[str, Any] | None = None,
         final: bool = False,
         mode: str = "error",
         restore_from: RestoreFrom | None = None,
@@ -136,6 +138,7 @@ class SqlEnvironment(LogEnvironment):
         sink: str | None = None,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        functions: Mapping[str, Any] | None = None,
         final: bool = False,
     ) -> LogStream:
         """Return the rows of a query or of an insertion of a script of Flink SQL, with event logs for its tables.
@@ -159,6 +162,9 @@ class SqlEnvironment(LogEnvironment):
             Settings of the session at the start of the script.
         emitted_at, final
             As of :meth:`from_plan`.
+        functions : mapping of str to function, optional
+            As of :meth:`from_plan`, by the names under which the script calls them, with their types: made by ``udf``,
+            ``udaf`` or ``udtf`` of ``flinkcore.table.udf``. Statements that create one of them are left out.
 
         Raises
         ------
@@ -170,7 +176,10 @@ class SqlEnvironment(LogEnvironment):
             If a statement or a plan is not supported.
         """
         return _rows_of(
-            load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at), sink, "script", final
+            load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at, functions),
+            sink,
+            "script",
+            final,
         )
 
     def execute_sql(
@@ -181,6 +190,7 @@ class SqlEnvironment(LogEnvironment):
         *,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        functions: Mapping[str, Any] | None = None,
         final: bool = False,
         mode: str = "error",
         restore_from: RestoreFrom | None = None,
@@ -193,7 +203,7 @@ class SqlEnvironment(LogEnvironment):
 
         Parameters
         ----------
-        script, tables, settings, emitted_at, final
+        script, tables, settings, emitted_at, functions, final
             As of :meth:`from_sql`.
         sinks : mapping of str to path, optional
             Directories into which the rows of sinks are written as Parquet, by the names of the sinks, whatever
@@ -219,7 +229,7 @@ class SqlEnvironment(LogEnvironment):
         -----
         Flink's SQL client with ``-f script.sql``.
         """
-        found = load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at)
+        found = load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at, functions)
         _check_named(found, sinks, "script")
         paths = {name: path for name, rows in found.items() if (path := rows.path) is not None}
         paths.update(sinks or {})

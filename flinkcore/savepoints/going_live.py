@@ -197,6 +197,12 @@ class SavepointTarget:
             for uid, of_uid in parts.items()
             if any(has_state(table, _WITH_STATE) for part in of_uid for table in part.tables)
         ]
+        unknown = [uid for uid in self.leave_out if uid not in parts]
+        if unknown:
+            raise ConfigurationError(
+                f"leave_out names the operator {unknown[0]!r}, and the checkpoint {where} has the operators "
+                f"{', '.join(map(repr, parts))}. Name one of them"
+            )
         if not self.operators:
             return [
                 (uid, FlinkOperator(_uid_in_flink(checkpoint, uid)))

@@ -20,16 +20,15 @@ from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregat
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS, ImmediateKernel
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.row_changes import kinds_of
+from flinkcore.columnar.stages.function_accumulators import TABLE, FunctionAccumulators
 from flinkcore.columnar.stages.kept_values_column import SHOWN, KeptValuesColumn
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import Events
 
 _INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
-
-_VALUES: Final = "values_"
-"""Beginning of the name of the table of an aggregate that keeps values; its number follows."""
 
 _COUNT: Final = ("count", None, None)
 """A last aggregate where rows are withdrawn: a key without rows has no result."""
@@ -42,7 +41,7 @@ class GroupKernel(ImmediateKernel):
     ----------
     frames : FrameAggregates
         Over frames of all rows; the last aggregate is a count of rows if they are withdrawn.
-    kept : mapping of int to KeptValuesColumn
+    kept : mapping of int to KeptValuesColumn or FunctionAccumulators
         Aggregates that are not in frames, by their number among all.
     keys : KeyDictionary
     timeline : Timeline
@@ -64,7 +63,7 @@ class GroupKernel(ImmediateKernel):
     def __init__(
         self,
         frames: FrameAggregates,
-        kept: Mapping[int, KeptValuesColumn],
+        kept: Mapping[int, KeptValuesColumn | FunctionAccumulators],
         keys: KeyDictionary,
         timeline: Timeline,
         steps_done: int,
@@ -198,14 +197,18 @@ class GroupKernel(ImmediateKernel):
         return self._frames.memory_bytes() + sum(column.memory_bytes() for column in self._kept.values())
 
     def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
-        kept = {f"{_VALUES}{number}": column.snapshot() for number, column in self._kept.items()}
+        kept = {f"{TABLE}{number}": column.snapshot() for number, column in self._kept.items()}
         return {FRAMES: self._frames.snapshot(), **kept}
 
     def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
         if table == FRAMES:
             self._frames.restore(keys, columns)
+            return
+        kept = self._kept[int(table.removeprefix(TABLE))]
+        if isinstance(kept, FunctionAccumulators):
+            kept.restore(keys, columns, rows)
         else:
-            self._kept[int(table.removeprefix(_VALUES))].restore(keys, columns)
+            kept.restore(keys, columns)
 
 
 def _results(operator: GroupAggregation, values: list[pa.Array]) -> list[pa.Array]:
@@ -226,10 +229,12 @@ class GroupAggregateStage(RelationalStage):
     ) -> RelationalKernel:
         (events,) = self._context.plan.input_schemas
         specs: list[Any] = []
-        kept: dict[int, KeptValuesColumn] = {}
+        kept: dict[int, KeptValuesColumn | FunctionAccumulators] = {}
         types = result_types(operator.aggregates, events)
         for number, ((_, aggregate), kind) in enumerate(zip(operator.aggregates, types, strict=True)):
-            if operator.withdraws and aggregate.function in SHOWN:
+            if isinstance(aggregate, FunctionAggregate):
+                kept[number] = FunctionAccumulators(aggregate)
+            elif operator.withdraws and aggregate.function in SHOWN:
                 assert aggregate.column is not None
                 field = events.field(aggregate.column)
                 kept[number] = KeptValuesColumn(

@@ -18,7 +18,7 @@ from flinkcore.columnar.stages.stage import StageContext, events_taken
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.errors import InternalError
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
-from flinkcore.spark.columnar.reduce_task import RESULT_ROWS, ReduceOutput
+from flinkcore.spark.columnar.reduce_task import ReduceOutput
 from flinkcore.spark.exchange.sent_timeline import SentTime
 from flinkcore.spark.logs.log_input import ChunkSource, TaskChunks
 
@@ -85,7 +85,7 @@ class ForwardTask:
     def context(self) -> StageContext:
         """The operator as all tasks see it; it has no key."""
         context = StageContext.of(self.job, 0, self.time.replay_time(), self.partitions)
-        return replace(context, result_rows=RESULT_ROWS, key_groups=(0, context.plan.max_parallelism - 1))
+        return replace(context, key_groups=(0, context.plan.max_parallelism - 1))
 
 
 class _ForwardReplay:

@@ -296,7 +296,13 @@ def emitting_windows(
     rows.require_inserts(node, "Aggregate rows that do not change, such as those of a table")
     rows.require_time(node, window.rowtime)
     native = NativeAggregates(node, rows.columns, rows.types, window.panes(rows.columns))
-    calls = [AggregateCall.of(call) for call in node.json["aggCalls"]]
+    calls = [AggregateCall.of(call, program.functions) for call in node.json["aggCalls"]]
+    for call in calls:
+        if call.function is not None:
+            raise node.refuse(
+                f"the function {call.function.name} over windows with EMIT is not supported",
+                "Leave EMIT out, or aggregate by GROUP BY alone",
+            )
     for call in calls or [_COUNT]:
         native.add(call)
     grouping = node.json["grouping"]

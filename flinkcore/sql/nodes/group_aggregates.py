@@ -22,8 +22,21 @@ _PRESENT: Final = "present#"
 def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the changes of aggregates of all rows of a key."""
     withdrawn = rows.changes & {"-U", "-D"}
-    native = NativeAggregates(node, rows.columns, rows.types, withdraws=bool(withdrawn))
-    for call in map(AggregateCall.of, node.json["aggCalls"]):
+    native = NativeAggregates(
+        node,
+        rows.columns,
+        rows.types,
+        withdraws=bool(withdrawn),
+        is_running=True,
+        needed="retract" if withdrawn else None,
+    )
+    for written in node.json["aggCalls"]:
+        call = AggregateCall.of(written, program.functions)
+        if call.function is not None and call.function.columns:
+            raise node.refuse(
+                f"the function {call.function.name} is vectorized, and Flink calls those for windows alone",
+                "Write an AggregateFunction with an accumulator",
+            )
         native.add(call)
     for aggregate in native.aggregates.values():
         if withdrawn and aggregate.function not in RETRACTABLE:

@@ -92,7 +92,17 @@ def needs_watermarks(node: PlanNode) -> bool:
     return node.kind not in _STATELESS
 
 
+_OF_PYTHON: Final = (
+    "Give the script to from_sql or execute_sql with functions=, where nodes are those of other functions"
+)
 REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("python-calc", "python-async-calc", "python-correlate", "python-over-aggregate"),
+            *("python-group-aggregate", "python-group-window-aggregate", "python-group-table-aggregate"),
+        ),
+        _OF_PYTHON,
+    ),
     "sort": "Sort the results",
 }
 """Advice for nodes that do not run."""

@@ -26,8 +26,9 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.sql.expressions.casts import local_time
-from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
+from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.flink_states import window_state
+from flinkcore.sql.nodes.panes import Panes
 from flinkcore.sql.nodes.rows import Program, Rows, zone_named
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -362,9 +363,11 @@ def aggregated(
     rows.require_inserts(node, "Aggregate rows that do not change, such as those of a table")
     if attached is None and window.rowtime >= 0:
         rows.require_time(node, window.rowtime)
-    native = NativeAggregates(node, rows.columns, rows.types, window.panes(rows.columns))
+    panes = window.panes(rows.columns)
+    merges = panes is not None or isinstance(window.assigner, EventTimeSessionWindows)
+    native = NativeAggregates(node, rows.columns, rows.types, panes, needed="merge" if merges else None)
     for call in calls:
-        native.add(AggregateCall.of(call))
+        native.add(AggregateCall.of(call, program.functions))
     if not native.aggregates:
         native.add(AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False)))
         native.results.clear()
