@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from flinkcore.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
 from flinkcore.sql.nodes.aggregates import NativeAggregates
+from flinkcore.sql.nodes.function_aggregates import WindowResult
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.flink_state import EXTREME, OR_ZERO, PRESENT, VALUE, AccumulatorField, FlinkState
@@ -101,6 +102,8 @@ def _accumulator_fields(
     """
     fields: list[AccumulatorField] = []
     for result in native.results:
+        if isinstance(result, WindowResult):
+            return [], f"the accumulators of the function {result.calls.name} are not exchanged with Flink"
         call = result.call
         type = _STRING if call.type.root in (Root.CHAR, Root.VARCHAR) else call.type.with_nullable(True)
         if call.is_distinct or (call.name, result.form) not in _EXCHANGED:
@@ -113,7 +116,7 @@ def _accumulator_fields(
         else:
             role = EXTREME if result.form == "extreme" else VALUE
             fields.append(AccumulatorField(role, type, result.parts))
-    calls = [result.call for result in native.results]
+    calls = [result.call for result in native.results if not isinstance(result, WindowResult)]
     has_count = any(call.name == "COUNT" and not call.arguments and call.filter < 0 for call in calls)
     if counts_rows and not has_count:
         fields.append(AccumulatorField(PRESENT, _BIGINT))
