@@ -57,7 +57,7 @@ cdef const char* WHAT = b"rows that wait for the watermark"
 
 
 cdef struct PendingKey:
-    int64_t last_ms      # the last timestamp that has come up; 0 at first, as in Flink
+    int64_t last_ms      # the last timestamp that has come up; `first_ms` at first
     int64_t cleanup_ms   # INT64_MIN: none
     int64_t moment       # in which rows of the key have come up last
     uint32_t first       # the place of its first row in this moment
@@ -84,6 +84,7 @@ cdef struct PendingState:
     int64_t moment_done
     int64_t moment_capacity
     int64_t moment_ms
+    int64_t first_ms
     int64_t n_clean_ups   # timers that are no row
     Buffer cleared_before
     Buffer cleared_keys
@@ -109,7 +110,7 @@ cdef int _reach(PendingState* state, int64_t n_keys) except -1 nogil:
         state.keys = <PendingKey*> grow(state.keys, capacity * <int64_t> sizeof(PendingKey), WHAT)
         state.keys_capacity = capacity
     for i in range(state.n_keys, n_keys):
-        state.keys[i] = PendingKey(0, INT64_MIN, -1, 0)
+        state.keys[i] = PendingKey(state.first_ms, INT64_MIN, -1, 0)
     state.n_keys = n_keys
     return 0
 
@@ -163,7 +164,7 @@ cdef int _come_up(PendingState* state, const DueRow* row) except -1 nogil:
         buffer_append_int64(&state.cleared_before, state.core.n_results)
         (<uint32_t*> buffer_append(&state.cleared_keys, 4))[0] = row.key
         key.cleanup_ms = INT64_MIN
-        key.last_ms = 0
+        key.last_ms = state.first_ms
         return 0
     # As in RowTimeRangeBoundedPrecedingFunction.onTimer, also at a time of clean-up that has been put off since.
     key.last_ms = state.moment_ms
@@ -254,7 +255,7 @@ cdef class PendingRows:
 
     Follows Flink's AbstractRowTimeUnboundedPrecedingOver and RowTimeRowsBoundedPrecedingFunction, and with `range_ms`
     RowTimeRangeBoundedPrecedingFunction. Rows that a watermark lets through come by timestamp across keys, also without a bound, where
-    Flink's come key by key. As in Flink, a bounded frame drops timestamps up to 0.
+    Flink's come key by key. As in Flink, a bounded frame drops timestamps up to 0, and a sort does not.
 
     Parameters
     ----------
@@ -272,6 +273,9 @@ cdef class PendingRows:
         Whether only rows are late that come at or before the last timestamp of their key that has come up.
     range_ms : int or None
         Length of a bounded frame of time in ms, whose keys are forgotten in time.
+    first_ms : int
+        Timestamp up to which rows of a bounded frame are dropped before one has come up: 0 for OVER, -2**63 for a sort, as in Flink's
+        RowTimeSortOperator.
 
     Raises
     ------
@@ -286,7 +290,7 @@ cdef class PendingRows:
 
     def __cinit__(
         self, PackedSteps timeline not None, *, int max_parallelism, tuple key_groups not None, int64_t steps_done,
-        int64_t result_limit, bint bounded, range_ms=None,
+        int64_t result_limit, bint bounded, range_ms=None, int64_t first_ms=0,
     ):
         if range_ms is not None and (range_ms < 0 or not bounded):
             raise ConfigurationError(f"a bounded frame that goes back {range_ms} ms: the time must not be negative")
@@ -294,6 +298,7 @@ cdef class PendingRows:
         self._timers = TimerHeap(max_parallelism, key_groups)
         self.state.timers = &self._timers.queue
         self.state.bounded = bounded
+        self.state.first_ms = first_ms
         self.state.range_ms = -1 if range_ms is None else range_ms
         core_open(&self.state.core, timeline, steps_done, result_limit, False, False, False)
 
@@ -421,13 +426,13 @@ cdef class PendingRows:
         cdef const PendingKey* known
         for key in range(self.state.n_keys if self.state.bounded else 0):
             known = &self.state.keys[key]
-            n += known.last_ms != 0 or known.cleanup_ms != INT64_MIN
+            n += known.last_ms != self.state.first_ms or known.cleanup_ms != INT64_MIN
         cdef int64_t[:, ::1] columns = np.empty((3, n), np.int64)
         timers = self._timers.timers()
         n = 0
         for key in range(self.state.n_keys if columns.shape[1] else 0):
             known = &self.state.keys[key]
-            if known.last_ms != 0 or known.cleanup_ms != INT64_MIN:
+            if known.last_ms != self.state.first_ms or known.cleanup_ms != INT64_MIN:
                 columns[0, n] = key
                 columns[1, n] = known.last_ms
                 columns[2, n] = known.cleanup_ms

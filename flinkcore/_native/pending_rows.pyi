@@ -19,6 +19,7 @@ class PendingRows:
         result_limit: int,
         bounded: bool,
         range_ms: int | None = None,
+        first_ms: int = 0,
     ) -> PendingRows: ...
     def process(
         self,

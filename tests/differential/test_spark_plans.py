@@ -18,7 +18,13 @@ PLANS = ["edges-hop_late_two", "edges-fire_one_phase", "edges-zero_scalars"]
 OF_RELATIONS = [
     *("edges-dedup_last", "edges-top_2_rowtime", "edges-window_topn_ties_desc", "edges-over_range_2s"),
     *("edges-group_of_group", "edges-interval_join_full", "edges-window_join_full"),
-    *("edges-temporal_version_gone", "edges-match_skip_next", "nodes-over_mix", "nodes-sortlimit_0"),
+    *(
+        "edges-temporal_version_gone",
+        "edges-match_skip_next",
+        "nodes-over_mix",
+        "nodes-sortlimit_0",
+        "sort-2",
+    ),
     *("zone-agg_h_berlin_0_0_24", "zone-hrank_berlin_0_0_24", "zone-stvf_berlin_0_0_24"),
 ]
 

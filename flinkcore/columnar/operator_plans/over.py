@@ -17,6 +17,7 @@ from flinkcore.columnar.operator_plans.frame_plans import (
     result_types,
 )
 from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind
+from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
 from flinkcore.datastream.graph.transformations import OverTransformation
 
 
@@ -39,6 +40,9 @@ class Over(RelationalPlan):
     late_as_unbounded : bool
         Whether rows are late as those of unbounded frames are, whatever the frames are: if their time is not after
         the watermark.
+    order_by, descending, nulls_last : tuples
+        Columns that order rows of equal timestamps, before the order of arrival. `order_by` is None if the rows are not
+        sorted: a sort does not drop rows at timestamps up to 0, as frames do.
     """
 
     rows: int | None
@@ -47,6 +51,9 @@ class Over(RelationalPlan):
     by_time: bool
     aggregates: NamedAggregates
     late_as_unbounded: bool = False
+    order_by: tuple[str, ...] | None = None
+    descending: tuple[bool, ...] = ()
+    nulls_last: tuple[bool, ...] = ()
 
     uid_prefix: ClassVar[str] = "over"
 
@@ -60,6 +67,9 @@ class Over(RelationalPlan):
             step.by == "event_time",
             step.aggregates,
             step.late_as_unbounded,
+            step.order_by,
+            step.descending,
+            step.nulls_last,
         )
 
     @property
@@ -84,6 +94,12 @@ class Over(RelationalPlan):
         require_columns(self.aggregates, events)
         require_new_names(self.aggregates, events.names)
         result_types(self.aggregates, events)  # refuses what it cannot run
+        if (ranking := self.ranking(events)) is not None:
+            ranking.check("a sort")
+
+    def ranking(self, events: pa.Schema) -> RowRanking | None:
+        """Return the order of rows of equal timestamps, or None if it is that of arrival."""
+        return ranking_of(self.order_by, self.descending, self.nulls_last, events) if self.order_by else None
 
     def result_schema(
         self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType
@@ -102,6 +118,13 @@ class Over(RelationalPlan):
             "peers": str(self.peers),
             "by": "event time" if self.by_time else "arrival",
             **({"late": "as unbounded"} if self.late_as_unbounded else {}),
+            **({} if self.order_by is None else {"order": self._described_order()}),
             "aggregates": described(self.aggregates, events),
             "rows": shown_fields(events),
         }
+
+    def _described_order(self) -> str:
+        names = zip(self.order_by or (), self.descending, self.nulls_last, strict=True)
+        return ", ".join(
+            ("time", *(f"{name}{' descending' * down}{', nulls last' * last}" for name, down, last in names))
+        )

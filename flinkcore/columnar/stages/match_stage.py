@@ -11,7 +11,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.key_dictionary import KeyDictionary
@@ -20,11 +19,12 @@ from flinkcore._native.pending_rows import PendingRows
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.pattern_match import PatternMatch
 from flinkcore.columnar.operator_plans.pattern_values import PatternValues
-from flinkcore.columnar.operator_plans.row_ranking import RowRanking, SortWords
+from flinkcore.columnar.operator_plans.row_ranking import RowRanking
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.relational.pattern_states import states_of
+from flinkcore.columnar.stages.order_of_rows import order_with_columns
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.datastream.graph.row_patterns import ALL_ROWS, NativeStep
 from flinkcore.errors import DataError
@@ -99,7 +99,7 @@ class MatchKernel:
         """Search the rows that have come up, and end the runs that so many steps end, if no more rows come before."""
         due = self._order.take()
         if len(due.left):
-            order = self._by_columns(due)
+            order = order_with_columns(due, self._ranking, self._kept)
             ids, left = due.key_ids[order], due.left[order]
             self.matcher.begin(
                 ids,
@@ -130,19 +130,6 @@ class MatchKernel:
             (found,) = values(self._kept, rows, looked, np.empty(0, np.int64), None)
             bits |= _truth(found).astype(np.uint64) << np.uint64(variable)
         return bits
-
-    def _by_columns(self, due: KernelResults) -> Int64s:
-        """Return the order of rows, of which those of a key and timestamp lie together, by further columns, too."""
-        n = len(due.left)
-        if self._ranking is None:
-            return np.arange(n)
-        is_first = np.ones(n, np.bool_)
-        is_first[1:] = (due.key_ids[1:] != due.key_ids[:-1]) | (due.timestamps[1:] != due.timestamps[:-1])
-        if is_first.all():
-            return np.arange(n)
-        names = [key.column for key in self._ranking.keys]
-        words = self._ranking.of(self._kept.take(due.left, list(dict.fromkeys(names))))
-        return np.lexsort((*_sort_columns(words), np.cumsum(is_first)))
 
     def _require_rows_to_skip_to(self) -> None:
         failure = self.matcher.failure
@@ -357,20 +344,6 @@ def _truth(values: pa.Array) -> npt.NDArray[np.uint8]:
     filled = values.fill_null(False) if values.null_count else values
     truth: npt.NDArray[np.bool_] = filled.to_numpy(zero_copy_only=False)
     return truth.astype(np.uint8)
-
-
-def _sort_columns(words: SortWords) -> list[npt.NDArray[Any]]:
-    """Return sort keys as columns, the least significant first."""
-    columns: list[npt.NDArray[Any]] = list(words.words.T[::-1])
-    if words.tail_ends is None or words.tails is None:
-        return columns
-    offsets = pa.py_buffer(np.ascontiguousarray(words.tail_ends))
-    n = len(words.words)
-    tails = pa.Array.from_buffers(pa.large_binary(), n, [None, offsets, pa.py_buffer(words.tails)])
-    encoded = tails.dictionary_encode()
-    places = np.empty(len(encoded.dictionary), np.int64)
-    places[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(places))
-    return [places[encoded.indices.to_numpy()], *columns]
 
 
 def _plain(row: pa.RecordBatch) -> list[tuple[str, Any]]:

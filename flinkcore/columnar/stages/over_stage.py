@@ -18,11 +18,15 @@ from flinkcore._native.pending_rows import PendingRows
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.frame_plans import columns_of, native_specs
 from flinkcore.columnar.operator_plans.over import Over
+from flinkcore.columnar.operator_plans.row_ranking import RowRanking
 from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregates
 from flinkcore.columnar.relational.kernel import RelationalKernel
+from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.stages.arriving_rows import ArrivingRows
 from flinkcore.columnar.stages.function_accumulators import TABLE, FunctionAccumulators
+from flinkcore.columnar.stages.order_of_rows import order_with_columns
 from flinkcore.columnar.stages.relational_stage import RelationalStage
+from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 
 
@@ -36,6 +40,9 @@ class OverKernel:
     functions : mapping of int to FunctionAccumulators
         Aggregates that are functions in Python, by their number among all.
     keys : KeyDictionary
+    kept : NumberedRows
+    ranking : RowRanking or None
+        Order of rows of equal timestamps.
     """
 
     def __init__(
@@ -44,8 +51,11 @@ class OverKernel:
         frames: FrameAggregates,
         functions: Mapping[int, FunctionAccumulators],
         keys: KeyDictionary,
+        kept: NumberedRows,
+        ranking: RowRanking | None,
     ) -> None:
         self._order, self.frames, self.functions, self._keys = order, frames, functions, keys
+        self._kept, self._ranking = kept, ranking
         self.process = order.process
         self.advance = order.advance
         self.finish = order.finish
@@ -66,7 +76,11 @@ class OverKernel:
             self.frames.clear(self.cleared[1])
             for function in self.functions.values():
                 function.clear(self.cleared[1])
-        return results
+        if self._ranking is None:
+            return results
+        # The rows of a key and timestamp have one firing, so that nothing but their numbers differs.
+        order = order_with_columns(results, self._ranking, self._kept)
+        return results._replace(left=results.left[order])
 
     @property
     def current_watermark(self) -> int:
@@ -111,6 +125,7 @@ class OverStage(RelationalStage):
                 result_limit=result_limit,
                 bounded=operator.is_bounded,
                 range_ms=operator.range_ms if operator.is_bounded else None,
+                first_ms=0 if operator.order_by is None else MIN_TIMESTAMP,
             )
         else:
             order = ArrivingRows(self._timeline, steps_done, result_limit)
@@ -123,7 +138,7 @@ class OverStage(RelationalStage):
         }
         read = columns_of(operator.aggregates)
         self._read = [name for name in events.names if name in read] or events.names[:1]
-        return OverKernel(order, frames, functions, self._keys)
+        return OverKernel(order, frames, functions, self._keys, self._kept[0], operator.ranking(events))
 
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         """Return the aggregates of the rows that have come up."""

@@ -511,6 +511,9 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
     by: str
     aggregates: tuple[tuple[str, Aggregate], ...]
     late_as_unbounded: bool = False
+    order_by: tuple[str, ...] | None = None
+    descending: tuple[bool, ...] = ()
+    nulls_last: tuple[bool, ...] = ()
 
     @property
     def operator_name(self) -> str:

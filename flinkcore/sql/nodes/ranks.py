@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.top_rows import top_step
-from flinkcore.datastream.graph.transformations import TopTransformation
+from flinkcore.datastream.graph.transformations import OverTransformation, TopTransformation
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
 from flinkcore.sql.nodes.flink_states import deduplicated_state
 from flinkcore.sql.nodes.plain import with_kinds
@@ -81,20 +81,32 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
 
 
 def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return rows in the order of their rowtimes, each when the watermark comes to it."""
+    """Return rows in the order of their rowtimes and of further columns, each when the watermark comes to it."""
     rows.require_inserts(node, _OF_CHANGES)
     time, *others = node.json["orderBy"]["fields"]
-    if others:
-        names = ", ".join(repr(node.names[each["index"]]) for each in others)
-        raise node.refuse(
-            f"an order of equal times by further columns ({names}) is not supported",
-            f"Write ORDER BY {node.names[time['index']]} alone, and sort the results by all columns",
-        )
     if rows.types[time["index"]].time_attribute == "PROCTIME":
+        if others:
+            names = ", ".join(repr(node.names[each["index"]]) for each in others)
+            raise node.refuse(
+                f"an order of equal processing times by further columns ({names}) is not supported",
+                f"Write ORDER BY {node.names[time['index']]} alone, and sort the results by all columns",
+            )
         return rows
     rows.require_time(node, time["index"])
     # A frame of one row waits and is late as a row that is sorted.
-    results = rows.keyed(()).over(0).aggregate(**{_OF_ONE_ROW: count()})
+    keyed = rows.keyed(())
+    step = OverTransformation(
+        keyed._input(),
+        preceding_rows=0,
+        preceding_ms=None,
+        unit="rows",
+        by="event_time",
+        aggregates=((_OF_ONE_ROW, count()),),
+        order_by=tuple(rows.columns[each["index"]] for each in others),
+        descending=tuple(not each["isAscending"] for each in others),
+        nulls_last=tuple(each["nullIsLast"] for each in others),
+    )
+    results = keyed._then(step)
     return program.of_operator(node, results, [pc.field(name) for name in rows.columns], times=rows.times)
 
 

@@ -108,7 +108,7 @@ def test_rows_are_the_same_with_little_memory(name: str) -> None:
     assert wanted.num_rows
 
 
-@pytest.mark.parametrize("name", ["nodes-unnest_win", "nodes-over_mix", "nodes-sort_order_by_ts_0", *ZONED])
+@pytest.mark.parametrize("name", ["nodes-unnest_win", "nodes-over_mix", "sort-2", *ZONED])
 @pytest.mark.parametrize("cut", [1, 3, 10])
 def test_a_job_stops_and_resumes(name: str, cut: int, tmp_path: Path) -> None:
     scenario = golden(name)

@@ -104,9 +104,14 @@ def test_ranks_with_gaps_are_refused() -> None:
     )
 
 
-def test_a_sort_of_equal_times_by_further_columns_is_refused() -> None:
-    message = r"by further columns \('v'\) is not supported. Write ORDER BY ts alone, and sort the results"
-    refused("nodes-sort_order_by_ts_v_desc_0", {}, message)
+def test_rows_of_equal_times_are_sorted_by_further_columns() -> None:
+    scenario = golden("nodes-sort_order_by_ts_v_desc_0")
+    assert results_of(scenario)[0]["rows"] == scenario["rows"]
+
+
+def test_a_sort_of_equal_processing_times_by_further_columns_is_refused() -> None:
+    message = r"by further columns \('v'\) is not supported. Write ORDER BY pt alone, and sort the results"
+    refused("sort-proctime", {}, message)
 
 
 def test_rows_of_equal_times_are_sorted_by_their_arrival() -> None:
