@@ -12,6 +12,7 @@ from flinkcore._internal.io.stores import Stores
 from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot
 from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.datastream.graph.pipeline_executor import RestoreFrom, SavepointStart
 from flinkcore.operators.state import OperatorStateSnapshot
 
 if TYPE_CHECKING:
@@ -80,20 +81,13 @@ class JobOperator:
     flink_state: str | None = None
 
 
-class SavepointStart(Protocol):
-    """A savepoint of Flink with which a job begins: `flinkcore.savepoints.SavepointSource`."""
-
-    def origin(self, operators: Sequence[JobOperator], stores: Stores) -> StateOrigin:
-        """Return the state of a job's operators, which is checked as far as that is possible without reading it all."""
-
-
 def is_savepoint(path: str | os.PathLike[str], stores: Stores) -> bool:
     """Return whether a directory has a savepoint or checkpoint of Flink, which may be named by its metadata."""
     folder = os.fspath(path).removesuffix(f"/{_METADATA}")
     return bool(folder) and _METADATA in CheckpointDirectory.at(folder, stores).names()
 
 
-def savepoint_start(restore_from: Any, stores: Stores) -> SavepointStart | None:
+def savepoint_start(restore_from: RestoreFrom, stores: Stores) -> SavepointStart | None:
     """Return the savepoint of Flink from which a job is restored, or None if it is a checkpoint.
 
     Parameters
@@ -104,7 +98,7 @@ def savepoint_start(restore_from: Any, stores: Stores) -> SavepointStart | None:
         Settings of stores.
     """
     if not isinstance(restore_from, str | os.PathLike):
-        return cast("SavepointStart", restore_from)
+        return restore_from
     if not is_savepoint(restore_from, stores):
         return None
     path = os.fspath(restore_from).removesuffix(f"/{_METADATA}")
