@@ -107,7 +107,11 @@ def _columns(
 
 
 def restore_windows(
-    operator: WindowOperator, accumulators: Accumulators, keys: list[str], table: CheckpointTable
+    operator: WindowOperator,
+    accumulators: Accumulators,
+    keys: list[str],
+    null_keys: bool,
+    table: CheckpointTable,
 ) -> None:
     """Open the windows of a table in an operator, before its first row.
 
@@ -118,6 +122,8 @@ def restore_windows(
         Its own.
     keys : list of str
         Names of the key columns.
+    null_keys : bool
+        Whether null is a key like others in a single column.
     table : CheckpointTable
         Table of windows of this kind, with these columns, as `ExpectedWindows` checks them.
 
@@ -128,7 +134,7 @@ def restore_windows(
     """
     batch = table.batch
     key_columns = key_columns_of(batch, keys)
-    encoder = KeyEncoder(key_columns.schema, keys)
+    encoder = KeyEncoder(key_columns.schema, keys, null_keys)
     encoder.encode_batch(key_columns)
     entries = operator.restore(encoder, *window_columns(table))
     if operator.kind not in _COUNTED and len(entries):

@@ -324,9 +324,13 @@ class TimestampsAndWatermarksTransformation(OneInputTransformation):
 
 @dataclass(eq=False, repr=False)
 class PartitionTransformation(OneInputTransformation):
-    """Sends each row to the task of its key group (Flink's ``PartitionTransformation``)."""
+    """Sends each row to the task of its key group (Flink's ``PartitionTransformation``).
+
+    Null is a key like others in a single column if `null_keys`, as in Flink SQL.
+    """
 
     key_columns: tuple[str, ...]
+    null_keys: bool = False
 
     def __str__(self) -> str:
         return f"key by {', '.join(self.key_columns)}" if self.key_columns else "all rows under one key"
