@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.timers import MAX_KEY_GROUPS
+from flinkcore.checkpoint.declared_types import type_of_json
 from flinkcore.checkpoint.table_file import TableFile
 from flinkcore.checkpoint.table_kinds import NAMED, OF_KEYS, OPTIONAL_SHAPES, SHAPES, TableKind
 from flinkcore.checkpoint.value_shape import check_shape
@@ -92,6 +93,7 @@ class JsonObject:
 DATA_FOLDER = re.compile(r"data-[0-9a-f]{32}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
+_DECLARED: Final = ("key_type", "value_type")
 _MEMBERS = ("kind", "name", "file", "size", "sha256", "n_rows", "shapes", "attributes")
 
 
@@ -153,15 +155,17 @@ def _check_attributes(kind: TableKind, n_rows: int, content: Any, where: str) ->
         if sum(counts) != n_rows:
             raise DataError(f"{where} are of {sum(counts)} timers, and the table has {n_rows} rows")
     elif kind is TableKind.KEYED_STATE:
-        state = JsonObject(content, where, ("type", "ttl_time"))
+        state = JsonObject(content, where, ("type", "ttl_time"), _DECLARED)
         if state["type"] not in [each.value for each in StateDescriptor.Type]:
             raise state.refused("type", "no kind known here of a keyed state")
         if state["ttl_time"] not in [None, *(each.name for each in StateTtlConfig.TtlTimeCharacteristic)]:
             raise state.refused("ttl_time", "no kind known here of a time to live")
+        _check_declared(content, where)
     elif kind is TableKind.OPERATOR_STATE:
-        mode = JsonObject(content, where, ("mode",))
+        mode = JsonObject(content, where, ("mode",), _DECLARED)
         if mode["mode"] not in [each.value for each in DistributionMode]:
             raise mode.refused("mode", "no kind known here of an operator state")
+        _check_declared(content, where)
     elif kind is TableKind.WINDOWS:
         windows = JsonObject(content, where, ("kind", "earliest_end_ms", "latest_end_ms"))
         windows.text("kind")
@@ -182,6 +186,11 @@ def _check_attributes(kind: TableKind, n_rows: int, content: Any, where: str) ->
             raise DataError(f"{where} have one of last_arrival_ms and opened_ms")
     else:
         JsonObject(content, where, ())
+
+
+def _check_declared(content: Any, where: str) -> None:
+    for name in _DECLARED:
+        type_of_json(content.get(name), f"{name} of {where}")
 
 
 def _check_later_operators(content: list[Any], where: str) -> None:

@@ -16,11 +16,12 @@ import pyarrow as pa
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.timers import TimerColumns
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable, TableColumns
+from flinkcore.checkpoint.declared_types import type_to_json
 from flinkcore.checkpoint.operator_snapshot import SplitPosition
 from flinkcore.checkpoint.value_decoding import Decode, decode, decode_maps
 from flinkcore.checkpoint.value_encoding import Encode, encode
 from flinkcore.checkpoint.value_shape import has_serialized
-from flinkcore.datastream.state import StateDescriptor, StateTtlConfig
+from flinkcore.datastream.state import MapStateDescriptor, StateDescriptor, StateTtlConfig
 from flinkcore.errors import SchemaError
 from flinkcore.operators.state import DistributionMode, KeyedStateSnapshot, OperatorStateSnapshot
 from flinkcore.operators.state.time_to_live import map_values
@@ -88,8 +89,20 @@ def keyed_state_to_table(
     columns.add_values("value", snapshot.values)
     ttl_time = snapshot.ttl_time
     return columns.table(
-        {"type": snapshot.type.value, "ttl_time": None if ttl_time is None else ttl_time.name}
+        {
+            "type": snapshot.type.value,
+            "ttl_time": None if ttl_time is None else ttl_time.name,
+            **_declared(snapshot.descriptor),
+        }
     )
+
+
+def _declared(descriptor: StateDescriptor | None) -> dict[str, Any]:
+    """Return the types that a descriptor declares, as attributes of the table of its state."""
+    declared = {"value_type": type_to_json(getattr(descriptor, "type_info", None))}
+    if isinstance(descriptor, MapStateDescriptor):
+        declared["key_type"] = type_to_json(descriptor.key_type_info)
+    return {name: each for name, each in declared.items() if each is not None}
 
 
 def keyed_state_of_table(table: CheckpointTable, decode_keys: Decode = decode) -> KeyedStateSnapshot:
@@ -133,7 +146,7 @@ def operator_state_to_table(name: str, snapshot: OperatorStateSnapshot) -> Check
     """Return the table of a state's elements in order; those of a broadcast state are pairs."""
     columns = TableColumns(f"the operator state {name!r}")
     columns.add_values("element", snapshot.elements)
-    return columns.table({"mode": snapshot.mode.value})
+    return columns.table({"mode": snapshot.mode.value, **_declared(snapshot.descriptor)})
 
 
 def operator_state_of_table(table: CheckpointTable) -> OperatorStateSnapshot:

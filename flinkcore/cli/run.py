@@ -11,10 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import flinkcore
+from flinkcore._internal.io.locations import absolute_location
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.cli.topic_replacements import Replacements, add_replacements
 from flinkcore.common import Configuration
-from flinkcore.common.settings.flink_settings import RESTORE_PATH, check_settings, unknown_settings
+from flinkcore.common.settings.flink_settings import (
+    PYTHON_EXECUTION_MODE,
+    RESTORE_PATH,
+    check_settings,
+    unknown_settings,
+)
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SourceError
 
@@ -58,6 +64,22 @@ def add_commands(commands: Any) -> None:
         help="savepoint of Flink, or checkpoint of flinkcore, with whose state its jobs begin: as -D "
         "execution.state-recovery.path=",
     )
+    stopping = run.add_argument(
+        "--stop-with-savepoint",
+        metavar="DIR",
+        help="new directory for a savepoint, from which the same program continues in PyFlink: its job then stops with "
+        "open windows and timers",
+    )
+    mode = run.add_argument(
+        "--execution-mode",
+        choices=["process", "thread"],
+        help="mode of PyFlink that the savepoint is for: as -D python.execution-mode=",
+    )
+    until = run.add_argument(
+        "--until",
+        metavar="TIME",
+        help="leave out of topics and logs what arrives at this time or later: such as 2026-11-30T12:00, in UTC",
+    )
     replacing = add_replacements(run)
     run.add_argument("program", metavar="PROGRAM.py")
     of_program = run.add_argument(
@@ -68,7 +90,10 @@ def add_commands(commands: Any) -> None:
     of_program.required = False  # it may have none, of which argparse does not know
     options = [
         option
-        for action in (setting, parallelism, clock, master, python_files, restoring)
+        for action in (
+            *(setting, parallelism, clock, master, python_files, restoring),
+            *(stopping, mode, until),
+        )
         for option in action.option_strings
     ]
     run.set_defaults(call=run_program, own_options=[*options, *replacing], prog=run.prog)
@@ -98,6 +123,7 @@ def run_program(arguments: argparse.Namespace) -> int:
 
     def new_environment() -> StreamExecutionEnvironment:
         environments.append(_new_environment(configuration, arguments.master, python_files))
+        _let_end(environments[-1], arguments)
         replacements.apply(environments[-1])
         return environments[-1]
 
@@ -184,6 +210,8 @@ def _configuration(arguments: argparse.Namespace) -> Configuration:
         configuration.set_integer("parallelism.default", arguments.parallelism)
     if arguments.clock is not None:
         configuration.set_string("flinkcore.clock", arguments.clock)
+    if arguments.execution_mode is not None:
+        configuration.set_string(PYTHON_EXECUTION_MODE.key(), arguments.execution_mode)
     if arguments.restore_from is not None:
         configuration.set_string(RESTORE_PATH.key(), arguments.restore_from)
     check_settings(configuration)
@@ -209,6 +237,22 @@ def _new_environment(
     for path in python_files:
         environment.add_python_file(path)
     return environment
+
+
+def _let_end(environment: StreamExecutionEnvironment, arguments: argparse.Namespace) -> None:
+    """Let the jobs of an environment end at a time, and stop with a savepoint for the mode of PyFlink that is set."""
+    environment._until = arguments.until
+    if arguments.stop_with_savepoint is None:
+        return
+    from flinkcore.savepoints import SavepointTarget
+
+    path = absolute_location(arguments.stop_with_savepoint)
+
+    def savepoint(configuration: Configuration) -> SavepointTarget:
+        mode: Any = configuration.get(PYTHON_EXECUTION_MODE)
+        return SavepointTarget(path, execution_mode=mode)
+
+    environment._savepoint_of_jobs = savepoint
 
 
 def _on_spark(master: str) -> StreamExecutionEnvironment:

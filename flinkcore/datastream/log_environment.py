@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 class LogEnvironment(EnvironmentSettings):
     """Environment that makes streams of event logs."""
 
+    _until: str | None = None
+    """Time of arrival at which logs and topics are cut that the program does not cut itself."""
+
     @abstractmethod
     def _log_stream(self, source: EventLogSource) -> LogStream:
         """Return the stream of a log, which belongs to this environment."""
@@ -178,6 +181,8 @@ class LogEnvironment(EnvironmentSettings):
             arrival_unit=arrival_unit,
             integer_times=integer_times,
         )
+        if until is None:
+            until = self._until
         if until is not None:
             settings = replace(settings, until_ms=instant_ms(until, "until=", arrival_unit))
         data = path_or_table if is_table else _data(path_or_table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore._internal.io.locations import absolute_location, is_local
@@ -82,7 +83,12 @@ class ReplacedTopics:
         self._directories[sink] = absolute_location(directory), format
 
     def source_step(
-        self, given: Any, strategy: WatermarkStrategy, type_info: TypeInformation, stores: Stores | None
+        self,
+        given: Any,
+        strategy: WatermarkStrategy,
+        type_info: TypeInformation,
+        stores: Stores | None,
+        until_ms: int | None = None,
     ) -> TopicSource:
         """Return the step that reads dumps in place of a KafkaSource or a FlinkKafkaConsumer.
 
@@ -94,6 +100,8 @@ class ReplacedTopics:
             Type of the elements.
         stores : Stores or None
             File systems of the dumps.
+        until_ms : int, optional
+            Leaves out records that arrive at this time or later, in ms since the epoch.
 
         Raises
         ------
@@ -125,7 +133,7 @@ class ReplacedTopics:
         )
         return TopicSource(
             records,
-            SETTINGS,
+            replace(SETTINGS, until_ms=until_ms),
             deserializer=source.deserializer,
             strategy=strategy,
             type_info=type_info,

@@ -7,6 +7,7 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from flinkcore._internal.arrow.instants import instant_ms
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.io import InputFormat
 from flinkcore.common.job_client import JobClient
@@ -76,6 +77,9 @@ class StreamExecutionEnvironment(SqlEnvironment):
     >>> env.get_parallelism()
     2
     """
+
+    _savepoint_of_jobs: Callable[[Configuration], SavepointStop] | None = None
+    """Makes the savepoint with which jobs stop whose program names neither a savepoint nor a checkpoint."""
 
     _new_context_environment: ClassVar[Callable[[], StreamExecutionEnvironment] | None] = None
 
@@ -295,7 +299,9 @@ class StreamExecutionEnvironment(SqlEnvironment):
         return ReplacedTopics()
 
     def _of_topics(self, source: Any, strategy: WatermarkStrategy, declared: TypeInformation) -> DataStream:
-        return DataStream(self, self._replaced_topics.source_step(source, strategy, declared, self._stores))
+        until_ms = None if self._until is None else instant_ms(self._until, "until=")
+        step = self._replaced_topics.source_step(source, strategy, declared, self._stores, until_ms)
+        return DataStream(self, step)
 
     def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
         """Return the stream of the elements that a format reads.
@@ -477,6 +483,8 @@ class StreamExecutionEnvironment(SqlEnvironment):
         """Return the checkpoints of a job, which may be restored from where ``execution.state-recovery.path`` says."""
         restored = self._configuration.get(settings.RESTORE_PATH) if restore_from is None else restore_from
         savepoint = savepoint_stop(stop_with_savepoint)
+        if savepoint is None and stop_with_checkpoint is None and self._savepoint_of_jobs is not None:
+            savepoint = self._savepoint_of_jobs(self._configuration)
         if savepoint is not None and stop_with_checkpoint is None:
             stop_with_checkpoint = savepoint.checkpoint_path
         return CheckpointSettings(restored, stop_with_checkpoint, self._stores, savepoint)

@@ -187,8 +187,8 @@ class _Windowed(WindowsOfStream[KeyedStream], Generic[Applied, Processed]):
             Called with each element.
         window_function : ProcessWindowFunction or WindowFunction, optional
             Called with the result of the aggregate function; its results replace it.
-        accumulator_type : object
-            Accepted as in PyFlink, but not used: accumulators are Python objects.
+        accumulator_type : TypeInformation, optional
+            Accumulators are Python objects of any type; a savepoint for PyFlink has them in this one.
         output_type : TypeInformation, optional
             Type of the results; any Python object by default.
 
@@ -204,7 +204,11 @@ class _Windowed(WindowsOfStream[KeyedStream], Generic[Applied, Processed]):
         """
         if not isinstance(aggregate_function, AggregateFunction):
             raise ArgumentTypeError(f"aggregate takes an AggregateFunction, not {aggregate_function!r}")
-        return self._fired(self._operation(aggregate_function, window_function), output_type)
+        return self._fired(
+            self._operation(aggregate_function, window_function),
+            output_type,
+            declared_type(accumulator_type, "accumulator_type"),
+        )
 
     def reduce(
         self,
@@ -263,9 +267,15 @@ class _Windowed(WindowsOfStream[KeyedStream], Generic[Applied, Processed]):
         """
         return self._fired(self._operation(None, process_window_function), output_type)
 
-    def _fired(self, operation: WindowOperation, output_type: TypeInformation | None) -> DataStream:
+    def _fired(
+        self,
+        operation: WindowOperation,
+        output_type: TypeInformation | None,
+        accumulator_type: TypeInformation | None = None,
+    ) -> DataStream:
+        declared = declared_type(output_type)
         return self._stream._then(
-            ElementWindowTransformation(self._stream._input(), operation, declared_type(output_type))
+            ElementWindowTransformation(self._stream._input(), operation, declared, accumulator_type)
         )
 
 

@@ -11,6 +11,7 @@ again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -20,6 +21,7 @@ from flinkcore._internal.io.stores import stores_of
 from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.declared_types import TYPES, type_to_json
 from flinkcore.checkpoint.state_origin import JobOperator, StateOrigin, savepoint_start
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
@@ -788,8 +790,21 @@ def _described(
             settings[f"input {number}"] = ", ".join(
                 f"{uids[edge.source]}{_keys_of(edge.partition)}" for edge in edges
             )
+        if node.transformation.uid and not node.collects:
+            settings[TYPES] = _declared_types(node)
         description |= {f"{uid}: {name}": value for name, value in settings.items()}
     return description
+
+
+def _declared_types(node: StreamNode) -> str:
+    """Return the types of an operator's keys and windows, which its program declares, as JSON."""
+    partitions = [edge.partition for edges in node.inputs for edge in edges]
+    keys = [each.key_type for each in partitions if isinstance(each, KeyedTransformation)]
+    step = node.transformation
+    contents = step.contents_type if isinstance(step, ElementWindowTransformation) else None
+    shown = [type_to_json(each) for each in keys]
+    key = shown[0] if shown and all(each == shown[0] for each in shown) else None
+    return json.dumps({"key": key, "contents": type_to_json(contents)})
 
 
 def _keys_of(partition: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
 from flinkcore.checkpoint import Checkpoint
@@ -19,8 +19,14 @@ from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.metadata import SubtaskState
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.writing.checkpoint_operator_states import operator_contents
-from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, has_state, keyed_contents
+from flinkcore.savepoints.writing.checkpoint_states import (
+    CheckpointOperator,
+    JavaStates,
+    has_state,
+    keyed_contents,
+)
 from flinkcore.savepoints.writing.checkpoint_windows import window_contents
+from flinkcore.savepoints.writing.pyflink_states import PythonStates
 from flinkcore.savepoints.writing.savepoint_writer import (
     OperatorContent,
     SavepointWriter,
@@ -50,6 +56,9 @@ class SavepointTarget:
         Uids of operators of flinkcore's job whose state the Flink job does not have.
     compression : bool
         Whether states are compressed with Snappy, as ``execution.checkpointing.snapshot-compression`` does.
+    execution_mode : {"process", "thread"}, optional
+        ``python.execution-mode`` of the PyFlink program that continues, which has a format of its own in each; by
+        default a Java job continues. The program is that of the replay: states have its declared types.
 
     Raises
     ------
@@ -62,6 +71,7 @@ class SavepointTarget:
     max_parallelism: int | None = None
     leave_out: Sequence[str] = ()
     compression: bool = False
+    execution_mode: Literal["process", "thread"] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, str | os.PathLike):
@@ -72,6 +82,11 @@ class SavepointTarget:
         for operator in self.operators:
             if not isinstance(operator, FlinkOperator):
                 raise ArgumentTypeError(f"operators is a list of FlinkOperator, not of {operator!r}")
+        if self.execution_mode not in (None, "process", "thread"):
+            raise ConfigurationError(
+                f"execution_mode is 'process' or 'thread', as python.execution-mode of PyFlink, not "
+                f"{self.execution_mode!r}"
+            )
 
     @property
     def checkpoint_path(self) -> str:
@@ -126,7 +141,8 @@ class SavepointTarget:
         _refuse_waiting_events(checkpoint)
         groups = self.max_parallelism or checkpoint.max_parallelism
         operators = tuple(
-            CheckpointOperator(checkpoint, uid, target, groups) for uid, target in self._pairs(checkpoint)
+            CheckpointOperator(checkpoint, uid, target, groups, self.execution_mode)
+            for uid, target in self._pairs(checkpoint)
         )
         contents = [_content(operator) for operator in operators]
         writer = SavepointWriter.begin(self.path, is_compressed=self.compression, stores=stores)
@@ -214,16 +230,20 @@ def _content(operator: CheckpointOperator) -> OperatorContent:
     parts = operator.parts
     keyed = [part for part in parts if part.key_group_range is not None]
     states = []
+    python = None
+    if operator.execution_mode is not None:
+        python = PythonStates(operator, operator.execution_mode == "thread")
+        python.check()
     if operator.has(TableKind.WINDOWS):
         states = window_contents(operator)
     elif operator.has(TableKind.KEYED_STATE, TableKind.TIMERS):
-        states = keyed_contents(operator)
+        states = keyed_contents(operator, python or JavaStates(operator))
     groups = operator.max_parallelism
     key = states[0].types.key if states else None
     if key == basic.BYTE and operator.target.key is None:
         groups = 1  # as windowAll has it
     parallelism = max(1, min(len(keyed) or len(parts), groups))
-    listed = operator_contents(operator, parallelism)
+    listed = operator_contents(operator, parallelism, python)
     return OperatorContent(operator.target.uid, groups, parallelism, key, states, listed)
 
 
@@ -235,6 +255,7 @@ def write_savepoint(
     max_parallelism: int | None = None,
     leave_out: Sequence[str] = (),
     compression: bool = False,
+    execution_mode: Literal["process", "thread"] | None = None,
     filesystem: Any = None,
 ) -> None:
     """Write the state of a checkpoint as a savepoint, from which a Flink job continues with ``flink run -s``.
@@ -249,7 +270,7 @@ def write_savepoint(
         Directory of a checkpoint, as ``stop_with_checkpoint`` writes it.
     path : path
         New directory for the savepoint.
-    operators, max_parallelism, leave_out, compression
+    operators, max_parallelism, leave_out, compression, execution_mode
         As of :class:`SavepointTarget`.
     filesystem : pyarrow.fs.FileSystem, fsspec filesystem or None
         Where both are; by default the paths say it.
@@ -266,5 +287,5 @@ def write_savepoint(
         If a file cannot be written.
     """
     stores = stores_of(filesystem)
-    target = SavepointTarget(path, operators, max_parallelism, leave_out, compression)
+    target = SavepointTarget(path, operators, max_parallelism, leave_out, compression, execution_mode)
     target.write(Checkpoint.open(checkpoint, stores), stores)

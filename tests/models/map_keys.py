@@ -25,7 +25,13 @@ KEYS: dict[str, tuple[TypeInformation | None, list[Any]]] = {
             *(0.0, -0.0, NAN, OTHER_NAN, 0, False, "0", None, b"", (), 1, 1.0, True, np.float64(1)),
             *((0.0,), (-0.0,), (NAN,), (OTHER_NAN,), [0.0], [-0.0], {"a": NAN}, {"a": OTHER_NAN}),
             *(Decimal("1.0"), Decimal("1.00"), Row(1.0), Row(1), Row(a=1.0), bytearray(b"x"), b"x"),
-            *(np.array([1, 2]), np.array([1, 2]), np.datetime64("NaT"), np.datetime64("NaT"), np.int64(1)),
+            *(
+                np.array([1, 2]),
+                np.array([1, 2]),
+                np.datetime64("NaT", "s"),
+                np.datetime64("NaT", "s"),
+                np.int64(1),
+            ),
             *(
                 datetime(2026, 1, 1),
                 datetime(2026, 1, 1, tzinfo=timezone.utc),

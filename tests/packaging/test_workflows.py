@@ -1,5 +1,6 @@
 """The workflows of GitHub Actions are sound, and give their steps no more than these need."""
 
+import importlib.metadata
 import re
 import shutil
 import subprocess
@@ -44,6 +45,20 @@ def test_what_is_published_needs_the_tests_and_the_wheels_of_the_same_commit() -
     assert called == {"tests.yml", "wheels.yml"}
     for name in called:
         assert "workflow_call" in workflows[name][True]  # YAML's `on`
+
+
+def test_a_release_has_the_section_of_its_version_in_the_changelog_with_links_that_work_elsewhere() -> None:
+    version = importlib.metadata.version("flinkcore")
+    address = {"GITHUB_SERVER_URL": "https://host", "GITHUB_REPOSITORY": "owner/name"}
+    program = [sys.executable, ROOT / ".ci" / "release_notes.py"]
+    done = subprocess.run([*program, version], env=address, capture_output=True, text=True, check=True)
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    written = changelog.partition(f"## [{version}]")[2].partition("\n")[2].partition("\n## ")[0]
+    links = re.compile(r"\]\((?!https://)([^)]*)")
+    assert [link for link in links.findall(written) if not (ROOT / link.partition("#")[0]).exists()] == []
+    assert done.stdout == links.sub(rf"](https://host/owner/name/blob/v{version}/\1", written).strip() + "\n"
+    unknown = subprocess.run([*program, "0.0"], env=address, capture_output=True, text=True, check=False)
+    assert (unknown.returncode, unknown.stderr) == (1, "CHANGELOG.md has no section '## [0.0]' with text\n")
 
 
 def test_the_tests_run_on_each_python_that_has_wheels_and_the_metadata_name_no_other() -> None:

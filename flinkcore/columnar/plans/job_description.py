@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.column_ops import exact_text, expressions_behind, shown_column
 from flinkcore._internal.arrow.time_units import TimeUnit
+from flinkcore.checkpoint.declared_types import TYPES
 from flinkcore.columnar.operator_plans.window_contents import is_contents
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
@@ -138,7 +139,8 @@ def refuse_changes(before: Mapping[str, Any], now: Mapping[str, str], where: str
     changed = [
         f"{name}: {_or_none(before, name)} then, {_or_none(now, name)} now"
         for name in dict.fromkeys([*now, *before])
-        if name != "results" and not is_contents(name) and _or_none(before, name) != _or_none(now, name)
+        if name != "results" and not is_contents(name) and not name.endswith(f": {TYPES}")
+        if _or_none(before, name) != _or_none(now, name)
     ]
     if changed:
         raise ConfigurationError(f"the checkpoint {where} is of another job. {'; '.join(changed)}: {_ADVICE}")

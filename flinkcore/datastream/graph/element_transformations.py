@@ -238,10 +238,18 @@ class ElementWindowTransformation(_WithDeclaredType, OneInputTransformation):
     operation : WindowOperation
     type_info : TypeInformation
         Type of the windows' results.
+    accumulator_type : TypeInformation or None
+        Type of the accumulators of an AggregateFunction, as the program declares it.
     """
 
     operation: WindowOperation
     type_info: TypeInformation
+    accumulator_type: TypeInformation | None = None
+
+    @property
+    def contents_type(self) -> TypeInformation:
+        """Return the declared type of what a window keeps: accumulators, or elements."""
+        return self.input.element_type if self.accumulator_type is None else self.accumulator_type
 
     @property
     def operator_name(self) -> str:

@@ -332,6 +332,10 @@ class PartitionTransformation(OneInputTransformation):
     key_columns: tuple[str, ...]
     null_keys: bool = False
 
+    @property
+    def element_type(self) -> TypeInformation:
+        return self.input.element_type
+
     def __str__(self) -> str:
         return f"key by {', '.join(self.key_columns)}" if self.key_columns else "all rows under one key"
 

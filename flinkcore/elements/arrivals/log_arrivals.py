@@ -238,6 +238,11 @@ def _require_timestamps(plan: LogPlan, strategy: WatermarkStrategy) -> None:
     """Accept a strategy that takes the timestamps of records if they have some."""
     source = plan.log.source
     assert isinstance(source, TopicLog)
+    if source.without_timestamps is not None and plan.log.until_ms is not None:
+        raise ConfigurationError(
+            f"the dump of topic {source.without_timestamps!r} has no timestamps, and cannot be cut at one. Give a dump "
+            "that ends where the job is to stop"
+        )
     if source.without_timestamps is None or strategy.timestamp_assigner is not None:
         return
     if strategy.out_of_orderness_ms is not None or strategy.generator_supplier is not None:

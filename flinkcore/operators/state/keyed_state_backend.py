@@ -364,8 +364,9 @@ class KeyedStateBackend:
         if known is not None and has_serializer(known[0]):
             taken = serialized_values(known[0], taken, table.ttl_time is not None)
             is_serialized = True
+        descriptor = None if known is None else known[0]
         return KeyedStateSnapshot(
-            table.type, table.ttl_time, keys, key_groups, namespaces, taken, is_serialized
+            table.type, table.ttl_time, keys, key_groups, namespaces, taken, is_serialized, descriptor
         )
 
     def _oldest_in_snapshot(self, name: str, table: StateTable) -> int | None:

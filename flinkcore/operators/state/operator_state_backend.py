@@ -196,7 +196,7 @@ class OperatorStateBackend(OperatorStateStore):
         for name, (descriptor, state) in self._states.items():
             mode = self._modes[name]
             elements = list(state.items()) if mode is DistributionMode.BROADCAST else state.get()
-            taken[name] = OperatorStateSnapshot(mode, serialized_elements(descriptor, elements))
+            taken[name] = OperatorStateSnapshot(mode, serialized_elements(descriptor, elements), descriptor)
         return taken
 
     def restore(self, snapshot: Mapping[str, OperatorStateSnapshot]) -> None:

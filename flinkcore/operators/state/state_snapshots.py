@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,8 @@ class KeyedStateSnapshot:
         By entry.
     is_serialized : bool
         Whether the user's values, or map keys, are SerializedValues.
+    descriptor : StateDescriptor, optional
+        Descriptor by which the function has asked for the state, or None if it has not, or not yet.
     """
 
     type: StateDescriptor.Type
@@ -47,6 +49,7 @@ class KeyedStateSnapshot:
     namespaces: Sequence[Hashable]
     values: Sequence[Any]
     is_serialized: bool = False
+    descriptor: StateDescriptor | None = field(default=None, compare=False)
 
     def of_key_groups(self, first: int, last: int) -> KeyedStateSnapshot:
         """Return the entries of the key groups first to last, inclusive."""
@@ -62,6 +65,7 @@ class KeyedStateSnapshot:
             list(compress(self.namespaces, chosen)),
             list(compress(self.values, chosen)),
             self.is_serialized,
+            self.descriptor,
         )
 
     def followed_by(self, other: KeyedStateSnapshot) -> KeyedStateSnapshot:
@@ -84,6 +88,7 @@ class KeyedStateSnapshot:
             [*self.namespaces, *other.namespaces],
             [*self.values, *other.values],
             self.is_serialized or other.is_serialized,
+            self.descriptor or other.descriptor,
         )
 
     def entries(self) -> Iterator[tuple[Hashable, Hashable, Any]]:
@@ -121,10 +126,13 @@ class OperatorStateSnapshot:
     mode : DistributionMode
     elements : sequence of object
         Elements of a list state, or pairs of key and value of a broadcast state.
+    descriptor : StateDescriptor, optional
+        Descriptor by which the function has asked for the state, or None if it has not, or not yet.
     """
 
     mode: DistributionMode
     elements: Sequence[Any]
+    descriptor: StateDescriptor | None = field(default=None, compare=False)
 
 
 def redistribute(

@@ -22,7 +22,8 @@ from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.operator_state import OperatorState
-from flinkcore.savepoints.restoring.pyflink_values import PREFIX, PyFlinkStates
+from flinkcore.savepoints.pyflink_coders import PREFIX
+from flinkcore.savepoints.restoring.pyflink_values import PyFlinkStates
 from flinkcore.savepoints.restoring.python_values import Names, names_of, obstacle, python_values
 from flinkcore.savepoints.restoring.restored_keys import RestoredKeys
 from flinkcore.savepoints.savepoint import SavepointOperator

@@ -174,6 +174,11 @@ PRIMITIVE_ARRAYS: Final[dict[SimpleSerializer, SimpleSerializer]] = {
 }
 """Serializers of arrays of Java's primitive types, by those of their elements."""
 
+BYTE_ARRAY_WRAPPER: Final = SimpleSerializer(
+    "byte[]", _bytes, None, snapshot_class("ByteArrayWrapper", "org.apache.flink.streaming.api.utils.")
+)
+"""Keys of maps in PyFlink's process mode."""
+
 _ALL: Final[tuple[SimpleSerializer | NothingSerializer, ...]] = (
     *(STRING, LONG, INT, SHORT, BYTE, BOOLEAN, FLOAT, DOUBLE, CHAR, BIG_INTEGER, BIG_DECIMAL),
     *(STRINGS, *PRIMITIVE_ARRAYS.values()),
@@ -187,13 +192,7 @@ _ALL: Final[tuple[SimpleSerializer | NothingSerializer, ...]] = (
     _basic("FloatValue", "FloatValue", _FLOAT, 4),
     _basic("DoubleValue", "DoubleValue", _DOUBLE, 8),
     _basic("CharValue", "CharValue", _char, 2),
-    # PyFlink's, of process mode.
-    SimpleSerializer(
-        "byte[]",
-        _bytes,
-        None,
-        snapshot_class("ByteArrayWrapper", "org.apache.flink.streaming.api.utils."),
-    ),
+    BYTE_ARRAY_WRAPPER,
 )
 BASIC_SERIALIZERS: Final[dict[str, StateSerializer]] = {each.snapshot_class: each for each in _ALL}
 """Serializers by the class of their snapshots, which have no content."""

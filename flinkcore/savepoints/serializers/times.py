@@ -175,7 +175,20 @@ GLOBAL_WINDOW: Final = NothingSerializer(
 VOID_NAMESPACE: Final = NothingSerializer(
     "void", 1, f"{_STATE}VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot"
 )
-_SQL_WINDOW: Final = "org.apache.flink.table.runtime.operators.window.TimeWindow"
+_TABLE_WINDOWS: Final = "org.apache.flink.table.runtime.operators.window."
+TABLE_TIME_WINDOW: Final = SimpleSerializer(
+    "TimeWindow", _window, 16, f"{_TABLE_WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot"
+)
+"""Windows of SQL and of PyFlink, as are the next two."""
+TABLE_GLOBAL_WINDOW: Final = NothingSerializer(
+    "GlobalWindow", 1, f"{_TABLE_WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot"
+)
+TABLE_COUNT_WINDOW: Final = SimpleSerializer(
+    "CountWindow",
+    lambda exact: FixedColumn("l", 8),
+    8,
+    f"{_TABLE_WINDOWS}CountWindow$Serializer$CountWindowSerializerSnapshot",
+)
 
 TIME_SERIALIZERS: Final[dict[str, StateSerializer]] = {
     each.snapshot_class: each
@@ -183,8 +196,7 @@ TIME_SERIALIZERS: Final[dict[str, StateSerializer]] = {
         _basic("Date", "Date", _milliseconds, 8),
         *(SQL_DATE, SQL_TIME, SQL_TIMESTAMP, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT),
         *(TIME_WINDOW, GLOBAL_WINDOW, VOID_NAMESPACE),
-        # Windows of SQL and of PyFlink.
-        SimpleSerializer("TimeWindow", _window, 16, f"{_SQL_WINDOW}$Serializer$TimeWindowSerializerSnapshot"),
+        *(TABLE_TIME_WINDOW, TABLE_GLOBAL_WINDOW, TABLE_COUNT_WINDOW),
         NothingSerializer("Null", 1, snapshot_class("Null", "org.apache.flink.table.dataview.")),
     )
 }

@@ -24,7 +24,8 @@ from flinkcore.savepoints.serializers import basic, times
 from flinkcore.savepoints.serializers.composite import RowSerializer, TupleSerializer
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
 from flinkcore.savepoints.serializers.serializer import SimpleSerializer, StateSerializer
-from flinkcore.savepoints.writing.checkpoint_states import MERGING_WINDOW_SET, TIMERS, CheckpointOperator
+from flinkcore.savepoints.writing.checkpoint_rows import MERGING_WINDOW_SET
+from flinkcore.savepoints.writing.checkpoint_states import TIMERS, CheckpointOperator
 from flinkcore.savepoints.writing.java_hashes import key_groups as java_key_groups
 from flinkcore.savepoints.writing.java_values import arrow_type
 from flinkcore.savepoints.writing.state_files import KeyedStateContent

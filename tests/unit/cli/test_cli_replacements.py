@@ -1,5 +1,6 @@
 """Programs that read and write Kafka run as they are, over files that options name."""
 
+import pickle
 import random
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from equipment.topic_dumps import PROGRAMS, lines, records
 
+from flinkcore import savepoints
 from flinkcore.cli import main
 
 WORDS = ["stream", "table", "window", "event"]
@@ -226,3 +228,50 @@ def test_options_after_two_dashes_are_the_programs_own(
     (folder / "program.py").write_text("import sys; print(sys.argv[1:])")
     own = ["--replace-source", "KafkaSource", "nothing"]
     assert output(capsys, "program.py", "--", *own) == [str(own)]
+
+
+COUNTED = """
+from pyflink.common import Duration, Time, Types, WatermarkStrategy
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.datastream.connectors.kafka import KafkaSource
+from pyflink.common.serialization import SimpleStringSchema
+from pyflink.datastream.window import TumblingEventTimeWindows
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.get_config().set_auto_watermark_interval(1)
+source = KafkaSource.builder().set_bootstrap_servers("b").set_topics("words").set_value_only_deserializer(
+    SimpleStringSchema()).build()
+strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
+pair = Types.TUPLE([Types.STRING(), Types.LONG()])
+words = env.from_source(source, strategy, "words").map(lambda word: (word, 1), pair)
+windows = words.key_by(lambda pair: pair[0], Types.STRING()).window(TumblingEventTimeWindows.of(Time.seconds(1)))
+windows.reduce(lambda one, other: (one[0], one[1] + other[1])).uid("counts").print()
+env.execute()
+"""
+
+
+def test_a_program_stops_at_a_time_with_a_savepoint_for_pyflink(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [(0, number, 1_000_000 + 300 * number, "ab"[number % 2]) for number in range(20)]
+    records(folder / "words" / "a.parquet", rows)
+    (folder / "counted.py").write_text(COUNTED)
+    options = ["--replace-source", "KafkaSource", "words=words", "--until", "1970-01-01T00:16:42.100"]
+    options += ["--stop-with-savepoint", "live", "--execution-mode", "thread"]
+    assert output(capsys, *options, "counted.py") == ["(a,2)", "(b,2)"]
+    state = savepoints.open(folder / "live").operator("counts").state("window-contents")
+    open_windows = [
+        (row["key"]["f0"], row["namespace"]["start_ms"], pickle.loads(row["value"]))
+        for row in state.to_arrow().to_pylist()
+    ]
+    assert sorted(open_windows) == [("a", 1_001_000, ("a", 2)), ("b", 1_001_000, ("b", 1))]
+
+
+def test_a_dump_without_timestamps_is_not_cut_at_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines(folder / "words" / "words+0+0000000000.json", ["a"])
+    (folder / "counted.py").write_text(COUNTED)
+    options = ["--replace-source", "KafkaSource", "words=words", "--until", "1970-01-02", "counted.py"]
+    assert main(["run", *options]) == 1
+    assert "has no timestamps, and cannot be cut at one" in capsys.readouterr().err
