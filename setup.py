@@ -14,6 +14,7 @@ MODULES = (
     "accumulator_state",
     "aggregates",
     "arrow",
+    "avro_columns",
     "binary_rows",
     "call_guard",
     "changing_join",

@@ -5,8 +5,10 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from flinkcore._native.arrow cimport NativeArray, native_array
-from flinkcore._native.memory cimport bits_append, buffer_append
+import numpy as np
+
+from flinkcore._native.arrow cimport ArrowArray, ArrowSchema, NativeArray, native_array
+from flinkcore._native.memory cimport Buffer, bits_append, buffer_append, buffer_append_bytes, buffer_free
 from flinkcore._native.state_columns cimport (
     BytesColumn,
     ChoiceColumn,
@@ -14,10 +16,15 @@ from flinkcore._native.state_columns cimport (
     ListColumn,
     MapColumn,
     StateColumn,
+    bind_values,
     damaged,
     no_place,
+    null_value,
+    put32,
     read_count,
+    spend,
     take,
+    unwritable,
 )
 
 
@@ -51,11 +58,31 @@ cdef inline uint32_t le32(const uint8_t* place) noexcept nogil:
     return value
 
 
-cdef inline int spend(Cursor* cursor) except -1:
-    cursor.values_left -= 1
-    if cursor.values_left < 0:
-        no_place(cursor, "the entry has more values than max_values_per_entry allows")
+cdef inline void put_le64(Buffer* out, int64_t at, uint64_t value) noexcept nogil:
+    memcpy(out.data + at, &value, 8)
+
+
+cdef inline int append_zeros(Buffer* out, int64_t size) except -1:
+    if size:
+        memset(buffer_append(out, size), 0, size)
     return 0
+
+
+cdef inline uint32_t rotated(uint32_t word, int bits) noexcept nogil:
+    return word << bits | word >> (32 - bits)
+
+
+cdef uint32_t hash_words(const uint8_t* bytes, int64_t size) noexcept nogil:
+    # Murmur3 of whole words with the seed 42: the hash code of a BinaryRowData (MurmurHashUtils.hashBytesByWords).
+    cdef uint32_t code = 42
+    cdef int64_t i
+    for i in range(0, size, 4):
+        code ^= rotated(le32(bytes + i) * <uint32_t> 0xCC9E2D51, 15) * <uint32_t> 0x1B873593
+        code = rotated(code, 13) * 5 + <uint32_t> 0xE6546B64
+    code ^= <uint32_t> size
+    code = (code ^ code >> 16) * <uint32_t> 0x85EBCA6B
+    code = (code ^ code >> 13) * <uint32_t> 0xC2B2AE35
+    return code ^ code >> 16
 
 
 @cython.final
@@ -120,6 +147,22 @@ cdef class SqlColumn(StateColumn):
     cdef NativeArray take_array(self):
         return native_array(self._format, self.validity.length, &self.validity, &self.values, NULL)
 
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return bind_values(&self.source, schema, array, offset, self._format)
+
+    cdef const uint8_t* place_of(self, int64_t row) noexcept:
+        # Returns the place of a value in the bound array.
+        return self.source.data + (row + self.source.offset) * self._size
+
+    cdef int64_t milliseconds(self, int64_t row, int64_t* nanos) noexcept:
+        # Returns the ms of a timestamp, and the nanoseconds after them.
+        cdef int64_t value = <int64_t> le64(self.place_of(row))
+        cdef int64_t ms = value // self._per_ms
+        if ms * self._per_ms > value:
+            ms -= 1
+        nanos[0] = (value - ms * self._per_ms) * (1000000 // self._per_ms)
+        return ms
+
 
 @cython.final
 cdef class SqlBooleanColumn(StateColumn):
@@ -145,6 +188,13 @@ cdef class SqlBooleanColumn(StateColumn):
             else:
                 bits[i >> 3] |= bits[i] << (i & 7)
         return native_array("b", length, &self.validity, &self.values, NULL)
+
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return bind_values(&self.source, schema, array, offset, "b")
+
+    cdef bint value_of(self, int64_t row) noexcept:
+        row += self.source.offset
+        return self.source.data[row >> 3] >> (row & 7) & 1
 
 
 @cython.final
@@ -281,6 +331,64 @@ cdef class SqlValue:
         return count
 
 
+    cdef int write_slot(self, int64_t row, Buffer* out, int64_t base, int64_t slot, int64_t bit) except -1:
+        # Writes a value into its slot in a row that begins at `base`, and what has no place there to the end.
+        cdef int64_t size = 0, ms, end = out.size - base
+        cdef uint64_t word = 0
+        cdef const uint8_t* place
+        if self.kind > Kind.LARGE_TIMESTAMP:
+            return unwritable("rows, arrays and maps within rows of SQL cannot be written yet")
+        if self.column.is_null(row):
+            out.data[base + (bit >> 3)] |= 1 << (bit & 7)
+            if self.kind == Kind.LARGE_DECIMAL or self.kind == Kind.LARGE_TIMESTAMP:
+                # Flink keeps their place, so that the value may be set later.
+                append_zeros(out, 16 if self.kind == Kind.LARGE_DECIMAL else 8)
+                put_le64(out, base + slot, <uint64_t> end << 32)
+            return 0
+        if self.kind <= Kind.EIGHT:
+            if type(self.column) is SqlBooleanColumn:
+                out.data[base + slot] = (<SqlBooleanColumn> self.column).value_of(row)
+            else:
+                memcpy(out.data + base + slot, (<SqlColumn> self.column).place_of(row), self.width)
+            return 0
+        if self.kind <= Kind.BYTES:
+            place = (<BytesColumn> self.column).value_at(row, &size)
+            if size < 8:
+                memcpy(&word, place, size)
+                put_le64(out, base + slot, word | <uint64_t> (size | 0x80) << 56)
+                return 0
+            put_le64(out, base + slot, <uint64_t> end << 32 | <uint64_t> size)
+            buffer_append_bytes(out, place, size)
+            return append_zeros(out, -size & 7)
+        if self.kind == Kind.DECIMAL:
+            put_le64(out, base + slot, le64((<SqlColumn> self.column).place_of(row)))
+            return 0
+        if self.kind == Kind.LARGE_DECIMAL:
+            append_zeros(out, 16)
+            size = put_decimal(out.data + base + end, (<SqlColumn> self.column).place_of(row))
+            put_le64(out, base + slot, <uint64_t> end << 32 | <uint64_t> size)
+            return 0
+        ms = (<SqlColumn> self.column).milliseconds(row, &size)
+        if self.kind == Kind.TIMESTAMP:
+            put_le64(out, base + slot, <uint64_t> ms)
+            return 0
+        append_zeros(out, 8)
+        put_le64(out, base + end, <uint64_t> ms)
+        put_le64(out, base + slot, <uint64_t> end << 32 | <uint64_t> size)
+        return 0
+
+
+cdef int64_t put_decimal(uint8_t* out, const uint8_t* value) noexcept nogil:
+    # Writes a decimal of 16 bytes, little endian, as BigInteger.toByteArray does, and returns how many bytes that are.
+    cdef int64_t size = 16, i
+    cdef uint8_t sign = 0xFF if value[15] >> 7 else 0
+    while size > 1 and value[size - 1] == sign and value[size - 2] >> 7 == sign >> 7:
+        size -= 1
+    for i in range(size):
+        out[i] = value[size - 1 - i]
+    return size
+
+
 @cython.final
 cdef class RowsColumn(StateColumn):
     """Structs of the fields of rows; the last field is the row kind.
@@ -325,6 +433,29 @@ cdef class RowsColumn(StateColumn):
             size += (<SqlValue> field).column.size_bytes()
         return size
 
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        cdef int64_t i
+        cdef StateColumn child
+        bind_values(&self.source, schema, array, offset, "+s")
+        if schema.n_children != len(self._names):
+            unwritable(f"a row has {schema.n_children} fields instead of {len(self._names)}, with its kind")
+        for i in range(schema.n_children):
+            child = self._kinds if i == len(self._fields) else (<SqlValue> self._fields[i]).column
+            child.bind(schema.children[i], array.children[i], offset + array.children[i].offset)
+        return 0
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        # The bytes of a BinaryRowData.
+        cdef int64_t n = len(self._fields), base = out.size, i
+        cdef int64_t first = ((n + 8 + 63) >> 6) << 3
+        if self.is_null(row):
+            return null_value()
+        append_zeros(out, first + 8 * n)
+        out.data[base] = <uint8_t> self._kinds.choice_at(row)
+        for i in range(n):
+            (<SqlValue> self._fields[i]).write_slot(row, out, base, first + 8 * i, 8 + i)
+        return 0
+
 
 @cython.final
 cdef class SizedColumn(StateColumn):
@@ -353,3 +484,42 @@ cdef class SizedColumn(StateColumn):
 
     cdef int64_t size_bytes(self):
         return self._value.column.size_bytes()
+
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return self._value.column.bind(schema, array, offset)
+
+    cdef bint is_null(self, int64_t row) noexcept:
+        return self._value.column.is_null(row)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef int64_t base = out.size
+        append_zeros(out, 4)
+        self._value.column.write(row, out)
+        put32(out.data + base, <uint32_t> (out.size - base - 4))
+        return 0
+
+    def hash_codes(self, int64_t n):
+        """Return the hash codes of the first rows of the column that this one is bound to.
+
+        Raises
+        ------
+        ValueError
+            If a row cannot be written.
+
+        Notes
+        -----
+        Flink's ``BinaryRowData.hashCode``.
+        """
+        codes = np.empty(n, np.int32)
+        cdef int32_t[::1] view = codes
+        cdef Buffer out
+        cdef int64_t i
+        out.data, out.size, out.capacity = NULL, 0, 0
+        try:
+            for i in range(n):
+                out.size = 0
+                self._value.column.write(i, &out)
+                view[i] = <int32_t> hash_words(out.data, out.size)
+        finally:
+            buffer_free(&out)
+        return codes

@@ -62,19 +62,14 @@ cdef int64_t read_count(Cursor* cursor) except -1:
     return count
 
 
-cdef inline int spend(Cursor* cursor) except -1:
-    cursor.values_left -= 1
-    if cursor.values_left < 0:
-        no_place(cursor, "the entry has more values than max_values_per_entry allows")
-    return 0
-
-
 cdef int unwritable(str message) except -1:
     raise ValueError(message)
 
 
+cdef str EXACT = ". Read it with exact=True (--exact)"
+
+
 cdef int bind_values(Values* source, const ArrowSchema* schema, const ArrowArray* array, int64_t offset, str format) except -1:
-    # Refers to an array of a format, whose rows are `offset` after those that will be given.
     cdef str found = schema.format.decode()
     if found != format:
         unwritable(f"a column has the Arrow format {found!r} instead of {format!r}")
@@ -173,13 +168,17 @@ cdef class FixedColumn(StateColumn):
         Bytes of a value.
     least_is_null : bool
         Whether the least number of 8 bytes stands for null.
+    end : int
+        If not 0, a number below 0 or from this on has no place: it is not a time of day.
     """
 
     cdef str _format
     cdef int _size
     cdef bint _least_is_null
+    cdef int64_t _end
 
-    def __init__(self, str format, int size, bint least_is_null=False):
+    def __init__(self, str format, int size, bint least_is_null=False, int64_t end=0):
+        self._end = end
         self._format = format
         self._size = size
         self._least_is_null = least_is_null
@@ -189,6 +188,8 @@ cdef class FixedColumn(StateColumn):
         cdef uint64_t wide
         cdef uint32_t word
         spend(cursor)
+        if self._end and not 0 <= (<int64_t> be64(place) if self._size == 8 else <int32_t> be32(place)) < self._end:
+            no_place(cursor, "a time of day is not within a day" + EXACT)
         if self._size == 8:
             wide = be64(place)
             if self._least_is_null and wide == <uint64_t> 1 << 63:
@@ -393,7 +394,6 @@ cdef int64_t read_varint(Cursor* cursor, int most_bytes) except -1:
     return damaged(cursor, "a number of a text is too long")
 
 
-cdef str EXACT = ". Read it with exact=True (--exact)"
 cdef str LONE_SURROGATE = "a text has half of a surrogate pair, which UTF-8 does not have" + EXACT
 
 
@@ -851,7 +851,6 @@ cdef class ListColumn(StateColumn):
         return self.values.size + self.child.size_bytes()
 
 
-@cython.final
 cdef class MapColumn(StateColumn):
     """Maps: how many entries, then each key, a byte that is 1 for null, and the value.
 
@@ -948,10 +947,6 @@ cdef class StructColumn(StateColumn):
     names : list of str
     children : list of StateColumn
     """
-
-    cdef list _names
-    cdef list _children
-    cdef int64_t _width
 
     def __init__(self, list names, list children):
         self._names = names

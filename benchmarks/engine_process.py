@@ -46,9 +46,11 @@ ENGINES = {
     "flinkcore-spark-written": "benchmarks.flinkcore_bids:open_spark_written",
     "duckdb-query": "benchmarks.peers.duckdb_query:open_query",
     "spark-query": "benchmarks.peers.spark_query:open_query",
+    "spark-query-written": "benchmarks.peers.spark_query:open_written",
     "flink-query": "benchmarks.peers.flink_query:open_query",
     "flinkcore-query": "benchmarks.flinkcore_query:open_arrow",
     "flinkcore-spark-query": "benchmarks.flinkcore_query:open_spark",
+    "flinkcore-spark-query-written": "benchmarks.flinkcore_query:open_spark_written",
 }
 LOGS: dict[str, type[Bids] | type[Query]] = {kind.__name__: kind for kind in (Bids, Query)}
 ON_A_JVM = ("spark-", "flink-", "flinkcore-spark-")

@@ -192,4 +192,4 @@ def open_spark_written(bids: Bids, threads: int) -> Engine:
 
     path = bids.parquet()
     job = _planned_spark(lambda spark: path, bids, threads, f"event log {path}:")
-    return timed_write(lambda out: job().write_parquet(out))
+    return timed_write(lambda out: job().write_parquet(out), bids)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from benchmarks.engine import Engine
 from benchmarks.flinkcore_bids import spark_session
 from benchmarks.job_plans import planned
@@ -24,17 +27,31 @@ def open_arrow(query: Query, threads: int) -> Engine:
     return lambda: job().to_arrow()
 
 
-def open_spark(query: Query, threads: int) -> Engine:
-    from benchmarks.peers.spark_query import sums
+def _on_spark(query: Query, threads: int, how: str) -> Callable[[], Any]:
+    """Return a function that makes the job, of whose plan this is a part."""
     from flinkcore.spark import SparkExecutionEnvironment
 
     log = query.parquet()
     environment = SparkExecutionEnvironment(spark_session(threads))
+    return planned(lambda: QUERIES[query.query](Streams(environment, log)), how)
+
+
+def open_spark(query: Query, threads: int) -> Engine:
+    from benchmarks.peers.spark_query import sums
+
     alone = query.query in COLUMNS_OF_SPARK
     how = (
         "to_dataframe() gives columns that Spark computes"
         if alone
         else REPLAYED.get(query.query, "spark replay")
     )
-    job = planned(lambda: QUERIES[query.query](Streams(environment, log)), how)
+    job = _on_spark(query, threads, how)
     return lambda: sums(job().to_dataframe(), query)
+
+
+def open_spark_written(query: Query, threads: int) -> Engine:
+    """Into Parquet files, which the tasks of the replay write."""
+    from benchmarks.peers.spark_bids import timed_write
+
+    job = _on_spark(query, threads, "spark replay")
+    return timed_write(lambda out: job().write_parquet(out), query)

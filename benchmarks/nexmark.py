@@ -54,6 +54,7 @@ class Bids:
     base_ms: int = 1_735_689_600_000  # 2025-01-01T00:00:00Z
     bidders: int | None = None  # number of all bidders, or None for no limit (not in Flink's generator)
     checksum_type: ClassVar[type[Checksum]] = Checksum
+    summed: ClassVar[tuple[str, ...]] = ("n", "total", "top")
 
     def checksum(self, result: pa.Table) -> Checksum:
         return Checksum.of(result)

@@ -42,13 +42,13 @@ def new_backends() -> OperatorBackends:
     return OperatorBackends(state, InternalTimeServiceManager(context, clock, state.set_current_key_id))
 
 
-def filled(key_of: Callable[[int], Any], with_timers: bool) -> OperatorBackends:
+def filled(key_of: Callable[[int], Any], with_timers: bool, n_keys: int = KEYS) -> OperatorBackends:
     backends = new_backends()
     assert backends.keyed_state is not None
     assert backends.time_services is not None
     state = backends.keyed_state.get_or_create_keyed_state(ValueStateDescriptor("value"))
     timers = backends.time_services.get_internal_timer_service("user-timers", NoTrigger())
-    for i in range(KEYS):
+    for i in range(n_keys):
         backends.keyed_state.set_current_key(key_of(i * 7919))
         state.update(i)
         if with_timers:

@@ -1,8 +1,9 @@
 """The queries of Nexmark: flinkcore beside Flink's DataStream jobs, DuckDB and Spark, all of whose answers agree.
 
 In memory with one thread: flinkcore and DuckDB from Arrow tables to Arrow tables, Flink from memory-mapped columns to
-a sink that drops its results. With two, from Parquet: flinkcore on Spark, and Spark's SQL. `FLINKCORE_BENCH_EVENTS`
-sets the number of events (5 M); `measuring` says how they are measured.
+a sink that drops its results. With two, from Parquet: flinkcore on Spark, and Spark's SQL, which consume the results
+or write them as Parquet. `FLINKCORE_BENCH_EVENTS` sets the number of events (5 M); `measuring` says how they are
+measured.
 """
 
 from __future__ import annotations
@@ -24,10 +25,17 @@ THREADS = {
     "duckdb-query": 1,
     "flink-query": 1,
     "spark-query": 2,
+    "spark-query-written": 2,
     "flinkcore-query": 1,
     "flinkcore-spark-query": 2,
+    "flinkcore-spark-query-written": 2,
 }
-BASELINES = {"flinkcore-query": ("duckdb-query", "flink-query"), "flinkcore-spark-query": ("spark-query",)}
+BASELINES = {
+    "flinkcore-query": ("duckdb-query", "flink-query"),
+    "flinkcore-spark-query": ("spark-query",),
+    "flinkcore-spark-query-written": ("spark-query-written",),
+}
+ONLY_LAST_UPDATES = ("duckdb-query", "spark-query", "spark-query-written")
 
 ENGINES = Engines()
 
@@ -39,7 +47,7 @@ def test_nexmark(benchmark: Any, query: str, engine: str) -> None:
     if engine == "flink-query" and query in WITHOUT:
         pytest.skip(f"{query} is not written in Java")
     # In q4, SQL returns the last updates of a stream.
-    is_final = query == "q4" and engine in ("duckdb-query", "spark-query")
+    is_final = query == "q4" and engine in ONLY_LAST_UPDATES
     log, baselines = Query(query, EVENTS), BASELINES.get(engine, ())
     ENGINES.measure(benchmark, engine, log, THREADS[engine], baselines=baselines, answer=is_final)
     benchmark.extra_info["query"] = query

@@ -67,7 +67,13 @@ REFERENCE = {
     "savepoints": ("flinkcore.savepoints",),
     "spark": ("flinkcore.spark",),
     "testing": ("flinkcore.testing",),
-    "others": ("flinkcore.metrics", "flinkcore.table", "flinkcore.table.types", "flinkcore.errors"),
+    "others": (
+        "flinkcore.metrics",
+        "flinkcore.table",
+        "flinkcore.table.types",
+        "flinkcore.table.udf",
+        "flinkcore.errors",
+    ),
     "native": tuple(
         f"flinkcore._native.{name}" for name in ("arrow", "memory", "key_dictionary", "keys", "timers")
     ),

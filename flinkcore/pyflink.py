@@ -28,7 +28,7 @@ MODULES: Final = {
     "datastream.connectors": "base file_system kafka number_seq",
     "datastream.formats": "avro csv json orc parquet",
     "metrics": "metricbase",
-    "table": "types",
+    "table": "types udf",
 }
 """PyFlink's modules that flinkcore has, by package."""
 

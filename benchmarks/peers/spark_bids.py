@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.engine import KEY, WINDOW_MS, Checksum, Engine, Timed
 from benchmarks.nexmark import Bids
+from benchmarks.nexmark_log import Query
 
 
 def checksum(result: DataFrame) -> Checksum:
@@ -23,7 +24,7 @@ def checksum(result: DataFrame) -> Checksum:
     return Checksum(*result.agg(F.count("*"), F.sum("n"), F.sum("total"), F.sum("top")).first())
 
 
-def timed_write(write: Callable[[str], object]) -> Engine:
+def timed_write(write: Callable[[str], object], log: Bids | Query) -> Engine:
     """An engine that measures `write(new directory)` and then reads back what was written."""
 
     def run() -> Timed:
@@ -32,7 +33,7 @@ def timed_write(write: Callable[[str], object]) -> Engine:
             start = time.perf_counter()
             write(out)
             seconds = time.perf_counter() - start
-            return Timed(seconds, Checksum.of(pq.read_table(out, columns=["n", "total", "top"])))
+            return Timed(seconds, log.checksum(pq.read_table(out, columns=[*log.summed])))
 
     return run
 
@@ -101,4 +102,4 @@ def open_counted(bids: Bids, threads: int) -> Engine:
 def open_written(bids: Bids, threads: int) -> Engine:
     path = bids.parquet()
     spark = session_builder(threads).getOrCreate()
-    return timed_write(lambda out: _aggregate(spark, path).write.parquet(out))
+    return timed_write(lambda out: _aggregate(spark, path).write.parquet(out), bids)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from benchmarks.engine import Engine, Sums
 from benchmarks.nexmark_log import Query
-from benchmarks.peers.spark_bids import session_builder
+from benchmarks.peers.spark_bids import session_builder, timed_write
 from flinkcore.examples.nexmark.functions import side_input
 from flinkcore.examples.nexmark.sql import SQL
 
@@ -21,10 +23,22 @@ def sums(result: DataFrame, query: Query) -> Sums:
     return Sums(rows, found or 0)
 
 
-def open_query(query: Query, threads: int) -> Engine:
+def _opened(query: Query, threads: int) -> Callable[[], DataFrame]:
+    """Return a function that returns the result, in a session with the logs as tables."""
     spark = session_builder(threads).config("spark.sql.ansi.enabled", False).getOrCreate()
     for name, path in query.parquet()._asdict().items():
         spark.read.parquet(str(path)).createOrReplaceTempView(name)
     values = spark.createDataFrame(side_input().to_pandas())
     values.createOrReplaceTempView("side_input")
-    return lambda: sums(spark.sql(SQL[query.query]), query)
+    return lambda: spark.sql(SQL[query.query])
+
+
+def open_query(query: Query, threads: int) -> Engine:
+    result = _opened(query, threads)
+    return lambda: sums(result(), query)
+
+
+def open_written(query: Query, threads: int) -> Engine:
+    """The same into Parquet files."""
+    result = _opened(query, threads)
+    return timed_write(lambda out: result().write.parquet(out), query)

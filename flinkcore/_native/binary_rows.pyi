@@ -1,5 +1,7 @@
 from typing import final
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import disjoint_base
 
 from flinkcore._native.state_columns import BytesColumn, ChoiceColumn, StateColumn
@@ -28,3 +30,4 @@ class RowsColumn(StateColumn):
 @final
 class SizedColumn(StateColumn):
     def __init__(self, value: SqlValue) -> None: ...
+    def hash_codes(self, n: int) -> npt.NDArray[np.int32]: ...

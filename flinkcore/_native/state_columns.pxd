@@ -45,6 +45,13 @@ cdef inline const uint8_t* take(Cursor* cursor, int64_t size) except NULL:
     return place
 
 
+cdef inline int spend(Cursor* cursor) except -1:
+    cursor.values_left -= 1
+    if cursor.values_left < 0:
+        no_place(cursor, "the entry has more values than max_values_per_entry allows")
+    return 0
+
+
 cdef struct Values:
     # An array whose values are written. `offset` is added to the number of a row.
     const uint8_t* validity
@@ -57,6 +64,9 @@ cdef inline bint there(const Values* source, int64_t row) noexcept nogil:
     # Whether the value in a row of the buffers is not null.
     return source.validity == NULL or source.validity[row >> 3] >> (row & 7) & 1
 
+
+# Refers to an array of a format, whose rows are `offset` after those that will be given.
+cdef int bind_values(Values* source, const ArrowSchema* schema, const ArrowArray* array, int64_t offset, str format) except -1
 
 # Raises a ValueError: the serializer cannot write a value.
 cdef int unwritable(str message) except -1
@@ -118,3 +128,9 @@ cdef class ListColumn(StateColumn):
     cdef int close(self, int64_t items) except -1
     # Finds the rows of the child that are in the list of a row.
     cdef int items_at(self, int64_t row, int64_t* begin, int64_t* end) except -1
+
+
+cdef class StructColumn(StateColumn):
+    cdef list _names
+    cdef list _children
+    cdef int64_t _width

@@ -19,7 +19,7 @@ class StateColumn:
 
 @final
 class FixedColumn(StateColumn):
-    def __init__(self, format: str, size: int, least_is_null: bool = False) -> None: ...
+    def __init__(self, format: str, size: int, least_is_null: bool = False, end: int = 0) -> None: ...
 
 @final
 class BooleanColumn(StateColumn): ...
@@ -55,7 +55,7 @@ class TimeColumn(StateColumn):
 class ListColumn(StateColumn):
     def __init__(self, child: StateColumn, flags: int = 0) -> None: ...
 
-@final
+@disjoint_base
 class MapColumn(StateColumn):
     def __init__(self, key: StateColumn, value: StateColumn, exact: bool = False) -> None: ...
 

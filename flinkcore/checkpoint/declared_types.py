@@ -59,7 +59,7 @@ _NAMES: Final = frozenset(
 
 
 def type_to_json(type_info: Any) -> Any:
-    """Return a declared type as JSON; None if there is none, or it is not one of `Types`."""
+    """Return a declared type as JSON, or None without a type of `Types`."""
     if isinstance(type_info, BasicTypeInfo):
         return type_info.basic_type.name
     if type(type_info) in _PLAIN:

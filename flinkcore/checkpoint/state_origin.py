@@ -12,6 +12,7 @@ from flinkcore._internal.io.stores import Stores
 from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.operator_snapshot import OperatorSnapshot
 from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.datastream.graph.pipeline_executor import RestoreFrom, SavepointStart
 from flinkcore.operators.state import OperatorStateSnapshot
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class JobOperator:
         Names of the columns of its rows, by input; empty for single elements.
     windows : object
         Windows over columns as a `flinkcore.columnar.operator_plans.window_contents.WindowTable`, or None without any.
+    aggregates : object
+        Aggregates of all rows of a key as an `AggregateContents` of the same folder, or None without any.
+    flink_state : str or None
+        Text of a `flinkcore.sql.plan.flink_state.FlinkState`, if it is an operator of a compiled plan.
     """
 
     uid: str
@@ -72,13 +77,8 @@ class JobOperator:
     key_groups_of: Callable[[Sequence[Any]], npt.NDArray[np.int32]] | None = None
     row_names: tuple[tuple[str, ...], ...] = ()
     windows: Any = None
-
-
-class SavepointStart(Protocol):
-    """A savepoint of Flink with which a job begins: `flinkcore.savepoints.SavepointSource`."""
-
-    def origin(self, operators: Sequence[JobOperator], stores: Stores) -> StateOrigin:
-        """Return the state of a job's operators, which is checked as far as that is possible without reading it all."""
+    aggregates: Any = None
+    flink_state: str | None = None
 
 
 def is_savepoint(path: str | os.PathLike[str], stores: Stores) -> bool:
@@ -87,7 +87,7 @@ def is_savepoint(path: str | os.PathLike[str], stores: Stores) -> bool:
     return bool(folder) and _METADATA in CheckpointDirectory.at(folder, stores).names()
 
 
-def savepoint_start(restore_from: Any, stores: Stores) -> SavepointStart | None:
+def savepoint_start(restore_from: RestoreFrom, stores: Stores) -> SavepointStart | None:
     """Return the savepoint of Flink from which a job is restored, or None if it is a checkpoint.
 
     Parameters
@@ -98,7 +98,7 @@ def savepoint_start(restore_from: Any, stores: Stores) -> SavepointStart | None:
         Settings of stores.
     """
     if not isinstance(restore_from, str | os.PathLike):
-        return cast("SavepointStart", restore_from)
+        return restore_from
     if not is_savepoint(restore_from, stores):
         return None
     path = os.fspath(restore_from).removesuffix(f"/{_METADATA}")

@@ -34,7 +34,10 @@ SHAPES: Final[Mapping[TableKind, tuple[str, ...]]] = {
 }
 """By kind, the columns whose values are Python's, and which have a shape in the manifest."""
 
-OPTIONAL_SHAPES: Final[Mapping[TableKind, tuple[str, ...]]] = {TableKind.TIME_PLANE: ("generator",)}
+OPTIONAL_SHAPES: Final[Mapping[TableKind, tuple[str, ...]]] = {
+    TableKind.TIME_PLANE: ("generator",),
+    TableKind.RELATION: ("python.accumulator", "python.frame"),
+}
 """Further columns of this kind, which a table may lack."""
 
 NAMED: Final = (

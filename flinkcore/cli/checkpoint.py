@@ -14,7 +14,7 @@ from flinkcore.checkpoint.table_file import TableFile, refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.checkpoint.value_shape import Shape, shape_text
 from flinkcore.cli.shown_state import add_options, check_options
-from flinkcore.columnar.operator_plans.window_contents import is_contents
+from flinkcore.columnar.operator_plans.aggregate_contents import is_contents
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import ConfigurationError

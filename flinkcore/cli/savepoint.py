@@ -187,7 +187,11 @@ def _operator_lines(operator: SavepointOperator, has_counts: bool) -> Iterator[s
     if metadata.is_finished:
         yield "  all subtasks have finished"
     yield from _state_lines(operator, has_counts)
-    if metadata.coordinator is not None:
+    splits = operator.kafka_splits()
+    for topic in dict.fromkeys(split.topic for split in splits):
+        starts = ", ".join(f"{split.partition}: {split.start}" for split in splits if split.topic == topic)
+        yield f"  topic {topic!r} of a KafkaSource, next offsets by partition: {starts}"
+    if metadata.coordinator is not None and not splits:
         yield f"  state of the coordinator: {metadata.coordinator.size:,} bytes, which only Java can read"
     raw = sum(subtask.raw_states for subtask in metadata.subtasks)
     if raw:

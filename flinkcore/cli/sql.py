@@ -66,7 +66,7 @@ def add_commands(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=MODULE:FUNCTION",
-        help="function in Python for one that the plan names; repeat for more",
+        help="function in Python for one that the job names, of a script with its types (udf); repeat for more",
     )
     sql.add_argument(
         "--final",
@@ -79,6 +79,16 @@ def add_commands(commands: Any) -> None:
         choices=["error", "append", "overwrite"],
         default="error",
         help="what if the directory has Parquet files",
+    )
+    sql.add_argument(
+        "--restore-from",
+        metavar="DIR",
+        help="savepoint of Flink's job of this plan, or checkpoint, with whose state the replay begins",
+    )
+    sql.add_argument(
+        "--stop-with-savepoint",
+        metavar="DIR",
+        help="new directory for a savepoint of Flink, with which the replay stops: Flink's job of this plan continues",
     )
     add_engine(sql)
     sql.set_defaults(call=_sql, engine="embedded")
@@ -124,16 +134,13 @@ def _sinks(arguments: argparse.Namespace) -> dict[str, SinkRows]:
     tables = Tables(paths, arrivals, reads_paths=not _is_plan(arguments.job))
     settings = named_values("--set", arguments.set)
     given = named_values("--function", arguments.function)
-    if given and not _is_plan(arguments.job):
-        raise ConfigurationError(
-            "--function is for plans: Flink plans a script with functions of its own alone"
-        )
+    functions = {name: _function(name, text) for name, text in given.items()}
     environment = environment_of(arguments)
     if _is_plan(arguments.job):
-        functions = {name: _function(name, text) for name, text in given.items()}
         found = plan_sinks(environment, arguments.job, tables, settings, arguments.emitted_at, functions)
     else:
-        found = script_sinks(environment, _script(arguments.job), tables, settings, arguments.emitted_at)
+        script = _script(arguments.job)
+        found = script_sinks(environment, script, tables, settings, arguments.emitted_at, functions)
     tables.check_read()
     if arguments.sink is None:
         return found
@@ -159,6 +166,7 @@ def _script(path: str) -> str:
 def _sql(arguments: argparse.Namespace) -> None:
     refuse_table(arguments.into, "--into")
     found = _sinks(arguments)
+    _check_state(arguments, list(found))
     if arguments.final:
         found = {name: rows.final() for name, rows in found.items()}
     for name, rows in found.items():
@@ -168,7 +176,11 @@ def _sql(arguments: argparse.Namespace) -> None:
             into = rows.path
         if len(found) > 1:
             print(f"{name}:")
-        result = rows.stream.execute(progress=False if arguments.quiet else None)
+        result = rows.stream.execute(
+            progress=False if arguments.quiet else None,
+            restore_from=arguments.restore_from,
+            stop_with_savepoint=arguments.stop_with_savepoint,
+        )
         if into:
             report = result.write_parquet(into, mode=arguments.mode, partition_by=rows.partition_by)
         else:
@@ -180,3 +192,17 @@ def _sql(arguments: argparse.Namespace) -> None:
         print(report.without_warnings)  # the standard error has the warnings
         if into:
             print(f"results: {into}")
+    if arguments.stop_with_savepoint:
+        print(f"savepoint: {arguments.stop_with_savepoint}")
+
+
+def _check_state(arguments: argparse.Namespace, sinks: list[str]) -> None:
+    option = "--stop-with-savepoint" if arguments.stop_with_savepoint else "--restore-from"
+    if len(sinks) > 1 and (arguments.stop_with_savepoint or arguments.restore_from):
+        raise ConfigurationError(
+            f"{option} is for one job, and each of the sinks {', '.join(sinks)} is one. Name one of them by --sink"
+        )
+    if arguments.stop_with_savepoint and arguments.final:
+        raise ConfigurationError(
+            "--final keeps the last row of each key, which Flink's job does not. Leave it out for a savepoint"
+        )

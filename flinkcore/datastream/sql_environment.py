@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from flinkcore import JobResult
+    from flinkcore.datastream.graph.pipeline_executor import RestoreFrom, SavepointStop
     from flinkcore.datastream.logs.log_stream import LogStream
 
 
@@ -26,7 +27,7 @@ class SqlEnvironment(LogEnvironment):
         sink: str | None = None,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
-        functions: Mapping[str, Callable[..., Any]] | None = None,
+        functions: Mapping[str, Any] | None = None,
         final: bool = False,
     ) -> LogStream:
         """Return the rows that a compiled plan of Flink SQL inserts into a sink, with event logs for its tables.
@@ -50,11 +51,13 @@ class SqlEnvironment(LogEnvironment):
             at the auto-watermark interval of this environment, as Flink's do.
         emitted_at : str, optional
             Name of a last column with the time at which each row was emitted; see :meth:`LogStream.with_emitted_at`.
-        functions : mapping of str to callable, optional
-            Functions in Python for those of the plan that are not built in, by their names or full names. A function is
-            called with the values of each row, nulls as None; if its type hints say that it returns a
-            ``pyarrow.Array`` or a ``pandas.Series``, with columns. It has to return the same for the same values. A
-            table function returns rows: tuples, or values if it has one column.
+        functions : mapping of str to function, optional
+            Functions in Python for those of the plan that are not built in, by their names or full names: callables,
+            objects and classes of ``ScalarFunction``, ``TableFunction`` and ``AggregateFunction`` of
+            ``flinkcore.table``, and what ``udf``, ``udaf`` and ``udtf`` make of them. A callable gets the values of
+            each row, nulls as None; if its type hints say that it returns a ``pyarrow.Array`` or a ``pandas.Series``,
+            columns. It has to return the same for the same values. A table function returns rows: tuples, or values if
+            it has one column.
         final : bool
             Whether, in place of changes with their kind in a column ``row_kind``, only the rows are wanted that are
             left when the log ends: the last one of each key of the sink.
@@ -83,9 +86,11 @@ class SqlEnvironment(LogEnvironment):
         *,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
-        functions: Mapping[str, Callable[..., Any]] | None = None,
+        functions: Mapping[str, Any] | None = None,
         final: bool = False,
         mode: str = "error",
+        restore_from: RestoreFrom | None = None,
+        stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> dict[str, JobResult]:
         """Run a compiled plan of Flink SQL; a job for each of its sinks.
 
@@ -98,6 +103,11 @@ class SqlEnvironment(LogEnvironment):
             sinks are computed when they are asked for.
         mode : {"error", "overwrite", "append"}
             As of :meth:`LogStream.write_parquet`.
+        restore_from : path or flinkcore.savepoints.SavepointSource, optional
+            Checkpoint of an earlier run, or savepoint of Flink's job of this plan; only for a plan with one sink.
+        stop_with_savepoint : path or flinkcore.savepoints.SavepointTarget, optional
+            Savepoint with which the job stops, and from which Flink's job of this plan continues; only for a plan with
+            one sink.
 
         Returns
         -------
@@ -115,7 +125,7 @@ class SqlEnvironment(LogEnvironment):
         _check_named(found, sinks, "plan")
         if final:
             found = {name: rows.final() for name, rows in found.items()}
-        results = {name: rows.stream.execute() for name, rows in found.items()}
+        results = _executed(found, "plan", final, restore_from, stop_with_savepoint)
         for name, path in (sinks or {}).items():
             results[name].write_parquet(path, mode=mode, partition_by=found[name].partition_by)
         return results
@@ -128,6 +138,7 @@ class SqlEnvironment(LogEnvironment):
         sink: str | None = None,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        functions: Mapping[str, Any] | None = None,
         final: bool = False,
     ) -> LogStream:
         """Return the rows of a query or of an insertion of a script of Flink SQL, with event logs for its tables.
@@ -151,6 +162,9 @@ class SqlEnvironment(LogEnvironment):
             Settings of the session at the start of the script.
         emitted_at, final
             As of :meth:`from_plan`.
+        functions : mapping of str to function, optional
+            As of :meth:`from_plan`, by the names under which the script calls them, with their types: made by ``udf``,
+            ``udaf`` or ``udtf`` of ``flinkcore.table.udf``. Statements that create one of them are left out.
 
         Raises
         ------
@@ -162,7 +176,10 @@ class SqlEnvironment(LogEnvironment):
             If a statement or a plan is not supported.
         """
         return _rows_of(
-            load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at), sink, "script", final
+            load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at, functions),
+            sink,
+            "script",
+            final,
         )
 
     def execute_sql(
@@ -173,8 +190,11 @@ class SqlEnvironment(LogEnvironment):
         *,
         settings: Mapping[str, str] | None = None,
         emitted_at: str | None = None,
+        functions: Mapping[str, Any] | None = None,
         final: bool = False,
         mode: str = "error",
+        restore_from: RestoreFrom | None = None,
+        stop_with_savepoint: str | PathLike[str] | SavepointStop | None = None,
     ) -> dict[str, JobResult]:
         """Run a script of Flink SQL; a job for each of its queries and sinks.
 
@@ -183,13 +203,15 @@ class SqlEnvironment(LogEnvironment):
 
         Parameters
         ----------
-        script, tables, settings, emitted_at, final
+        script, tables, settings, emitted_at, functions, final
             As of :meth:`from_sql`.
         sinks : mapping of str to path, optional
             Directories into which the rows of sinks are written as Parquet, by the names of the sinks, whatever
             connectors they have.
         mode : {"error", "overwrite", "append"}
             As of :meth:`LogStream.write_parquet`.
+        restore_from, stop_with_savepoint
+            As of :meth:`execute_plan`; only for a script with one query or sink.
 
         Returns
         -------
@@ -207,13 +229,13 @@ class SqlEnvironment(LogEnvironment):
         -----
         Flink's SQL client with ``-f script.sql``.
         """
-        found = load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at)
+        found = load_sql(SCRIPT_SINKS)(self, script, tables or {}, settings, emitted_at, functions)
         _check_named(found, sinks, "script")
         paths = {name: path for name, rows in found.items() if (path := rows.path) is not None}
         paths.update(sinks or {})
         if final:
             found = {name: rows.final() for name, rows in found.items()}
-        results = {name: rows.stream.execute() for name, rows in found.items()}
+        results = _executed(found, "script", final, restore_from, stop_with_savepoint)
         for name, rows in found.items():
             rows.deliver(results[name], paths.get(name), mode)
         return results
@@ -228,6 +250,30 @@ def _rows_of(found: Mapping[str, Any], sink: str | None, kind: str, final: bool)
     rows = found[name].final() if final else found[name]
     stream: LogStream = rows.stream
     return stream
+
+
+def _executed(
+    found: Mapping[str, Any],
+    kind: str,
+    final: bool,
+    restore_from: RestoreFrom | None,
+    stop_with_savepoint: str | PathLike[str] | SavepointStop | None,
+) -> dict[str, JobResult]:
+    """Return the results of a job for each sink, of which only one may have state before or after it."""
+    has_state = restore_from is not None or stop_with_savepoint is not None
+    if has_state and len(found) > 1:
+        raise ConfigurationError(
+            f"the {kind} has the sinks {', '.join(found)}, each of which is a job of its own with state of its own. "
+            "Give a plan for each sink, or take from_plan(...) with sink="
+        )
+    if stop_with_savepoint is not None and final:
+        raise ConfigurationError(
+            "final=True keeps the last row of each key, which Flink's job does not. Leave it out with a savepoint"
+        )
+    return {
+        name: rows.stream.execute(restore_from=restore_from, stop_with_savepoint=stop_with_savepoint)
+        for name, rows in found.items()
+    }
 
 
 def _check_named(found: Mapping[str, Any], sinks: Mapping[str, Any] | None, kind: str) -> None:

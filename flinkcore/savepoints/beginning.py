@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from flinkcore._internal.io.stores import Stores
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
@@ -16,15 +15,15 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError
 from flinkcore.operators.state import OperatorStateSnapshot, redistribute
 from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.java_types import serializer_of
+from flinkcore.savepoints.kafka_source import READER_STATE
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.operator_ids import operator_id
 from flinkcore.savepoints.restoring.pyflink_values import PyFlinkStates, descriptors_by_name
+from flinkcore.savepoints.restoring.restored_plans import RestoredPlanState
 from flinkcore.savepoints.restoring.restored_states import RestoredOperatorStates
 from flinkcore.savepoints.restoring.restored_windows import RestoredWindows
 from flinkcore.savepoints.savepoint import Savepoint, SavepointOperator, savepoint_in
-
-_SOURCES: Final = "SourceReaderState"
-"""State of a reader of a source: where it reads on in its splits."""
+from flinkcore.sql.plan.flink_state import FlinkState
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class SavepointSource:
     """A savepoint of a Flink job with which a job of flinkcore begins, as Flink would with ``flink run -s``.
 
     Watermarks begin again, as no savepoint has them. State of sources is not restored: begin the log at the offsets of
-    the savepoint.
+    the savepoint, such as with `NextOffsets.unread`.
 
     Parameters
     ----------
@@ -94,13 +93,20 @@ class SavepointSource:
             If there is no savepoint, or it is damaged.
         """
         savepoint = savepoint_in(self.path, stores)
-        restored: dict[str, RestoredOperatorStates] = {}
+        restored: dict[str, RestoredOperatorStates | RestoredPlanState] = {}
         for found, target, operator in self._assigned(savepoint, operators):
             if operator.uid in restored:
                 raise ConfigurationError(
                     f"two operators of the savepoint {savepoint.path} have state for operator {operator.uid!r}: "
                     f"{_name(restored[operator.uid].found)!r} and {_name(found)!r}. Leave one of them out"
                 )
+            if operator.flink_state is not None:
+                of_plan = RestoredPlanState(
+                    found.for_tasks(), operator, FlinkState.of_text(operator.flink_state)
+                )
+                of_plan.check(f"operator {_name(found)!r} of the savepoint {savepoint.path}")
+                restored[operator.uid] = of_plan
+                continue
             of_pyflink = PyFlinkStates(descriptors_by_name(target.descriptors), self.allow_pickle)
             states = RestoredOperatorStates(found.for_tasks(), target, operator, of_pyflink)
             _check(savepoint, states)
@@ -123,7 +129,7 @@ class SavepointSource:
             target = declared.pop(each.operator_id, None) or FlinkOperator(each.uid or each.operator_id)
             uid = target.of
             if uid is None:
-                uid = next((uid for uid in own if each.operator_id in (operator_id(uid), uid)), None)
+                uid = next((uid for uid in own if each.operator_id in _ids_of(own[uid])), None)
             if uid is None and len(stateful) == 1 and len(found) == 1:
                 uid = stateful[0].uid
             if uid not in own:
@@ -141,6 +147,13 @@ class SavepointSource:
         return assigned
 
 
+def _ids_of(operator: JobOperator) -> tuple[str, ...]:
+    """Return the ids by which a savepoint may name an operator."""
+    if operator.flink_state is not None:
+        return (operator_id(FlinkState.of_text(operator.flink_state).uid),)
+    return (operator_id(operator.uid), operator.uid)
+
+
 def _name(operator: SavepointOperator) -> str:
     return operator.uid or operator.operator_id
 
@@ -148,7 +161,7 @@ def _name(operator: SavepointOperator) -> str:
 def _has_state(operator: SavepointOperator) -> bool:
     """Return whether an operator has keys or elements of states, those of sources left out."""
     return any(
-        any(offsets for name, (_, offsets) in handle.offsets.items() if name != _SOURCES)
+        any(offsets for name, (_, offsets) in handle.offsets.items() if name != READER_STATE)
         for subtask in operator.metadata.subtasks
         for handle in subtask.operator_states
     ) or any(any(handle.offsets) for subtask in operator.metadata.subtasks for handle in subtask.keyed_states)
@@ -166,7 +179,7 @@ def _check(savepoint: Savepoint, states: RestoredOperatorStates) -> None:
             f"leave_out=[{_name(found)!r}]"
         )
     keyed = [name for name, state in found.states.items() if isinstance(state, KeyedState)]
-    others = [name for name in found.states if name not in keyed and name != _SOURCES]
+    others = [name for name in found.states if name not in keyed and name != READER_STATE]
     keyed_kinds = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS)
     for names, kinds, kind in (
         (keyed, keyed_kinds, "keyed state"),
@@ -203,7 +216,7 @@ class RestoredSavepoint:
     """
 
     path: str
-    restored: Mapping[str, RestoredOperatorStates] = field(repr=False)
+    restored: Mapping[str, RestoredOperatorStates | RestoredPlanState] = field(repr=False)
 
     def was_replaced(self) -> bool:
         """Return False: the files of a savepoint have names of their own."""
@@ -222,6 +235,8 @@ class RestoredSavepoint:
             If a key or a value has no place in the job.
         """
         states = self.restored.get(uid)
+        if isinstance(states, RestoredPlanState):
+            return [states.snapshot(*key_group_range)]
         if states is None or states.keys is None:
             return []
         if states.operator.windows is not None:
@@ -233,7 +248,9 @@ class RestoredSavepoint:
     def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
         """Return the operator states of an operator, redistributed to its subtasks."""
         states = self.restored.get(uid)
-        return redistribute([{} if states is None else states.operator_snapshots()], parallelism)
+        if not isinstance(states, RestoredOperatorStates):
+            return redistribute([{}], parallelism)
+        return redistribute([states.operator_snapshots()], parallelism)
 
     def watermark_ms(self, uid: str, subtask: int = 0, parallelism: int = 0) -> int:
         """Return -2**63: a savepoint has no watermarks."""

@@ -82,6 +82,25 @@ class ByteReader:
             return utf_8.decode("utf-8", "backslashreplace")
         return units.decode("utf-16", "backslashreplace")
 
+    def string(self) -> str:
+        """Return a text as Flink's StringValue writes it: length + 1 and UTF-16 units, in groups of 7 bits.
+
+        Halves of surrogate pairs become escapes, and a null an empty text.
+        """
+        units = [self._groups() for _ in range(max(self._groups() - 1, 0))]
+        if max(units, default=0) > 0xFFFF:
+            self.fail("a character has more than 16 bits")
+        return struct.pack(f"<{len(units)}H", *units).decode("utf-16-le", "backslashreplace")
+
+    def _groups(self) -> int:
+        number = 0
+        for shift in range(0, 35, 7):
+            byte = self.take(1)[0]
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+        return self.fail("a number of a text is too long")
+
     def nested(self, size: int) -> ByteReader:
         """Return a reader of the next bytes alone."""
         base = self.offset

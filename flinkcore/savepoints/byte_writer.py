@@ -53,6 +53,18 @@ class ByteWriter:
         self.add(len(data).to_bytes(2, "big"))
         return self.add(data)
 
+    def string(self, text: str) -> ByteWriter:
+        """Append a text as Flink's StringValue writes it."""
+        data = text.encode("utf-16-be", "surrogatepass")
+        units = [unit for (unit,) in struct.iter_unpack(">H", data)]
+        groups = bytearray()
+        for number in (len(units) + 1, *units):
+            while number >= 0x80:
+                groups.append(number & 0x7F | 0x80)
+                number >>= 7
+            groups.append(number)
+        return self.add(bytes(groups))
+
     def data(self) -> bytes:
         """Return all bytes."""
         return b"".join(self._parts)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
+
+import pyarrow as pa
 
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
 from flinkcore.checkpoint import Checkpoint
@@ -16,9 +18,11 @@ from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.datastream.graph.pipeline_executor import RunTasks
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, FlinkcoreError
 from flinkcore.savepoints.flink_operators import FlinkOperator
+from flinkcore.savepoints.kafka_source import READER_STATE, written_coordinator, written_readers
 from flinkcore.savepoints.metadata import SubtaskState
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.writing.checkpoint_operator_states import operator_contents
+from flinkcore.savepoints.writing.checkpoint_sql import sql_content
 from flinkcore.savepoints.writing.checkpoint_states import (
     CheckpointOperator,
     JavaStates,
@@ -34,9 +38,17 @@ from flinkcore.savepoints.writing.savepoint_writer import (
     subtask_of_text,
     text_of_subtask,
 )
+from flinkcore.savepoints.writing.state_files import OperatorStateContent
+from flinkcore.sql.plan.flink_state import FlinkState
 
 _CHECKPOINT = "checkpoint"
-_WITH_STATE = (TableKind.KEYED_STATE, TableKind.TIMERS, TableKind.WINDOWS, TableKind.OPERATOR_STATE)
+_WITH_STATE = (
+    TableKind.KEYED_STATE,
+    TableKind.TIMERS,
+    TableKind.WINDOWS,
+    TableKind.OPERATOR_STATE,
+    TableKind.RELATION,
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,10 @@ class SavepointTarget:
     execution_mode : {"process", "thread"}, optional
         ``python.execution-mode`` of the PyFlink program that continues, which has a format of its own in each; by
         default a Java job continues. The program is that of the replay: states have its declared types.
+    sources : mapping of str to mapping of str to offsets
+        For the uid of each KafkaSource of the Flink job the topics that it reads, each with the next offsets by
+        partition, as `next_offsets` returns them: the job continues there, whatever its ``setStartingOffsets`` says.
+        Partitions that are not listed are read from their earliest offset.
 
     Raises
     ------
@@ -72,6 +88,7 @@ class SavepointTarget:
     leave_out: Sequence[str] = ()
     compression: bool = False
     execution_mode: Literal["process", "thread"] | None = None
+    sources: Mapping[str, Mapping[str, Mapping[int, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, str | os.PathLike):
@@ -87,6 +104,10 @@ class SavepointTarget:
                 f"execution_mode is 'process' or 'thread', as python.execution-mode of PyFlink, not "
                 f"{self.execution_mode!r}"
             )
+        for uid, topics in self.sources.items():
+            _check_source(uid, topics)
+            if any(operator.uid == uid for operator in self.operators):
+                raise ConfigurationError(f"{uid!r} is the uid of a source and of another operator")
 
     @property
     def checkpoint_path(self) -> str:
@@ -141,7 +162,9 @@ class SavepointTarget:
         _refuse_waiting_events(checkpoint)
         groups = self.max_parallelism or checkpoint.max_parallelism
         operators = tuple(
-            CheckpointOperator(checkpoint, uid, target, groups, self.execution_mode)
+            CheckpointOperator(
+                checkpoint, uid, target, _key_groups(checkpoint, uid, groups), self.execution_mode
+            )
             for uid, target in self._pairs(checkpoint)
         )
         contents = [_content(operator) for operator in operators]
@@ -151,10 +174,13 @@ class SavepointTarget:
         )
         run = _one_after_the_other if run_tasks is None else run_tasks
         written: list[list[SubtaskState]] = [[] for _ in operators]
+        sources = [_source(uid, topics, groups) for uid, topics in self.sources.items()]
         try:
             texts = run(_WriteSubtask(writer, operators, subtasks), len(subtasks))
             for (number, _), text in zip(subtasks, texts, strict=True):
                 written[number].append(subtask_of_text(text))
+            contents += sources
+            written += [[writer.subtask(source, 0)] for source in sources]
             writer.commit([operator_metadata(*each) for each in zip(contents, written, strict=True)])
         except BaseException:
             with suppress(OSError):
@@ -171,8 +197,18 @@ class SavepointTarget:
             for uid, of_uid in parts.items()
             if any(has_state(table, _WITH_STATE) for part in of_uid for table in part.tables)
         ]
+        unknown = [uid for uid in self.leave_out if uid not in parts]
+        if unknown:
+            raise ConfigurationError(
+                f"leave_out names the operator {unknown[0]!r}, and the checkpoint {where} has the operators "
+                f"{', '.join(map(repr, parts))}. Name one of them"
+            )
         if not self.operators:
-            return [(uid, FlinkOperator(uid)) for uid in stateful if uid not in self.leave_out]
+            return [
+                (uid, FlinkOperator(_uid_in_flink(checkpoint, uid)))
+                for uid in stateful
+                if uid not in self.leave_out
+            ]
         pairs: list[tuple[str, FlinkOperator]] = []
         for operator in self.operators:
             uid = operator.of or (operator.uid if operator.uid in parts else None)
@@ -196,6 +232,34 @@ class SavepointTarget:
                 f"would get. Declare one: FlinkOperator(uid, of={missing[0]!r}), or give leave_out=[{missing[0]!r}]"
             )
         return pairs
+
+
+def _check_source(uid: str, topics: Mapping[str, Mapping[int, int]]) -> None:
+    if not isinstance(topics, Mapping) or not topics:
+        raise ArgumentTypeError(
+            f"sources has for each uid the offsets by topic, such as {{{uid!r}: {{'clicks': next_offsets(log)}}}}, not "
+            f"{topics!r}"
+        )
+    for topic, offsets in topics.items():
+        if not isinstance(offsets, Mapping) or not offsets:
+            raise ArgumentTypeError(
+                f"source {uid!r}: topic {topic!r} has offsets by partition, such as {{0: 42}}, not {offsets!r}"
+            )
+        for partition, offset in offsets.items():
+            for number, end in ((partition, 1 << 31), (offset, 1 << 63)):
+                if type(number) is not int or not 0 <= number < end:
+                    raise ConfigurationError(
+                        f"source {uid!r}: partition {partition!r} of topic {topic!r} has the next offset {offset!r}; "
+                        "both are whole numbers from 0"
+                    )
+
+
+def _source(uid: str, topics: Mapping[str, Mapping[int, int]], max_parallelism: int) -> OperatorContent:
+    rows = pa.RecordBatch.from_arrays([pa.array(written_readers(topics), pa.binary())], ["value"])
+    readers = OperatorStateContent(READER_STATE, "SPLIT_DISTRIBUTE", None, basic.BYTES, rows)
+    return OperatorContent(
+        uid, max_parallelism, operator_states=[[readers]], coordinator=written_coordinator(topics)
+    )
 
 
 def _refuse_waiting_events(checkpoint: Checkpoint) -> None:
@@ -226,7 +290,26 @@ def _one_after_the_other(task: Callable[[int], str], n_tasks: int) -> list[str]:
     return [task(number) for number in range(n_tasks)]
 
 
+def _uid_in_flink(checkpoint: Checkpoint, uid: str) -> str:
+    state = FlinkState.of_job(checkpoint.manifest.job, uid)
+    return uid if state is None else state.uid
+
+
+def _key_groups(checkpoint: Checkpoint, uid: str, groups: int) -> int:
+    """Return the number of key groups of an operator: one, if a plan gives it no key."""
+    state = FlinkState.of_job(checkpoint.manifest.job, uid)
+    return groups if state is None or state.keys or state.refusal else 1
+
+
 def _content(operator: CheckpointOperator) -> OperatorContent:
+    of_plan = FlinkState.of_job(operator.checkpoint.manifest.job, operator.uid)
+    if of_plan is not None:
+        return sql_content(operator, of_plan)
+    if operator.has(TableKind.RELATION):
+        raise ConfigurationError(
+            f"operator {operator.uid!r} keeps rows over columns, and no operator of Flink's DataStream API has such a "
+            f"state. Leave it out: leave_out=[{operator.uid!r}]"
+        )
     parts = operator.parts
     keyed = [part for part in parts if part.key_group_range is not None]
     states = []
@@ -256,6 +339,7 @@ def write_savepoint(
     leave_out: Sequence[str] = (),
     compression: bool = False,
     execution_mode: Literal["process", "thread"] | None = None,
+    sources: Mapping[str, Mapping[str, Mapping[int, int]]] | None = None,
     filesystem: Any = None,
 ) -> None:
     """Write the state of a checkpoint as a savepoint, from which a Flink job continues with ``flink run -s``.
@@ -270,7 +354,7 @@ def write_savepoint(
         Directory of a checkpoint, as ``stop_with_checkpoint`` writes it.
     path : path
         New directory for the savepoint.
-    operators, max_parallelism, leave_out, compression, execution_mode
+    operators, max_parallelism, leave_out, compression, execution_mode, sources
         As of :class:`SavepointTarget`.
     filesystem : pyarrow.fs.FileSystem, fsspec filesystem or None
         Where both are; by default the paths say it.
@@ -287,5 +371,7 @@ def write_savepoint(
         If a file cannot be written.
     """
     stores = stores_of(filesystem)
-    target = SavepointTarget(path, operators, max_parallelism, leave_out, compression, execution_mode)
+    target = SavepointTarget(
+        path, operators, max_parallelism, leave_out, compression, execution_mode, sources or {}
+    )
     target.write(Checkpoint.open(checkpoint, stores), stores)

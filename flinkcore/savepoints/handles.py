@@ -178,9 +178,12 @@ def read_operator_handle(reader: ByteReader) -> OperatorStateHandle | None:
 
 
 def write_stream_handle(writer: ByteWriter, stream: StreamHandle | None) -> None:
-    """Append the handle of a stream in a file of the savepoint's directory, or that there is no state."""
+    """Append the handle of a stream in a file of the savepoint's directory, with its bytes, or of no state."""
     if stream is None:
         writer.integer(_NONE, 1)
+        return
+    if stream.content is not None:
+        writer.integer(_BYTES, 1).utf("").integer(stream.size).add(stream.content)
         return
     assert stream.is_relative
     assert stream.location is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +23,7 @@ from flinkcore.common.typeinfo import (
 )
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 from flinkcore.savepoints.serializers import basic, times
+from flinkcore.savepoints.serializers.avro import GENERIC_RECORD, AvroSerializer
 from flinkcore.savepoints.serializers.composite import (
     ArraySerializer,
     EnumSerializer,
@@ -112,6 +114,33 @@ def pojo(
         hash_fields=None if hash_fields is None else tuple(hash_fields),
         hash_start=hash_start,
     )
+
+
+def avro(schema: str | Mapping[str, Any], class_name: str = GENERIC_RECORD) -> StateSerializer:
+    """Return the type of records of Avro, which a job has with ``AvroTypeInfo`` or ``GenericRecordAvroTypeInfo``.
+
+    Needs the library `fastavro` (``flinkcore[avro]``).
+
+    Parameters
+    ----------
+    schema : str or dict
+        Schema of the job, as JSON or as it was read from JSON.
+    class_name : str
+        The class that was generated of the schema, as ``Class.getName`` returns it; generic records by default.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not a schema, or Arrow has no type for its values, such as those of a type that has itself within it.
+    """
+    try:
+        text = json.dumps(json.loads(schema) if isinstance(schema, str) else schema, separators=(",", ":"))
+    except (TypeError, ValueError) as failure:
+        raise ConfigurationError(f"{schema!r:.200} is not a schema of Avro as JSON: {failure}") from None
+    made = AvroSerializer(class_name, text)
+    if made.unknown is not None:
+        raise ConfigurationError(f"{made.unknown} cannot be written")
+    return made
 
 
 def enum(class_name: str, constants: Sequence[str]) -> StateSerializer:

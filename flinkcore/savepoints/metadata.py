@@ -196,7 +196,7 @@ def written_metadata(metadata: Metadata) -> bytes:
     for operator in metadata.operators:
         writer.add(bytes.fromhex(operator.operator_id))
         writer.integer(operator.parallelism).integer(operator.max_parallelism)
-        write_stream_handle(writer, None)
+        write_stream_handle(writer, operator.coordinator)
         writer.integer(len(operator.subtasks))
         for subtask in operator.subtasks:
             writer.integer(subtask.index).integer(len(subtask.operator_states))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.compute as pc
+
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import max_
 from flinkcore.datastream.window import EndOfStreamTrigger, GlobalWindows
@@ -20,6 +22,21 @@ class NextOffsets(dict[int, int]):
         KafkaTopicPartition("clicks", 0): 42,
     })
     """
+
+    def unread(self, partition: str = "partition", offset: str = "offset") -> pc.Expression:
+        """Return the condition of rows that a Flink job with these offsets has not read, for ``log.filter(...)``.
+
+        Rows of partitions that are not listed are among them.
+
+        Parameters
+        ----------
+        partition, offset : str
+            Columns of the log.
+        """
+        read = pc.scalar(False)
+        for each, following in self.items():
+            read |= (pc.field(partition) == each) & (pc.field(offset) < following)
+        return ~read
 
     def to_java(self, topic: str) -> str:
         """Return the argument of ``KafkaSource.builder().setStartingOffsets(...)``."""

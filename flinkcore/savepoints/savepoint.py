@@ -13,10 +13,12 @@ from flinkcore._internal.io.stores import Stores, stores_of
 from flinkcore.errors import ConfigurationError, SavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
 from flinkcore.savepoints.handles import KeyGroupsHandle, OperatorStateHandle
+from flinkcore.savepoints.kafka_source import READER_STATE, KafkaSplit, offsets_by_topic, splits_of
 from flinkcore.savepoints.key_groups import KeyGroupsFile
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.metadata import Metadata, OperatorMetadata, read_metadata
+from flinkcore.savepoints.next_offsets import NextOffsets
 from flinkcore.savepoints.operator_ids import operator_id
 from flinkcore.savepoints.operator_state import OperatorState, OperatorStateFile
 from flinkcore.savepoints.serializers.serializer import StateSerializer
@@ -107,6 +109,46 @@ class SavepointOperator:
                 f"operator {self.uid or self.operator_id!r} has no state {name!r}; it has {list(self.states)}{stopped}"
             )
         return self.states[name]
+
+    def kafka_splits(self) -> list[KafkaSplit]:
+        """Return the partitions that a KafkaSource reads, in their order; none if the operator is not one.
+
+        Raises
+        ------
+        SavepointError
+            If a file is damaged or missing.
+        """
+        states, handle = self._operator_states(), self.metadata.coordinator
+        if READER_STATE not in states or states[READER_STATE].undecodable:
+            return []
+        coordinator = None
+        if handle is not None:
+            with self.directory.open(handle, self.settings.block_bytes) as stream:
+                coordinator = stream.read(0, stream.size)
+        elements = states[READER_STATE].to_arrow()["value"].to_pylist()
+        if not all(isinstance(element, bytes) for element in elements):
+            return []
+        return splits_of(elements, coordinator, self.directory.place.name) or []
+
+    def kafka_offsets(self) -> dict[str, NextOffsets]:
+        """Return the offsets at which a KafkaSource continues, by topic and partition.
+
+        Partitions of which it has read nothing are left out: see `kafka_splits`.
+
+        Raises
+        ------
+        ConfigurationError
+            If the operator is not a KafkaSource.
+        SavepointError
+            If a file is damaged or missing.
+        """
+        splits = self.kafka_splits()
+        if not splits:
+            raise ConfigurationError(
+                f"operator {self.uid or self.operator_id!r} of {self.directory.place.name} has no state of a "
+                "KafkaSource; `flinkcore savepoint show` lists the operators that have"
+            )
+        return offsets_by_topic(splits)
 
     @cached_property
     def unread(self) -> list[str]:

@@ -13,10 +13,11 @@ from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.expressions.user_functions import UserFunctions
 from flinkcore.sql.nodes.kinds import NODES, REFUSED, needs_watermarks
-from flinkcore.sql.nodes.rows import Program, Rows, Tables
+from flinkcore.sql.nodes.rows import OF_ARRIVALS, Program, Rows, Tables
 from flinkcore.sql.nodes.scans import names_of
 from flinkcore.sql.nodes.windows import is_of_processing_time
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
+from flinkcore.sql.planner.declared_functions import functions_of
 from flinkcore.sql.planner.planned_script import QUERY_SINK, planned
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.sink_rows import SinkRows
@@ -71,13 +72,14 @@ def script_sinks(
     tables: Mapping[str, Any] | Tables,
     settings: Mapping[str, str] | None = None,
     emitted_at: str | None = None,
+    functions: Mapping[str, Any] | None = None,
 ) -> dict[str, SinkRows]:
     """Return the rows of each query and each sink of a script, by its name: queries are ``select``, ``select_2``, ....
 
     Parameters and errors are those of :meth:`StreamExecutionEnvironment.from_sql`.
     """
     logs = tables if isinstance(tables, Tables) else Tables(tables, reads_paths=True)
-    found = statement_sinks(environment, statements_of(script), logs, settings or {}, emitted_at)
+    found = statement_sinks(environment, statements_of(script), logs, settings or {}, emitted_at, functions)
     if not found:
         raise ConfigurationError(
             "the script has neither a query nor an INSERT INTO. Add the statement whose rows are wanted"
@@ -92,13 +94,15 @@ def statement_sinks(
     tables: Tables,
     settings: Mapping[str, str],
     emitted_at: str | None = None,
+    functions: Mapping[str, Any] | None = None,
 ) -> dict[str, SinkRows]:
     """Return the rows of the queries and insertions among statements, as of `script_sinks`."""
     _check_settings(settings)
     found: list[SinkRows] = []
     queries = 0
-    for job in planned(statements, settings):
-        sinks = plan_sinks(environment, job.plan, tables, job.settings, emitted_at)
+    given = functions_of(statements, functions or {})
+    for job in planned(statements, settings, given):
+        sinks = plan_sinks(environment, job.plan, tables, job.settings, emitted_at, given)
         if job.is_query:
             queries += 1
             name = QUERY_SINK if queries == 1 else f"{QUERY_SINK}_{queries}"
@@ -157,4 +161,7 @@ def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:
 
 
 def _reads_processing_time(node: PlanNode) -> bool:
-    return node.kind == "calc" and "$PROCTIME$" in json.dumps(node.json)
+    if node.kind != "calc":
+        return False
+    written = json.dumps(node.json)
+    return any(f"${name}$" in written for name in OF_ARRIVALS)

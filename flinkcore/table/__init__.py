@@ -1,4 +1,4 @@
-"""PyFlink's ``pyflink.table``: types of data and rows, and table environments for programs of SQL text."""
+"""PyFlink's ``pyflink.table``: types, rows and functions, and table environments for programs of SQL text."""
 
 from importlib import import_module
 from typing import Any, Final
@@ -7,8 +7,17 @@ from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore._internal.values.row import Row
 from flinkcore._internal.values.row_kind import RowKind
 from flinkcore.table.types import DataTypes
+from flinkcore.table.udf import AggregateFunction, FunctionContext, ScalarFunction, TableFunction
 
-__all__ = ["DataTypes", "Row", "RowKind"]
+__all__ = [
+    "AggregateFunction",
+    "DataTypes",
+    "FunctionContext",
+    "Row",
+    "RowKind",
+    "ScalarFunction",
+    "TableFunction",
+]
 
 _TABLE_API: Final = {
     "StreamTableEnvironment": "table_environment:StreamTableEnvironment",

@@ -13,10 +13,12 @@ from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Tables
+from flinkcore.sql.planner.declared_functions import declared_function
 from flinkcore.sql.planner.planned_script import QUERY_SINK
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.program import statement_sinks
 from flinkcore.sql.sink_rows import SinkRows
+from flinkcore.table.udf import AggregateFunction, DeclaredFunction
 from flinkcore.table_api.environment_settings import EnvironmentSettings, TableConfig
 from flinkcore.table_api.stream_tables import ddl_of, log_of_stream, quoted
 from flinkcore.table_api.table_result import TableResult
@@ -85,6 +87,7 @@ class StreamTableEnvironment:
         self._statements: list[Statement] = []
         self._tables: dict[str, Any] = {}
         self._sinks: dict[str, str | os.PathLike[str]] = {}
+        self._functions: dict[str, DeclaredFunction] = {}
         self._names = 0
 
     @staticmethod
@@ -184,6 +187,41 @@ class StreamTableEnvironment:
         self._statements += statements_of(f"DROP TEMPORARY VIEW IF EXISTS {_path(view_path)}")
         return True
 
+    def create_temporary_function(self, path: str, function: DeclaredFunction | AggregateFunction) -> None:
+        """Name a function for the statements that follow.
+
+        Parameters
+        ----------
+        path : str
+            Its name, perhaps with catalog and database.
+        function : DeclaredFunction or AggregateFunction
+            The result of ``udf``, ``udaf`` or ``udtf``; or an object whose ``get_result_type`` has its type.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is such a function, or its type is not known.
+        """
+        if path in self._functions:
+            raise ConfigurationError(
+                f"there is a function {path} already. Call drop_temporary_function({path!r}) before"
+            )
+        self._functions[path] = declared_function(path, function)
+
+    def create_temporary_system_function(
+        self, name: str, function: DeclaredFunction | AggregateFunction
+    ) -> None:
+        """Name a function for the statements that follow, as `create_temporary_function`."""
+        self.create_temporary_function(name, function)
+
+    def drop_temporary_function(self, path: str) -> bool:
+        """Forget a function; return whether there was one."""
+        return self._functions.pop(path, None) is not None
+
+    def drop_temporary_system_function(self, name: str) -> bool:
+        """Forget a function; return whether there was one."""
+        return self.drop_temporary_function(name)
+
     def to_data_stream(self, table: Table) -> DataStream:
         """Return the rows of a query as single elements; the query is run now.
 
@@ -218,7 +256,9 @@ class StreamTableEnvironment:
         tables = Tables(self._tables, reads_paths=True)
         script = [*self._statements, *statements]
         try:
-            return statement_sinks(self._environment, script, tables, self._config.settings)
+            return statement_sinks(
+                self._environment, script, tables, self._config.settings, functions=self._functions
+            )
         except SqlError as error:  # a kept statement that Flink refuses would make each further query fail
             self._statements = [each for each in self._statements if each.text != error.statement]
             raise

@@ -19,7 +19,8 @@ from flinkcore.savepoints import ReadSettings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "savepoints"
 FOLDERS = {path.name: path / "savepoint" for path in sorted((GOLDEN / "cases").iterdir())} | {
-    f"sql-{path.name}": path for path in sorted((GOLDEN / "sql").iterdir())
+    "avro": GOLDEN / "avro" / "savepoint",
+    **{f"sql-{path.name}": path for path in sorted((GOLDEN / "sql").iterdir())},
 }
 """Undamaged savepoints by their names."""
 SETTINGS = (ReadSettings(exact=True), ReadSettings(batch_rows=3, block_bytes=13))

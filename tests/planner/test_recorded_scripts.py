@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from jobs.aggregate_functions import Trace
 from recorders.sql_scripts import SCRIPTS
 
-from flinkcore.errors import SqlError, UnsupportedOperationError
+from flinkcore.datastream import StreamExecutionEnvironment
+from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.planner.planned_script import planned
 from flinkcore.sql.planner.statements import statements_of
+from flinkcore.table.udf import udaf
 
 
 @pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.sql")), ids=lambda path: path.stem)
@@ -89,3 +92,26 @@ def test_a_temporary_table_is_dropped_and_made_again() -> None:
     )
     (job,) = planned(statements_of(script), {})
     assert job.plan["nodes"][0]["outputType"] == "ROW<`b` VARCHAR(2147483647)>"
+
+
+def test_functions_in_python_stand_for_those_that_a_script_creates() -> None:
+    script = (
+        "CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'format' = 'json');"
+        "CREATE TEMPORARY SYSTEM FUNCTION spread AS 'company.Spread'; SELECT spread(a) FROM t"
+    )
+    with pytest.raises(SqlError, match=r"company\.Spread"):
+        planned(statements_of(script), {})
+    (job,) = planned(statements_of(script), {}, {"spread": udaf(Trace(), result_type="STRING")})
+    (call,) = (call for node in job.plan["nodes"] for call in node.get("aggCalls", ()))
+    assert (call["systemName"], call["type"]) == ("spread", "VARCHAR(2147483647)")
+    with pytest.raises(ConfigurationError, match="needs the types of the function spread"):
+        planned(statements_of(script), {}, {"spread": Trace()})
+
+
+def test_a_script_creates_functions_in_python() -> None:
+    script = (
+        "CREATE TEMPORARY FUNCTION weighted AS 'jobs.aggregate_functions.WEIGHTED' LANGUAGE PYTHON;"
+        "SELECT weighted(a, a) AS w FROM (VALUES (1), (3)) AS t(a)"
+    )
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    assert environment.from_sql(script).to_arrow().column("w").to_pylist()[-1] == 2

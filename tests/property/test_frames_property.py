@@ -13,7 +13,7 @@ from models.over import FramesModel
 from property.test_aggregates_property import DECIMALS, SCHEMA, SPECS, VALUES, comparable, is_near
 
 from flinkcore._native.aggregates import Accumulators
-from flinkcore.columnar.stages.frame_aggregates import FrameAggregates
+from flinkcore.columnar.relational.frame_aggregates import FrameAggregates
 
 Drawn = list[tuple[int, int, dict[str, Any]]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from datetime import datetime, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,44 @@ def integers(bits: int) -> st.SearchStrategy[Any]:
     return st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
+AVRO = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "i", "type": ["int", "null"]},
+        {"name": "u", "type": ["null", "string", "long", {"type": "array", "items": "bytes"}]},
+        {"name": "m", "type": {"type": "map", "values": {"type": "array", "items": ["null", "double"]}}},
+        {"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": 3}},
+        {
+            "name": "f",
+            "type": {"type": "fixed", "name": "F", "size": 5, "logicalType": "decimal", "precision": 9},
+        },
+        {"name": "t", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+    ],
+}
+
+
+def member(number: int, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return values.map(lambda value: {f"member{i}": value if i == number else None for i in range(3)})
+
+
+AVRO_RECORDS = st.fixed_dictionaries(
+    {
+        "i": st.none() | integers(32),
+        "u": st.none()
+        | member(0, TEXTS)
+        | member(1, integers(64))
+        | member(2, st.lists(st.binary(max_size=2))),
+        "m": st.dictionaries(TEXTS, st.lists(st.none() | st.floats(), max_size=3), max_size=2).map(
+            lambda entries: list(entries.items())
+        ),
+        "d": st.integers(-(10**40) + 1, 10**40 - 1).map(
+            lambda number: Decimal(number).scaleb(-3, Context(50))
+        ),
+        "f": st.integers(-(10**9) + 1, 10**9 - 1).map(Decimal),
+        "t": MOMENTS.map(lambda moment: moment.replace(tzinfo=timezone.utc)),
+    }
+)
 SIMPLE: list[tuple[StateSerializer, st.SearchStrategy[Any]]] = [
     (basic.LONG, integers(64)),
     (basic.INT, integers(32)),
@@ -67,6 +105,7 @@ SIMPLE: list[tuple[StateSerializer, st.SearchStrategy[Any]]] = [
             lambda moment: moment.replace(tzinfo=timezone.utc, microsecond=moment.microsecond // 1000 * 1000)
         ),
     ),
+    (savepoints.avro(AVRO), AVRO_RECORDS),
     (savepoints.enum("com.acme.Color", ["RED", "GREEN"]), st.sampled_from(["RED", "GREEN"])),
 ]
 Typed = tuple[StateSerializer, st.SearchStrategy[Any]]

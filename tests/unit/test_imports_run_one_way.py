@@ -65,7 +65,11 @@ FOLDERS = {
 }
 # Imports for type checkers alone that go the other way: the context of a function gives states, and the descriptors of
 # states take functions.
-FOR_TYPES = {("flinkcore.datastream.functions", "flinkcore.datastream.state")}
+FOR_TYPES = {
+    ("flinkcore.datastream.functions", "flinkcore.datastream.state"),
+    ("flinkcore.datastream.functions.runtime_context", "flinkcore.datastream.aggregates"),
+    ("flinkcore.datastream.functions", "flinkcore.datastream.aggregates"),
+}
 SOURCES = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.rglob("*.pyi"))
 
 

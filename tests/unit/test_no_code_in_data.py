@@ -23,7 +23,9 @@ MAY_UNPICKLE = {
     "common/serializer.py": "where a job's own descriptor asks for it",
     "operators/records/copies.py": "what this process has pickled",
     "savepoints/beginning.py": "where a job says that it trusts a savepoint of PyFlink",
+    "savepoints/pyflink_coders.py": "it only writes pickles",
     "savepoints/restoring/pyflink_values.py": "plain values, and objects where a job says so",
+    "sql/expressions/user_functions.py": "a method of functions of the job, which PyFlink names eval",
     "spark/exchange/sent_bytes.py": "bytes of the driver, for Spark's workers",
     "spark/logs/log_input.py": "the chunks that the driver deals to Spark's tasks",
     "spark/logs/ranked_rows.py": "the same chunks, with the ranks of their rows",
@@ -42,6 +44,7 @@ MAY_IMPORT_BY_NAME = {
     "pyflink.py": "flinkcore's own modules, by PyFlink's names",
     "columnar/results/progress.py": "tqdm",
     "spark/shipping/worker_environment.py": "flinkcore's own modules, and pyarrow",
+    "sql/planner/declared_functions.py": "the functions that a script names, as Flink does",
     "table/__init__.py": "flinkcore's own modules, by PyFlink's names",
 }
 """Modules, and folders of them, that import by a name in a variable or a text, and which modules."""

@@ -18,7 +18,9 @@ PACKAGE = Path(flinkcore.__file__).parent
 PYFLINK_NAMES = json.loads(
     (Path(__file__).parents[1] / "golden" / "pyflink_names.json").read_text(encoding="utf-8")
 )
-FORMER = {"pyflink.datastream.time_characteristic", "pyflink.table", "pyflink.table.types"}
+FORMER = {
+    *("pyflink.datastream.time_characteristic", "pyflink.table", "pyflink.table.types", "pyflink.table.udf"),
+}
 """Modules of PyFlink that the record of version 2.3 does not have, or has not in whole."""
 
 PROGRAM = """

@@ -104,11 +104,14 @@ class AvroTypes:
                 self._classes_of_union(branches)
                 return branches, len(branches) != len(schema)
             return self._resolved(branches[0])[0], len(branches) != len(schema)
-        if isinstance(schema, str) and schema in self._named:
-            return self._named[schema], False
+        schema = self.named(schema)
         if isinstance(schema, dict) and isinstance(schema["type"], list | dict):
             return self._resolved(schema["type"])
         return schema, schema == "null"
+
+    def named(self, schema: Any) -> Any:
+        """Return the type that a name in the schema refers to, and any other type as it is."""
+        return self._named.get(schema, schema) if isinstance(schema, str) else schema
 
     def _classes(self, schema: Any) -> set[type]:
         schema, _ = self._resolved(schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, NoReturn
 
@@ -15,14 +15,17 @@ from flinkcore._internal.arrow.column_values import numbered_key_values
 from flinkcore._internal.show.times import dated
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
+from flinkcore.columnar.batch_functions.aggregate_state import NativeAggregateState
 from flinkcore.columnar.batch_functions.batch_process_columns import ElementColumns, FiredTimers
 from flinkcore.columnar.batch_functions.batch_process_outputs import BatchProcessOutputs
 from flinkcore.columnar.batch_functions.batch_process_timers import ColumnTimerService
 from flinkcore.columnar.batch_functions.column_states import ColumnStates
+from flinkcore.columnar.operator_plans.frame_plans import require_columns
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.datastream import BatchTimerService, TimeDomain
+from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.functions import KeyedBatchProcessFunction
-from flinkcore.datastream.state import ColumnListState, ColumnState, StateDescriptor
+from flinkcore.datastream.state import ColumnAggregateState, ColumnListState, ColumnState, StateDescriptor
 from flinkcore.errors import ConfigurationError, DataError, UserCodeError, in_words
 from flinkcore.operators.keys.element_rows import element_keys, exact_keys
 from flinkcore.operators.records.shown_values import shown
@@ -36,17 +39,25 @@ class ColumnRuntimeContext(StreamingRuntimeContext):
     ----------
     task : TaskInfo
     states : ColumnStates
+    schema : pyarrow.Schema
+        Columns of the elements.
     """
 
-    def __init__(self, task: TaskInfo, states: ColumnStates) -> None:
+    def __init__(self, task: TaskInfo, states: ColumnStates, schema: pa.Schema) -> None:
         super().__init__(task)
-        self._states = states
+        self._states, self._schema = states, schema
 
     def get_column_state(self, name: str, dtype: Any, default: Any = 0) -> ColumnState:
         return self._states.add(name, dtype, default)
 
     def get_column_list_state(self, name: str, schema: pa.Schema) -> ColumnListState:
         return self._states.add_list(name, schema)
+
+    def get_column_aggregate_state(
+        self, name: str, aggregates: Mapping[str, Aggregate]
+    ) -> ColumnAggregateState:
+        require_columns(tuple(aggregates.items()), self._schema)
+        return self._states.add_made(name, lambda: NativeAggregateState(name, self._schema, aggregates))
 
     def state(self, descriptor: StateDescriptor, kind: type[StateDescriptor]) -> NoReturn:
         raise ConfigurationError(
@@ -101,6 +112,8 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
     cuts : BatchCuts
         Cuts of the batch, with what each key has seen.
     states : ColumnStates
+    late : int
+        Number of elements that the function has dropped as late.
 
     Raises
     ------
@@ -118,7 +131,7 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
     ) -> None:
         self._function = function
         self._name = type(function).__qualname__
-        self._key_columns = key_columns
+        self._schema, self._key_columns = schema, key_columns
         self._outputs = outputs
         self._keys = KeyDictionary(schema, key_columns, max_parallelism)
         self._known_keys = KnownKeys(self._keys)
@@ -137,11 +150,12 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
             self.event_time_timers, self.processing_time_timers, self.cuts
         )
         self.states = ColumnStates()
+        self.late = 0
 
     def open(self, task: TaskInfo) -> None:
         """Open the function; a UserCodeError if it raises."""
         try:
-            self._function.open(ColumnRuntimeContext(task, self.states))
+            self._function.open(ColumnRuntimeContext(task, self.states, self._schema))
         except Exception as failure:
             raise self._failed("open", failure) from failure
         self.states.opened()
@@ -223,6 +237,10 @@ class BatchProcessCalls(KeyedBatchProcessFunction.Context):
                 f"there is no key of some of these ids: {shown(key_ids)}; there are {self.n_keys:,} keys"
             )
         return self._known_keys.take(ids.astype(np.int64))
+
+    def drop_late(self, n_elements: int) -> None:
+        """Count elements that are dropped as late."""
+        self.late += n_elements
 
     # ---- calls ----
 

@@ -18,7 +18,7 @@ from flinkcore._native.key_timers import KeyTimers
 from flinkcore._native.timers import TimerColumns
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.columnar.batch_functions.batch_process_calls import BatchProcessCalls
-from flinkcore.columnar.batch_functions.column_states import ArrowListState, NumpyColumnState
+from flinkcore.columnar.batch_functions.column_states import KeyedColumns
 from flinkcore.datastream.state import StateDescriptor
 from flinkcore.errors import SchemaError
 from flinkcore.operators.function_calls import TIMER_SERVICE_NAME
@@ -149,9 +149,7 @@ def _timer_columns(timers: KeyTimers, groups: npt.NDArray[np.int32]) -> TimerCol
     return TimerColumns(times_ms, keys, groups[keys], np.zeros(len(keys), np.int64))
 
 
-def _state(
-    state: NumpyColumnState | ArrowListState, keys: list[Any], groups: npt.NDArray[np.int32]
-) -> KeyedStateSnapshot:
+def _state(state: KeyedColumns, keys: list[Any], groups: npt.NDArray[np.int32]) -> KeyedStateSnapshot:
     ids, values = state.kept()
     kept = [keys[key_id] for key_id in ids.tolist()]
     return KeyedStateSnapshot(

@@ -22,6 +22,7 @@ from flinkcore.checkpoint.state_tables import keyed_state_of_table, keyed_state_
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.checkpoint.value_encoding import encode
 from flinkcore.checkpoint.value_shape import Shape
+from flinkcore.columnar.batch_functions.aggregate_state import NativeAggregateState
 from flinkcore.columnar.batch_functions.batch_process_calls import BatchProcessCalls
 from flinkcore.columnar.batch_functions.column_states import ArrowListState, NumpyColumnState
 from flinkcore.operators.state import KeyedStateSnapshot
@@ -56,17 +57,23 @@ class BatchStateTables:
         """
         event_time = _timers_by_key(self._calls.event_time_timers)
         processing_time = _timers_by_key(self._calls.processing_time_timers)
+        states = [
+            state.as_lists() if isinstance(state, NativeAggregateState) else state
+            for state in self._calls.states.all()
+        ]
         for start in range(0, self._calls.n_keys, PIECE_KEYS):
             ids = np.arange(start, min(start + PIECE_KEYS, self._calls.n_keys))
             columns: dict[str, pa.Array] = {"key_group": pa.array(self._calls.key_groups(ids), pa.int32())}
             keys = self._calls.known_keys(start, start + len(ids))
             columns |= {f"key.{name}": keys.column(name) for name in keys.schema.names}
             shapes: dict[str, Shape] = {}
-            for number, state in enumerate(self._calls.states.all()):
+            for number, state in enumerate(states):
                 name = str(number)
                 if isinstance(state, ArrowListState):
                     columns[name] = _lists_of_rows(state, ids)
-                elif state.dtype.hasobject:
+                    continue
+                assert isinstance(state, NumpyColumnState)
+                if state.dtype.hasobject:
                     values = state.array[ids].tolist()
                     columns[name], shapes[name] = encode(values, f"the state {state.name!r}")
                 else:
@@ -100,10 +107,16 @@ class BatchStateTables:
             ids = self._calls.key_ids(keys)
             for number, state in enumerate(self._calls.states.all()):
                 column = batch.column(str(number))
-                if isinstance(state, ArrowListState):
-                    lengths, rows = _flat(column)
-                    state.add(np.repeat(ids, lengths), pa.RecordBatch.from_struct_array(rows))
-                elif state.dtype.hasobject:
+                if isinstance(state, ArrowListState | NativeAggregateState):
+                    lengths, elements = _flat(column)
+                    rows, of_rows = pa.RecordBatch.from_struct_array(elements), np.repeat(ids, lengths)
+                    if isinstance(state, ArrowListState):
+                        state.add(of_rows, rows)
+                    else:
+                        state.restore_rows(of_rows, rows)
+                    continue
+                assert isinstance(state, NumpyColumnState)
+                if state.dtype.hasobject:
                     state.restore(ids, table.values(str(number)))
                 else:
                     state[ids] = _of_bytes(column, state)

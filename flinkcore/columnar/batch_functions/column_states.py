@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -254,11 +254,44 @@ class ArrowListState(ColumnListState):
         return np.ascontiguousarray(ids, np.int64)
 
 
+class KeyedColumns(Protocol):
+    """State by dense key id, with what checkpoints and limits of memory need of it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the state."""
+        ...
+
+    @property
+    def kind(self) -> StateDescriptor.Type:
+        """Kind of its snapshots."""
+        ...
+
+    def grow(self, n_keys: int) -> None:
+        """Know the key ids below `n_keys`."""
+        ...
+
+    def memory_bytes(self) -> int:
+        """Return about how many bytes the state takes."""
+        ...
+
+    def kept(self) -> tuple[Int64s, list[Any]]:
+        """Return the keys that have state, ascending, and the value of each in a checkpoint."""
+        ...
+
+    def restore(self, key_ids: Int64s, values: Sequence[Any]) -> None:
+        """Take the values of keys as of `kept`; a SchemaError if they are of another type."""
+        ...
+
+
+S = TypeVar("S", bound=KeyedColumns)
+
+
 class ColumnStates:
     """The states of a function by name; all have as many keys."""
 
     def __init__(self) -> None:
-        self._states: dict[str, NumpyColumnState | ArrowListState] = {}
+        self._states: dict[str, KeyedColumns] = {}
         self._is_open = False
 
     def add_list(self, name: str, schema: Any) -> ArrowListState:
@@ -291,6 +324,20 @@ class ColumnStates:
         except SchemaError as failure:
             raise ConfigurationError(f"the state {name!r}: {failure}") from failure
         found = self._states[name] = ArrowListState(name, schema)
+        return found
+
+    def add_made(self, name: str, make: Callable[[], S]) -> S:
+        """Return a new state that a call makes.
+
+        Raises
+        ------
+        ConfigurationError
+            If the name is taken.
+        LifecycleError
+            If the function is open.
+        """
+        self._check_name(name)
+        found = self._states[name] = make()
         return found
 
     def _check_name(self, name: str) -> None:
@@ -337,11 +384,11 @@ class ColumnStates:
         """Return about how many bytes the states take."""
         return sum(state.memory_bytes() for state in self._states.values())
 
-    def all(self) -> list[NumpyColumnState | ArrowListState]:
+    def all(self) -> list[KeyedColumns]:
         """Return the states as they were asked for."""
         return list(self._states.values())
 
-    def named(self, name: str) -> NumpyColumnState | ArrowListState | None:
+    def named(self, name: str) -> KeyedColumns | None:
         """Return the state of this name, or None if the function uses none."""
         return self._states.get(name)
 

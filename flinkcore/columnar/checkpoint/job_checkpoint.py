@@ -295,6 +295,8 @@ def _job_operator(stage: StagePlan) -> JobOperator:
         tuple(stage.key_fields),
         row_names=tuple(tuple(schema.names) for schema in stage.input_schemas),
         windows=stage.operator.window_table(stage.input_schemas),
+        aggregates=stage.operator.aggregate_contents(stage.input_schemas),
+        flink_state=stage.flink_state,
     )
 
 

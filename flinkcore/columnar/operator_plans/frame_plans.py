@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore.columnar.operator_plans.operator_plan import require_column
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.errors import SchemaError
 
 NamedAggregates = tuple[tuple[str, Aggregate], ...]
@@ -61,6 +63,11 @@ def described(aggregates: NamedAggregates, events: pa.Schema) -> str:
     )
 
 
+def native_specs(aggregates: NamedAggregates) -> list[Any]:
+    """Return the aggregates that are not functions in Python, as native accumulators take them."""
+    return [aggregate.spec for _, aggregate in aggregates if not isinstance(aggregate, FunctionAggregate)]
+
+
 def result_types(aggregates: NamedAggregates, events: pa.Schema) -> list[pa.DataType]:
     """Return the types of aggregates.
 
@@ -69,5 +76,9 @@ def result_types(aggregates: NamedAggregates, events: pa.Schema) -> list[pa.Data
     SchemaError
         If an aggregate does not support the type of its column.
     """
-    accumulators = Accumulators(events, [aggregate.spec for _, aggregate in aggregates], slides=True)
-    return [pa.array(column).type for column in accumulators.take()]
+    accumulators = Accumulators(events, native_specs(aggregates), slides=True)
+    native = (pa.array(column).type for column in accumulators.take())
+    return [
+        aggregate.calls.type if isinstance(aggregate, FunctionAggregate) else next(native)
+        for _, aggregate in aggregates
+    ]

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore.columnar.operator_plans.aggregate_contents import CONTENTS, AggregateContents
 from flinkcore.columnar.operator_plans.frame_plans import (
     NamedAggregates,
     columns_of,
@@ -107,4 +108,11 @@ class GroupAggregation(RelationalPlan):
             "operator": "aggregate of all rows of a key",
             "changes": str(self.changes),
             "aggregates": described(self.aggregates, events),
+            CONTENTS: self.aggregate_contents(inputs).to_text(),
         }
+
+    def aggregate_contents(self, inputs: Sequence[pa.Schema]) -> AggregateContents:
+        (events,) = inputs
+        specs = tuple((name, *aggregate.spec) for name, aggregate in self.aggregates)
+        read = columns_of(self.aggregates)
+        return AggregateContents(specs, pa.schema([field for field in events if field.name in read]))

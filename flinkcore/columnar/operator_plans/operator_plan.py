@@ -22,6 +22,7 @@ from flinkcore.datastream.window import (
 from flinkcore.errors import SchemaError
 
 if TYPE_CHECKING:
+    from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
     from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
     from flinkcore.columnar.operator_plans.window_contents import WindowTable
 
@@ -256,6 +257,10 @@ class OperatorPlan(ABC):
 
     def window_table(self, inputs: Sequence[pa.Schema]) -> WindowTable | None:
         """Return how its windows lie in the tables of a checkpoint, or None if it has no windows over columns."""
+        return None
+
+    def aggregate_contents(self, inputs: Sequence[pa.Schema]) -> AggregateContents | None:
+        """Return the description of its aggregates of all rows of a key, or None if it has none."""
         return None
 
     @abstractmethod

@@ -11,6 +11,7 @@ import pyarrow as pa
 from flinkcore._native.aggregates import Accumulators, are_shareable, inexact_merges
 from flinkcore._native.window_operator import WindowKernel
 from flinkcore.checkpoint.table_kinds import TableKind
+from flinkcore.columnar.operator_plans.aggregate_contents import CONTENTS
 from flinkcore.columnar.operator_plans.native_windows import (
     WindowsByTime,
     slide_of,
@@ -26,7 +27,7 @@ from flinkcore.columnar.operator_plans.operator_plan import (
 )
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
-from flinkcore.columnar.operator_plans.window_contents import BEGINNING, CONTENTS, WindowContents, WindowTable
+from flinkcore.columnar.operator_plans.window_contents import BEGINNING, WindowContents, WindowTable
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate

@@ -11,11 +11,13 @@ import pyarrow as pa
 from flinkcore._internal.arrow.column_ops import exact_text, expressions_behind, shown_column
 from flinkcore._internal.arrow.time_units import TimeUnit
 from flinkcore.checkpoint.declared_types import TYPES
-from flinkcore.columnar.operator_plans.window_contents import is_contents
+from flinkcore.columnar.operator_plans.aggregate_contents import is_contents
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
+from flinkcore.columnar.plans.stage_plan import StagePlan
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_log import EventLog
+from flinkcore.sql.plan.flink_state import SETTING as FLINK_STATE
 
 _SHAPE: Final = "logs and operators"
 _ADVICE: Final = "run the job with the setting that it had, or start without the checkpoint"
@@ -41,6 +43,7 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
             **describe_log(log),
             "keys": _shown_keys(stage.keys, stage.data_schema()),
             **stage.operator.describe(stage.input_schemas),
+            **_flink_state(stage),
         }
     description = {
         _SHAPE: f"{len(plan.logs)} {'log' if len(plan.logs) == 1 else 'logs'}, operators "
@@ -64,8 +67,13 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
         settings |= stage.operator.describe(stage.input_schemas)
         if stage.clock is not None:
             settings["clock"] = str(stage.clock)
+        settings |= _flink_state(stage)
         description |= {f"{stage.uid}: {name}": value for name, value in settings.items()}
     return description
+
+
+def _flink_state(stage: StagePlan) -> dict[str, str]:
+    return {} if stage.flink_state is None else {FLINK_STATE: stage.flink_state}
 
 
 def describe_log(plan: LogPlan) -> dict[str, str]:

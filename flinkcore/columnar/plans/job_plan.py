@@ -373,6 +373,7 @@ class _JobPlanner:
             emitted_at,
             batch_bytes=batch_bytes,
             clock=step.settings.clock,
+            flink_state=step.settings.flink_state,
         )
         plan.check_emission_times()
         self.stages.append(plan)

@@ -85,6 +85,8 @@ class StagePlan:
         Operations on its results, for the last operator of a job.
     clock : LocalClock or None
         Clock whose local times its windows are cut by; the timestamps of its results are instants.
+    flink_state : str or None
+        Description of how Flink's operator of the same node of a compiled plan keeps its state.
     batch_bytes : int
         Bytes of a batch, at most, unless it has only one row.
     """
@@ -98,6 +100,7 @@ class StagePlan:
     after: tuple[ColumnOp, ...] = ()
     batch_bytes: int = BATCH_BYTES
     clock: LocalClock | None = None
+    flink_state: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -115,8 +115,8 @@ class RelationalKernel(Protocol):
         keys : int64 array (n,)
             Ids of now.
         rows : dict
-            Numbers of now, for `row` and `right_row` where the table has them, and what the stage adds of the rows,
-            such as sort keys.
+            Numbers of now, for `row` and `right_row` where the table has them, what the stage adds of the rows, such as
+            sort keys, and values of Python.
         columns : pyarrow.RecordBatch
             The other columns.
 

@@ -19,6 +19,9 @@ SMALL_ROWS: Final = 1 << 12
 JOINED_ROWS: Final = 1 << 14
 """Pieces with so many rows are not joined any more: that would cost copies, and save little in a gather."""
 
+JOINED_BYTES: Final = 1 << 22
+"""Nor are those with so many bytes: pieces of wide rows would be in memory twice while they are joined."""
+
 ALL_COPIED: Final = 1 << 62
 """As the rows of a small batch: whoever adds rows may change them, or they are part of many more."""
 
@@ -78,7 +81,7 @@ class NumberedRows:
         n_rows, n_bytes = self._pieces[kept].num_rows, self._bytes[kept]
         while kept:
             before, bytes_before = self._pieces[kept - 1].num_rows, self._bytes[kept - 1]
-            joins_on = before < max(JOINED_ROWS, self._small_rows)
+            joins_on = before < max(JOINED_ROWS, self._small_rows) and bytes_before < JOINED_BYTES
             if not joins_on or before >= 2 * n_rows or n_bytes + bytes_before > self._piece_bytes:
                 break
             n_rows, n_bytes, kept = n_rows + before, n_bytes + bytes_before, kept - 1

@@ -1,8 +1,8 @@
 """The state of a relational operator as tables, whose rows say all by values: keys, rows and timers.
 
 Columns: `key_group`, the keys as `key.NAME`, the columns of a row as `row.NAME` and `right_row.NAME` after `has_row`
-and `has_right_row`, and what else the kernel has. A table of timers has `timestamp_ms` and `namespace` in order of
-registration.
+and `has_right_row`, values of Python as `python.NAME`, and what else the kernel has. A table of timers has
+`timestamp_ms` and `namespace` in order of registration.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from flinkcore._internal.show.tables import shown_fields
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.timers import TimerHeap
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
+from flinkcore.checkpoint.value_encoding import encode
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.errors import SchemaError
@@ -29,6 +30,9 @@ TABLE_ROWS: Final = 1 << 16
 """Rows of a table of state that spills."""
 
 _ROWS: Final = ("row", "right_row")
+
+_OF_PYTHON: Final = "python."
+"""Beginning of the name of a column of values of Python, whose type is that of the values."""
 
 
 class RelationTables:
@@ -61,7 +65,7 @@ class RelationTables:
         self._kernel, self._keys, self._timers, self._kept = kernel, keys, timers, kept
         self._restored_columns = restored_columns
         self._table_rows = table_rows
-        self._kinds = {name: self._columns(table).schema for name, table in kernel.snapshot().items()}
+        self._kinds = {name: self._table(table).batch.schema for name, table in kernel.snapshot().items()}
         self._kinds |= {name: self._timer_columns(name).schema for name in timers}
 
     def whole(self) -> Iterator[tuple[str, CheckpointTable]]:
@@ -73,7 +77,7 @@ class RelationTables:
             If a column cannot hold the text, or the elements of lists, of all rows.
         """
         for name, table in self._kernel.snapshot().items():
-            yield name, CheckpointTable(self._columns(table), {}, {})
+            yield name, self._table(table)
         for name in self._timers:
             yield name, CheckpointTable(self._timer_columns(name), {}, {})
 
@@ -83,23 +87,26 @@ class RelationTables:
             n = len(table["key"])
             for begin in range(0, n, self._table_rows):
                 part = {column: values[begin : begin + self._table_rows] for column, values in table.items()}
-                yield name, CheckpointTable(self._columns(part), {}, {})
+                yield name, self._table(part)
         for name in self._timers:
             timers = self._timer_columns(name)
             for begin in range(0, timers.num_rows, self._table_rows):
                 yield name, CheckpointTable(timers.slice(begin, self._table_rows), {}, {})
 
-    def _columns(self, table: Mapping[str, Any]) -> pa.RecordBatch:
-        columns = self._key_columns(table["key"])
+    def _table(self, table: Mapping[str, Any]) -> CheckpointTable:
+        columns, shapes = self._key_columns(table["key"]), {}
         for number, name in enumerate(_ROWS):
             if name in table:
                 rows = self._kept[number].take(table[name])
                 columns[f"has_{name}"] = pa.array(table[name] >= 0)
                 columns |= {f"{name}.{each}": rows.column(each) for each in rows.schema.names}
         for name, values in table.items():
-            if name != "key" and name not in _ROWS:
+            if isinstance(values, list):
+                encoded = f"{_OF_PYTHON}{name}"
+                columns[encoded], shapes[encoded] = encode(values, f"the {name} of a key")
+            elif name != "key" and name not in _ROWS:
                 columns[name] = values if isinstance(values, pa.Array) else pa.array(values)
-        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+        return CheckpointTable(pa.RecordBatch.from_arrays(list(columns.values()), list(columns)), shapes, {})
 
     def _key_columns(self, ids: Int64s) -> dict[str, pa.Array]:
         keys = pa.record_batch(self._keys.keys())
@@ -132,7 +139,11 @@ class RelationTables:
             others = [each for each in batch.schema.names if each != "key_group" and "." not in each]
             columns = batch.select(others)
             rows: dict[str, Int64s] = {}
-            more: dict[str, Any] = {}
+            more: dict[str, Any] = {
+                each.removeprefix(_OF_PYTHON): table.values(each)
+                for each in batch.schema.names
+                if each.startswith(_OF_PYTHON)
+            }
             for number, prefix in enumerate(_ROWS):
                 if f"has_{prefix}" in batch.schema.names:
                     of_input = self._kept[number]
@@ -144,7 +155,7 @@ class RelationTables:
                     first = of_input.add(restored)
                     rows[prefix] = np.where(has_row, first + np.arange(len(has_row)), -1)
                     if number == 0:
-                        more = dict(self._restored_columns(restored, columns))
+                        more |= self._restored_columns(restored, columns)
             self._kernel.restore(name, ids, {**rows, **more}, columns)
 
     def _check(self, name: str, table: CheckpointTable) -> None:
@@ -153,7 +164,7 @@ class RelationTables:
             raise SchemaError(
                 f"the state has the table {name!r}, and this operator has {', '.join(self._kinds)}"
             )
-        if not table.batch.schema.equals(expected):
+        if not _typed(table.batch.schema).equals(_typed(expected)):
             found, own = shown_fields(table.batch.schema), shown_fields(expected)
             raise SchemaError(f"the rows {name!r} have the columns {found}, and those of this job are {own}")
         for field in expected:
@@ -185,3 +196,10 @@ class RelationTables:
         )
         if heap.restore(timers) < timers.num_rows:
             raise SchemaError("a timer of the state is there twice")
+
+
+def _typed(schema: pa.Schema) -> pa.Schema:
+    """Return a schema whose columns of values of Python have names alone."""
+    return pa.schema(
+        [pa.field(field.name, pa.null()) if field.name.startswith(_OF_PYTHON) else field for field in schema]
+    )

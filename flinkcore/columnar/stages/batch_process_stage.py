@@ -278,7 +278,8 @@ class BatchProcessStage(Stage[Events]):
 
     def counts(self) -> dict[str, int]:
         return {
-            "processed": self._processed,
+            "processed": self._processed - self._calls.late,
+            "late": self._calls.late,
             "event_time_timers": self._fired[TimeDomain.EVENT_TIME],
             "processing_time_timers": self._fired[TimeDomain.PROCESSING_TIME],
             "pending_processing_time_timers": len(self._processing_time),

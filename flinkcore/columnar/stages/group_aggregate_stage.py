@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._internal.arrow.same_rows import are_same_rows
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.frame_plans import result_types
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
+from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregates, KeyIds
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS, ImmediateKernel
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.row_changes import kinds_of
-from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates, KeyIds
+from flinkcore.columnar.stages.function_accumulators import TABLE, FunctionAccumulators
 from flinkcore.columnar.stages.kept_values_column import SHOWN, KeptValuesColumn
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import Events
 
 _INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
-
-_VALUES: Final = "values_"
-"""Beginning of the name of the table of an aggregate that keeps values; its number follows."""
 
 _COUNT: Final = ("count", None, None)
 """A last aggregate where rows are withdrawn: a key without rows has no result."""
@@ -42,7 +41,7 @@ class GroupKernel(ImmediateKernel):
     ----------
     frames : FrameAggregates
         Over frames of all rows; the last aggregate is a count of rows if they are withdrawn.
-    kept : mapping of int to KeptValuesColumn
+    kept : mapping of int to KeptValuesColumn or FunctionAccumulators
         Aggregates that are not in frames, by their number among all.
     keys : KeyDictionary
     timeline : Timeline
@@ -64,7 +63,7 @@ class GroupKernel(ImmediateKernel):
     def __init__(
         self,
         frames: FrameAggregates,
-        kept: Mapping[int, KeptValuesColumn],
+        kept: Mapping[int, KeptValuesColumn | FunctionAccumulators],
         keys: KeyDictionary,
         timeline: Timeline,
         steps_done: int,
@@ -134,7 +133,7 @@ class GroupKernel(ImmediateKernel):
             counts = values.pop().to_numpy()
             had, has = counts[before] > 0, counts[after] > 0
         is_update = had & has
-        is_update[is_update] = ~_are_same(self._compared(values), before[is_update], after[is_update])
+        is_update[is_update] = ~are_same_rows(self._compared(values), before[is_update], after[is_update])
         inserted, deleted = np.flatnonzero(has & ~had), np.flatnonzero(had & ~has)
         updated = np.flatnonzero(is_update)
         events = np.concatenate((inserted, deleted, updated, updated))
@@ -198,30 +197,18 @@ class GroupKernel(ImmediateKernel):
         return self._frames.memory_bytes() + sum(column.memory_bytes() for column in self._kept.values())
 
     def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
-        kept = {f"{_VALUES}{number}": column.snapshot() for number, column in self._kept.items()}
+        kept = {f"{TABLE}{number}": column.snapshot() for number, column in self._kept.items()}
         return {FRAMES: self._frames.snapshot(), **kept}
 
     def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
         if table == FRAMES:
             self._frames.restore(keys, columns)
+            return
+        kept = self._kept[int(table.removeprefix(TABLE))]
+        if isinstance(kept, FunctionAccumulators):
+            kept.restore(keys, columns, rows)
         else:
-            self._kept[int(table.removeprefix(_VALUES))].restore(keys, columns)
-
-
-def _are_same(values: Sequence[pa.Array], before: Int64s, after: Int64s) -> npt.NDArray[np.bool_]:
-    """Return which results are the same as before: values or nulls. As in Flink, a NaN differs from itself."""
-    same = np.ones(len(before), np.bool_)
-    for column in values:
-        own, other = column.take(pa.array(before)), column.take(pa.array(after))
-        if pa.types.is_nested(column.type):
-            same &= np.array(
-                [a == b for a, b in zip(own.to_pylist(), other.to_pylist(), strict=True)], np.bool_
-            )
-            continue
-        equal = pc.fill_null(pc.equal(own, other), False)
-        nulls = pc.and_(own.is_null(), other.is_null())
-        same &= pc.or_(equal, nulls).to_numpy(zero_copy_only=False)
-    return same
+            kept.restore(keys, columns)
 
 
 def _results(operator: GroupAggregation, values: list[pa.Array]) -> list[pa.Array]:
@@ -242,10 +229,12 @@ class GroupAggregateStage(RelationalStage):
     ) -> RelationalKernel:
         (events,) = self._context.plan.input_schemas
         specs: list[Any] = []
-        kept: dict[int, KeptValuesColumn] = {}
+        kept: dict[int, KeptValuesColumn | FunctionAccumulators] = {}
         types = result_types(operator.aggregates, events)
         for number, ((_, aggregate), kind) in enumerate(zip(operator.aggregates, types, strict=True)):
-            if operator.withdraws and aggregate.function in SHOWN:
+            if isinstance(aggregate, FunctionAggregate):
+                kept[number] = FunctionAccumulators(aggregate)
+            elif operator.withdraws and aggregate.function in SHOWN:
                 assert aggregate.column is not None
                 field = events.field(aggregate.column)
                 kept[number] = KeptValuesColumn(

@@ -12,9 +12,9 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore._native.kept_values import KeptValues
+from flinkcore.columnar.relational.frame_aggregates import KeyIds
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.relational.row_changes import identities_of
-from flinkcore.columnar.stages.frame_aggregates import KeyIds
 from flinkcore.errors import SchemaError
 
 SHOWN: Final[Mapping[str, str]] = {"first": "first", "last": "last", "collect": "all"}

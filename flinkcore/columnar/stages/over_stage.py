@@ -16,11 +16,14 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.pending_rows import PendingRows
 from flinkcore._native.relational import KernelResults
+from flinkcore.columnar.operator_plans.frame_plans import columns_of, native_specs
 from flinkcore.columnar.operator_plans.over import Over
+from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregates
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.stages.arriving_rows import ArrivingRows
-from flinkcore.columnar.stages.frame_aggregates import FRAMES, FrameAggregates
+from flinkcore.columnar.stages.function_accumulators import TABLE, FunctionAccumulators
 from flinkcore.columnar.stages.relational_stage import RelationalStage
+from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 
 
 class OverKernel:
@@ -30,13 +33,19 @@ class OverKernel:
     ----------
     order : PendingRows or ArrivingRows
     frames : FrameAggregates
+    functions : mapping of int to FunctionAccumulators
+        Aggregates that are functions in Python, by their number among all.
     keys : KeyDictionary
     """
 
     def __init__(
-        self, order: PendingRows | ArrivingRows, frames: FrameAggregates, keys: KeyDictionary
+        self,
+        order: PendingRows | ArrivingRows,
+        frames: FrameAggregates,
+        functions: Mapping[int, FunctionAccumulators],
+        keys: KeyDictionary,
     ) -> None:
-        self._order, self.frames, self._keys = order, frames, keys
+        self._order, self.frames, self.functions, self._keys = order, frames, functions, keys
         self.process = order.process
         self.advance = order.advance
         self.finish = order.finish
@@ -55,6 +64,8 @@ class OverKernel:
         results = self._order.take()
         if not len(results.left):
             self.frames.clear(self.cleared[1])
+            for function in self.functions.values():
+                function.clear(self.cleared[1])
         return results
 
     @property
@@ -62,18 +73,22 @@ class OverKernel:
         return self._order.current_watermark
 
     def memory_bytes(self) -> int:
-        return self._order.memory_bytes() + self.frames.memory_bytes()
+        of_functions = sum(each.memory_bytes() for each in self.functions.values())
+        return self._order.memory_bytes() + self.frames.memory_bytes() + of_functions
 
     @property
     def live_count(self) -> int:
         return self._order.live_count
 
     def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
-        return {FRAMES: self.frames.snapshot(), **self._order.snapshot()}
+        functions = {f"{TABLE}{number}": each.snapshot() for number, each in self.functions.items()}
+        return {FRAMES: self.frames.snapshot(), **functions, **self._order.snapshot()}
 
     def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
         if table == FRAMES:
             self.frames.restore(keys, columns)
+        elif table.startswith(TABLE):
+            self.functions[int(table.removeprefix(TABLE))].restore(keys, columns, rows)
         else:
             self._order.restore(table, keys, self._keys.key_group(keys.astype(np.uint32)), rows, columns)
 
@@ -99,17 +114,25 @@ class OverStage(RelationalStage):
             )
         else:
             order = ArrivingRows(self._timeline, steps_done, result_limit)
-        specs = [aggregate.spec for _, aggregate in operator.aggregates]
-        frames = FrameAggregates(
-            events, specs, rows=operator.rows, range_ms=operator.range_ms, peers=operator.peers
-        )
-        return OverKernel(order, frames, self._keys)
+        bounds: Any = {"rows": operator.rows, "range_ms": operator.range_ms, "peers": operator.peers}
+        frames = FrameAggregates(events, native_specs(operator.aggregates), **bounds)
+        functions = {
+            number: FunctionAccumulators(aggregate, **bounds)
+            for number, (_, aggregate) in enumerate(operator.aggregates)
+            if isinstance(aggregate, FunctionAggregate)
+        }
+        read = columns_of(operator.aggregates)
+        self._read = [name for name in events.names if name in read] or events.names[:1]
+        return OverKernel(order, frames, functions, self._keys)
 
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         """Return the aggregates of the rows that have come up."""
-        frames = self._kernel.frames
-        kept = self._kept[0]
-        rows = kept.take(results.left, frames.columns or kept.schema.names[:1])
-        numbers = frames.process(rows, results.key_ids, results.timestamps, cleared=self._kernel.cleared)
+        frames, functions = self._kernel.frames, self._kernel.functions
+        cleared, times = self._kernel.cleared, results.timestamps
+        rows = self._kept[0].take(results.left, self._read)
+        numbers = frames.process(rows, results.key_ids, times, cleared=cleared)
         values = frames.take()
+        for number, function in sorted(functions.items()):
+            function.process(rows, results.key_ids, times=times, cleared=cleared)
+            values.insert(number, function.take())
         return [column.take(pa.array(numbers)) for column in values] if self._peers else values

@@ -27,7 +27,7 @@ from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.time_windows import different_panes, rows_before_firing
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
-from flinkcore.columnar.stages.window_state import accumulator_columns, restore_accumulators
+from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
 from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import Events, LogEvents, TimelineEvents, TotalOrderMerge, concatenate
 

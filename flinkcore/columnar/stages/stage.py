@@ -55,8 +55,6 @@ class StageContext:
         First and last key group, for a stage over a part of its partition.
     memory_bytes : int or None
         Memory for the open state of each partition, or None if it is not limited.
-    result_rows : int or None
-        Most results that windows pass on together, or None for a number that suits results in memory.
     """
 
     plan: StagePlan
@@ -69,7 +67,6 @@ class StageContext:
     restored: RestoredOperator | SuspendedOperator | None = None
     key_groups: tuple[int, int] | None = None
     memory_bytes: int | None = None
-    result_rows: int | None = None
 
     @classmethod
     def of(

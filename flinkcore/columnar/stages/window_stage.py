@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,8 @@ from flinkcore.columnar.stages.window_state import restore_windows, windows_to_t
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.time_plane.total_order import Events
 
-RESULT_BATCH_ROWS = 1 << 18
+RESULT_ROWS: Final = 1 << 16
+"""Most results of windows that come together: their columns are in memory several times until they are used."""
 
 GROWTH_SHARE = 8
 """The memory of windows is counted again once as many rows have come as an eighth of the entries that there are."""
@@ -151,7 +153,7 @@ class WindowStage(Stage[EncodedEvents]):
             key_names=self._keys,
             aggregate_names=[name for name, _ in operator.aggregates],
             timeline=timeline.steps,
-            row_limit=context.result_rows or RESULT_BATCH_ROWS,
+            row_limit=RESULT_ROWS,
             byte_limit=plan.batch_bytes,  # of keys, strings and lists: the rows bound columns of fixed width
             retracting=operator.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",

@@ -202,6 +202,10 @@ class KeyedBatchProcessFunction(Function):
         def keys(self, key_ids: Any) -> "pa.RecordBatch":
             """Return the key columns of dense ids, a row per id; DataError for an id that no key has."""
 
+        @abstractmethod
+        def drop_late(self, n_elements: int) -> None:
+            """Count elements of the current batch that the function drops as late; the report has them."""
+
     @abstractmethod
     def process_batch(
         self, elements: "KeyedBatchProcessFunction.ElementBatch", ctx: "KeyedBatchProcessFunction.Context"

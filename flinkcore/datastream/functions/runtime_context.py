@@ -9,11 +9,15 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.metrics import MetricGroup
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
+    from flinkcore.datastream.aggregates import Aggregate
     from flinkcore.datastream.state import (
         AggregatingState,
         AggregatingStateDescriptor,
+        ColumnAggregateState,
         ColumnListState,
         ColumnState,
         ListState,
@@ -154,6 +158,35 @@ class RuntimeContext(KeyedStateStore):
         raise ConfigurationError(
             f"the column list state {name!r} is for a KeyedBatchProcessFunction; this function has a current key. Take "
             "get_list_state(ListStateDescriptor(...))"
+        )
+
+    def get_column_aggregate_state(
+        self, name: str, aggregates: Mapping[str, Aggregate]
+    ) -> ColumnAggregateState:
+        """Return the aggregates of this name, one row per key; only in the `open` of a `KeyedBatchProcessFunction`.
+
+        Parameters
+        ----------
+        name : str
+        aggregates : mapping of str to Aggregate
+            By the names of their columns, over columns of the elements.
+
+        Raises
+        ------
+        ConfigurationError
+            If the name is taken, or the function is not one over batches.
+        SchemaError
+            If there is no such column, or an aggregate does not support its type.
+        LifecycleError
+            If the function has been opened already.
+
+        Notes
+        -----
+        PyFlink has no counterpart.
+        """
+        raise ConfigurationError(
+            f"the column aggregate state {name!r} is for a KeyedBatchProcessFunction; this function has a current key. "
+            "Take get_aggregating_state(AggregatingStateDescriptor(...))"
         )
 
     @abstractmethod

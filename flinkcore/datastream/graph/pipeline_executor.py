@@ -73,7 +73,7 @@ class SavepointStart(Protocol):
     """A savepoint of Flink with which a job begins: `flinkcore.savepoints.SavepointSource`."""
 
     def origin(self, operators: Sequence[Any], stores: Stores) -> Any:
-        """Return the state of a job's operators."""
+        """Return the state of a job's operators, a `StateOrigin`, checked as far as it can be unread."""
 
 
 RestoreFrom: TypeAlias = str | PathLike[str] | SavepointStart

@@ -78,6 +78,8 @@ class OperatorSettings:
         Column of the results for the time at which they were emitted, or None.
     clock : LocalClock or None
         Clock whose local times are those of the step's windows, or None if they are cut by UTC.
+    flink_state : str or None
+        Description of how Flink's operator of the same node of a compiled plan keeps its state.
     """
 
     name: str | None = None
@@ -88,6 +90,7 @@ class OperatorSettings:
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     emitted_at: str | None = None
     clock: LocalClock | None = None
+    flink_state: str | None = None
 
     def set_parallelism(self, parallelism: int) -> None:
         """Set the number of subtasks; ConfigurationError unless it is from 1 to 32,768."""

@@ -259,6 +259,44 @@ class ColumnState(ABC):
         return len(self.array)
 
 
+class ColumnAggregateState(ABC):
+    """Aggregates of the rows of each key, by dense key id: native accumulators that take rows a batch at a time.
+
+    Notes
+    -----
+    PyFlink has no counterpart; it replaces an ``AggregatingState`` of every key.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the state."""
+
+    @abstractmethod
+    def add(self, key_ids: Any, rows: pa.RecordBatch) -> None:
+        """Take in rows.
+
+        Parameters
+        ----------
+        key_ids : int array (n_rows,)
+            The key of each row; a key may come several times.
+        rows : pyarrow.RecordBatch (n_rows,)
+            Columns of the elements.
+        """
+
+    @abstractmethod
+    def running(self, key_ids: Any, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Take in rows, and return the aggregates of the key of each row up to it; parameters as of `add`."""
+
+    @abstractmethod
+    def get(self, key_ids: Any) -> pa.RecordBatch:
+        """Return the aggregates of keys, a row for each id; those of a key without rows are those of no rows."""
+
+    @abstractmethod
+    def clear(self, key_ids: Any) -> None:
+        """Forget the rows of keys."""
+
+
 class ColumnListState(ABC):
     """A list of rows for each key, as Arrow columns, by dense key id.
 

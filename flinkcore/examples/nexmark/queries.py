@@ -201,8 +201,10 @@ def q12(streams: Streams) -> LogStream:
 
 def q13(streams: Streams) -> LogStream:
     """Bounded side input join: each bid with the value of a table for its auction."""
-    keyed = streams.bids.with_columns(key=_remainder(pc.field("auction"), SideInput.KEYS)).key_by("key")
-    return keyed.process(SideInput(), BIDS_WITH_VALUES)
+    key = _remainder(pc.field("auction"), SideInput.KEYS)
+    # The function could read any column, so that each would come to it.
+    bids = streams.bids.select("auction", "bidder", "price", "date_time", key=key)
+    return bids.key_by("key").process(SideInput(), BIDS_WITH_VALUES)
 
 
 def q14(streams: Streams) -> LogStream:

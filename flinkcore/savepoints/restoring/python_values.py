@@ -13,9 +13,10 @@ from flinkcore._internal.values.row_kind import RowKind
 from flinkcore._native.keys import dictionary_key
 from flinkcore.common.typeinfo import RowTypeInfo
 from flinkcore.datastream.window import GlobalWindow, TimeWindow
-from flinkcore.errors import DataError
+from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.savepoints.java_types import JavaType
 from flinkcore.savepoints.serializers import basic, times
+from flinkcore.savepoints.serializers.avro import AvroSerializer
 from flinkcore.savepoints.serializers.composite import (
     ArrayListSerializer,
     ArraySerializer,
@@ -65,9 +66,15 @@ def obstacle(serializer: StateSerializer) -> str | None:
             | NullableSerializer
             | StreamRecordSerializer
             | PojoSerializer
+            | AvroSerializer
             | ListSerializer,
         ):
             return each.name
+        if isinstance(each, AvroSerializer):
+            try:
+                _ = each.from_arrow
+            except ConfigurationError as failure:
+                return f"{each.name} ({failure})"
     return None
 
 
@@ -107,6 +114,8 @@ def _values(array: pa.Array, serializer: StateSerializer, names: Names) -> list[
         return _values(array, serializer.nested[0], names)
     if isinstance(serializer, SimpleSerializer | EnumSerializer):
         return _simple(array, serializer)
+    if isinstance(serializer, AvroSerializer):
+        return _avro(array, serializer, names)
     if isinstance(serializer, _LISTS):
         return _lists(array, serializer.nested[0])
     if isinstance(serializer, MapSerializer):
@@ -154,6 +163,18 @@ def _parts_of(array: pa.Array, elements: list[Any], make: Callable[[list[Any]], 
         make(elements[begin - first : end - first]) if is_there else None
         for begin, end, is_there in zip(offsets, offsets[1:], there, strict=False)
     ]
+
+
+def _avro(array: pa.Array, serializer: AvroSerializer, names: Names) -> list[Any]:
+    """Return the values of Avro; records are rows, those within others dictionaries."""
+    convert = serializer.from_arrow
+    found = [value if value is None or convert is None else convert(value) for value in array.to_pylist()]
+    if not serializer.is_record:
+        return found
+    fields = [array.type.field(number).name for number in range(array.type.num_fields)]
+    chosen = fields if names is None else list(names)
+    make = Row(*chosen)
+    return [None if value is None else make(*(value[name] for name in chosen)) for value in found]
 
 
 def _entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:

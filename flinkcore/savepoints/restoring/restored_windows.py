@@ -12,15 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore._native.aggregates import Accumulators
-from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.columnar.operator_plans.window_contents import WindowContents, WindowTable
-from flinkcore.columnar.stages.window_state import accumulator_columns
-from flinkcore.errors import ConfigurationError, DataError
+from flinkcore.errors import ConfigurationError
 from flinkcore.savepoints.flink_operators import FlinkWindow
 from flinkcore.savepoints.keyed_state import KeyedState
+from flinkcore.savepoints.restoring.fed_accumulators import fed_accumulators
 from flinkcore.savepoints.restoring.restored_states import (
     CONTENTS,
     MERGING_WINDOW_SET,
@@ -291,48 +289,14 @@ class RestoredWindows:
         self, rows: _Rows | None, entries: npt.NDArray[np.uint32], n: int
     ) -> dict[str, pa.Array]:
         """Return the columns of the accumulators of `n` windows, of which some have contents."""
-        window, found = self._window, {}
-        every = np.arange(n, dtype=np.uint32)
         values = (
             {}
             if rows is None or rows.value is None
-            else dict(zip(window.fields, _columns_of(rows.value), strict=False))
+            else dict(zip(self._window.fields, _columns_of(rows.value), strict=False))
         )
-        touched = np.zeros(n, np.uint8)
-        for number, (name, function, column, by, percentage) in enumerate(self._contents.aggregates):
-            own = pa.int64() if column is None else self._contents.columns.field(column).type
-            type = _fed_type(function, own)
-            read = "value" if column is None and function == "count" else column
-            accumulators = Accumulators(
-                pa.schema([(read or "value", type)]), [(function, column, by, percentage)]
-            )
-            accumulators.reserve(n)
-            if name in values:
-                fed = self._fed(name, values[name], type)
-                if function == "count":
-                    counts = np.zeros(n, np.uint64)
-                    counts[entries] = fed.to_numpy().astype(np.uint64)
-                else:
-                    batch = pa.RecordBatch.from_arrays([fed], [read or "value"])
-                    accumulators.update(RecordBatch(batch, any_type=True), entries)
-            for part, array in accumulator_columns(accumulators, every).items():
-                if part == "touched":
-                    touched |= array.to_numpy()
-                else:
-                    found[f"{number}.{part.partition('.')[2]}"] = array
-            if function == "count" and name in values:
-                found[f"{number}.words"] = pa.array(counts)
-                touched[entries] = 1
-        return {"touched": pa.array(touched), **found}
-
-    def _fed(self, name: str, value: pa.Array, type: pa.DataType) -> pa.Array:
-        try:
-            return value.cast(type)
-        except (pa.ArrowException, ValueError) as failure:
-            raise DataError(
-                f"state {CONTENTS!r} of operator {self.states.target.uid!r} has a value of {value.type}, which cannot "
-                f"be that of the aggregate {name!r} ({type}): {failure}"
-            ) from None
+        known = {name: value for name, value in values.items() if name is not None}
+        what = f"state {CONTENTS!r} of operator {self.states.target.uid!r}"
+        return fed_accumulators(self._contents, known, entries, n, what)
 
 
 @dataclass
@@ -424,18 +388,3 @@ def _columns_of(value: pa.Array) -> list[pa.Array]:
     if pa.types.is_struct(value.type):
         return [value.field(number) for number in range(value.type.num_fields)]
     return [value]
-
-
-def _fed_type(function: str, own: pa.DataType) -> pa.DataType:
-    """Return the type of a column from which an aggregate takes its own results: sums are wider than what they add."""
-    if function == "count":
-        return pa.int64()
-    if function == "sum" and pa.types.is_signed_integer(own):
-        return pa.int64()
-    if function == "sum" and pa.types.is_unsigned_integer(own):
-        return pa.uint64()
-    if function == "sum" and pa.types.is_floating(own):
-        return pa.float64()
-    if function == "sum" and pa.types.is_decimal(own):
-        return pa.decimal128(38, own.scale)
-    return own

@@ -58,9 +58,14 @@ class StateSerializer(ABC):
             yield from part.walk()
 
     @property
+    def opaque_name(self) -> str | None:
+        """Its name if its own values stay bytes, or None if they are decoded."""
+        return None
+
+    @property
     def unknown(self) -> str | None:
-        """Class whose values cannot be decoded, or None if all of them can."""
-        return next((each.name for each in self.walk() if isinstance(each, OpaqueSerializer)), None)
+        """Name of the part whose values cannot be decoded, or None if all of them can."""
+        return next((name for each in self.walk() if (name := each.opaque_name) is not None), None)
 
 
 ReadColumn: TypeAlias = Callable[[bool], StateColumn]
@@ -148,6 +153,10 @@ class OpaqueSerializer(StateSerializer):
     @property
     def name(self) -> str:
         return self.java_name
+
+    @property
+    def opaque_name(self) -> str | None:
+        return self.name
 
     def column(self, exact: bool) -> StateColumn:
         return RestColumn()

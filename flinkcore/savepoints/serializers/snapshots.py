@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
+from flinkcore.savepoints.serializers.avro import AVRO_CLASS, AVRO_CLASS_OF_1_6, read_avro
 from flinkcore.savepoints.serializers.basic import BASIC_SERIALIZERS
 from flinkcore.savepoints.serializers.composite import (
     COMPOSITE_SERIALIZERS,
@@ -210,6 +211,8 @@ def _read_timestamp_data(reader: ByteReader, version: int, depth: int) -> StateS
 _OTHERS: Final[dict[str, Callable[[ByteReader, int, int], StateSerializer]]] = {
     ENUM_CLASS: _read_enum,
     POJO_CLASS: _read_pojo,
+    AVRO_CLASS: read_avro,
+    AVRO_CLASS_OF_1_6: read_avro,
     f"{_RUNTIME}Tuple0SerializerSnapshot": _read_tuple0,
     f"{_RUNTIME}kryo.KryoSerializerSnapshot": _read_kryo,
     f"{_RUNTIME}CopyableValueSerializer$CopyableValueSerializerSnapshot": _read_generic,

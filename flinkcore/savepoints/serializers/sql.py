@@ -14,7 +14,7 @@ from flinkcore._native.binary_rows import (
     SqlTextColumn,
     SqlValue,
 )
-from flinkcore._native.state_columns import BytesColumn, ChoiceColumn, ListColumn, MapColumn, StateColumn
+from flinkcore._native.state_columns import BytesColumn, ChoiceColumn, ListColumn, MapColumn
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
 from flinkcore.savepoints.serializers.basic import snapshot_class
@@ -78,7 +78,7 @@ class SqlSerializer(StateSerializer):
     def name(self) -> str:
         return self.type.name
 
-    def column(self, exact: bool) -> StateColumn:
+    def column(self, exact: bool) -> SizedColumn:
         return SizedColumn(self.type.make(exact))
 
 

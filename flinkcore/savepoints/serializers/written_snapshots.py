@@ -7,8 +7,10 @@ from typing import Final
 
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_writer import ByteWriter
+from flinkcore.savepoints.serializers.avro import AVRO_CLASS, AvroSerializer
 from flinkcore.savepoints.serializers.composite import CompositeSerializer, EnumSerializer
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
+from flinkcore.savepoints.serializers.row_data import RowDataSerializer
 from flinkcore.savepoints.serializers.serializer import (
     NothingSerializer,
     OpaqueSerializer,
@@ -27,6 +29,7 @@ from flinkcore.savepoints.serializers.snapshots import (
 
 _CURRENT: Final = 3
 _POJO: Final = 2
+_AVRO, _AVRO_OF_LONG_SCHEMAS = 2, 3
 _NESTED_VERSION: Final = 1
 
 
@@ -51,8 +54,12 @@ def write_serializer(writer: ByteWriter, serializer: StateSerializer) -> None:
         writer.integer(len(serializer.constants))
         for constant in serializer.constants:
             writer.utf(constant)
+    elif isinstance(serializer, RowDataSerializer):
+        serializer.write_snapshot(writer)
     elif isinstance(serializer, PojoSerializer):
         _write_pojo(writer, serializer)
+    elif isinstance(serializer, AvroSerializer):
+        _write_avro(writer, serializer)
     elif isinstance(serializer, CompositeSerializer):
         writer.utf(serializer.snapshot_class).integer(_CURRENT)
         writer.integer(COMPOSITE).integer(serializer.outer_version)
@@ -73,6 +80,18 @@ def _write_pojo(writer: ByteWriter, pojo: PojoSerializer) -> None:
     _write_optional_map(writer, list(fields))
     for classes in (pojo.registered, pojo.subclasses):
         _write_optional_map(writer, [(name, ByteWriter().utf(name).data(), each) for name, each in classes])
+
+
+def _write_avro(writer: ByteWriter, avro: AvroSerializer) -> None:
+    """Append the snapshot in a version that all releases of Flink read, unless the schema is too long for it."""
+    writer.utf(AVRO_CLASS)
+    try:
+        content = ByteWriter().utf(avro.class_name).utf(avro.schema)
+    except ValueError:
+        content = ByteWriter().string(avro.class_name).string(avro.schema)
+        writer.integer(_AVRO_OF_LONG_SCHEMAS).add(content.data())
+    else:
+        writer.integer(_AVRO).add(content.data())
 
 
 def _write_optional_map(

@@ -16,7 +16,8 @@ from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.checkpoint.table_file import TableFile
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
-from flinkcore.columnar.stages.window_state import key_columns_of, restore_accumulators
+from flinkcore.columnar.relational.accumulator_columns import restore_accumulators
+from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.savepoints.flink_operators import FlinkWindow
 from flinkcore.savepoints.keyed_types import KeyedTypes

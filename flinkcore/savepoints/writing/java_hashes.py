@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.binary_rows import SizedColumn
 from flinkcore._native.key_groups import hash_codes
 from flinkcore._native.key_groups import key_groups as groups_of_integers
 from flinkcore.errors import ConfigurationError
@@ -18,6 +20,7 @@ from flinkcore.savepoints.serializers.basic import big_decimal_parts
 from flinkcore.savepoints.serializers.composite import RowSerializer, TupleSerializer
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
 from flinkcore.savepoints.serializers.serializer import NothingSerializer, StateSerializer
+from flinkcore.savepoints.serializers.sql import SqlSerializer
 
 Codes = npt.NDArray[np.int32]
 
@@ -68,6 +71,10 @@ def java_hash_codes(values: pa.Array, serializer: StateSerializer) -> Codes:
                 _field(values, number), serializer.fields[number][1]
             )
         return _where_valid(values, codes)
+    if isinstance(serializer, SqlSerializer):
+        column: SizedColumn = serializer.column(False)
+        column.bind_batch(RecordBatch(pa.RecordBatch.from_arrays([values], ["key"]), any_type=True), 0)
+        return column.hash_codes(len(values))
     if isinstance(serializer, NothingSerializer):
         return np.zeros(len(values), np.int32)
     remedy = (

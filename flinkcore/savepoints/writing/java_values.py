@@ -15,6 +15,7 @@ from flinkcore.checkpoint.value_decoding import decode
 from flinkcore.checkpoint.value_shape import Shape, shape_text
 from flinkcore.errors import DataError
 from flinkcore.savepoints.serializers import basic, times
+from flinkcore.savepoints.serializers.avro import AvroSerializer
 from flinkcore.savepoints.serializers.composite import (
     ArraySerializer,
     ListSerializer,
@@ -174,6 +175,21 @@ def _pojo(value: Any, serializer: Any) -> dict[str, Any]:
     return {name: _java_value(value.get(name), part) for name, part in serializer.fields}
 
 
+def _avro(value: Any, serializer: Any) -> Any:
+    convert = serializer.to_arrow
+    plain = _without_rows(value)
+    return plain if convert is None else convert(plain)
+
+
+def _without_rows(value: Any) -> Any:
+    """Return a value with dictionaries in place of rows."""
+    if isinstance(value, Row):
+        return {name: _without_rows(field) for name, field in value.as_dict().items()}
+    if isinstance(value, dict):
+        return {key: _without_rows(each) for key, each in value.items()}
+    return [_without_rows(each) for each in value] if isinstance(value, list) else value
+
+
 _MAKERS: Final[dict[type[StateSerializer], Callable[[Any, Any], Any]]] = {
     TupleSerializer: _tuple,
     RowSerializer: _row,
@@ -182,4 +198,5 @@ _MAKERS: Final[dict[type[StateSerializer], Callable[[Any, Any], Any]]] = {
     ArraySerializer: _list,
     MapSerializer: _map,
     PojoSerializer: _pojo,
+    AvroSerializer: _avro,
 }

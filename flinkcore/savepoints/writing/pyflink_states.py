@@ -71,7 +71,7 @@ class _Types(NamedTuple):
     ----------
     map_key : TypeInformation or None
     value : TypeInformation or None
-        Of a value, an element of a list, or a value of a map.
+        Type of a value, of an element of a list, or of a value of a map.
     """
 
     map_key: Any

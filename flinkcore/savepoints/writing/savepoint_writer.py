@@ -51,6 +51,8 @@ class OperatorContent:
     keyed : sequence of KeyedStateContent
     operator_states : sequence of sequence of OperatorStateContent
         By subtask; empty without any.
+    coordinator : bytes or None
+        State of the coordinator of a source.
     """
 
     uid: str
@@ -59,6 +61,7 @@ class OperatorContent:
     key: StateSerializer | None = None
     keyed: Sequence[KeyedStateContent] = ()
     operator_states: Sequence[Sequence[OperatorStateContent]] = ()
+    coordinator: bytes | None = None
 
     @property
     def operator_id(self) -> str:
@@ -192,13 +195,15 @@ class SavepointWriter:
 
 def operator_metadata(operator: OperatorContent, subtasks: Sequence[SubtaskState]) -> OperatorMetadata:
     """Return what `_metadata` says of an operator whose subtasks have been written."""
+    state = operator.coordinator
+    coordinator = None if state is None else StreamHandle(state, 0, None, False, len(state))
     return OperatorMetadata(
         None,
         None,
         operator.operator_id,
         operator.parallelism,
         operator.max_parallelism,
-        None,
+        coordinator,
         False,
         list(subtasks),
     )

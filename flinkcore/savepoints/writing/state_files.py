@@ -185,7 +185,8 @@ class _SortedRows:
     batch: pa.RecordBatch
     table: EntryTable
     order: npt.NDArray[np.int64]
-    groups: npt.NDArray[np.int32]
+    first_group: int
+    bounds: npt.NDArray[np.int64]
 
     @classmethod
     def of(
@@ -213,11 +214,12 @@ class _SortedRows:
             raise DataError(f"state {state.name!r} cannot be written: {failure}") from None
         # Key groups have 15 bits, of which NumPy makes a radix sort.
         order = np.argsort(groups.astype(np.int16), kind="stable").astype(np.int64)
-        return cls(state.name, batch, table, order, groups[order])
+        bounds = np.cumsum([0, *np.bincount(groups - key_groups.start, minlength=len(key_groups))])
+        return cls(state.name, batch, table, order, key_groups.start, bounds)
 
     def block(self, number: int, group: int) -> Iterator[bytes]:
         """Yield the block of a key group, if it has rows."""
-        begin, end = np.searchsorted(self.groups, [group, group + 1])
+        begin, end = self.bounds[group - self.first_group : group - self.first_group + 2]
         if begin == end:
             return
         try:

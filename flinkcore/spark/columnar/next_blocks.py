@@ -13,7 +13,7 @@ from flinkcore.columnar.plans.stage_plan import StageResults
 from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.columnar.stages.stage_link import StageLink
 from flinkcore.columnar.stages.stage_output import PlacedOutput
-from flinkcore.spark.columnar.reduce_task import PartitionReplay
+from flinkcore.spark.columnar.reduce_task import OperatorReplay
 from flinkcore.spark.exchange.block_sender import BlockRoute, BlockSender
 
 SENT_ROWS = 1 << 16
@@ -58,7 +58,7 @@ class BlocksForNext:
     plan: JobPlan
     ways: tuple[WayToNext, ...]
 
-    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+    def batches(self, replay: OperatorReplay) -> Iterator[pa.RecordBatch]:
         """Rows of the shuffle, manifests last."""
         senders = [_ResultSender(self.plan, way, replay.partition) for way in self.ways]
         first, *others = senders

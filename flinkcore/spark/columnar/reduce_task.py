@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 
 RowsT_contra = TypeVar("RowsT_contra", bound=TimedRows, contravariant=True)
 
-RESULT_ROWS: Final = 1 << 16
-"""Most results of windows that come together: their columns are in memory several times until Spark has them."""
-
 RELEASE_ROWS = 1 << 15
 """Events are brought into order when so many have come, or those of a batch's bytes: each time costs as many steps as
 there are open blocks."""
@@ -64,10 +61,34 @@ class _Merge(Protocol[RowsT_contra]):
     def release(self, arrival: int | None) -> Iterator[tuple[Events | MergedPartials, RowNumbers | None]]: ...
 
 
+class OperatorReplay(Protocol):
+    """The replay of a partition of an operator.
+
+    Attributes
+    ----------
+    partition
+        Number of the partition.
+    parts
+        Parts of the checkpoint that the partition has written, once it has run.
+    """
+
+    partition: int
+    parts: list[OperatorPart]
+
+    def schemas(self) -> dict[str | None, pa.Schema]:
+        """Columns of the results (None) and of each side output."""
+
+    def run(self) -> Iterator[StageOutput]:
+        """Results and side outputs as they come."""
+
+    def counts(self) -> dict[str, Any]:
+        """Return the fates of the partition's events, and the counts of all whose rows came here."""
+
+
 class ReduceOutput(Protocol):
     """Output of a reduce task; picklable."""
 
-    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+    def batches(self, replay: OperatorReplay) -> Iterator[pa.RecordBatch]:
         """Run the replay of a partition to its end, and yield the batches for Spark."""
 
 
@@ -249,10 +270,9 @@ class ReduceTask:
         """The operator as all its partitions see it."""
         # Each process runs a partition at a time, and Spark as many of them as there are cores.
         memory_bytes = self.plan.managed_memory.of_partitions(1, processes=cores_here())
-        context = StageContext.of(
+        return StageContext.of(
             self.plan, self.number, self.time.replay_time(), self.partitions, self.restored, memory_bytes
         )
-        return replace(context, result_rows=RESULT_ROWS)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from flinkcore.errors import InternalError
 from flinkcore.log.sources.chunks import Chunk, ChunkTask
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
+from flinkcore.spark.columnar.forward_task import ForwardTask, ForwardWay
 from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
 from flinkcore.spark.columnar.map_task import MapTask, MapWay, MergingEvents
 from flinkcore.spark.columnar.next_blocks import BlocksForNext, WayToNext
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 
 PASS_2: Final = "pass 2 of 2, events by key"
 
-TASK_MODULES: Final = frozenset(task.__module__ for task in (SummariseTask, MapTask, ReduceTask))
+TASK_MODULES: Final = frozenset(task.__module__ for task in (SummariseTask, MapTask, ReduceTask, ForwardTask))
 """Names of the modules that the tasks of a replay import."""
 
 
@@ -308,6 +309,8 @@ class SparkReplay:
         for_user
             Whether it is part of the user's queries, and not of this package's: then its tasks report late events.
         """
+        if self._tasks_of_files:
+            return self._where_read(output, schema, progress, for_user)
         context = spark_context(self._spark) if for_user else None
         late_counts = None if context is None else self._late_warnings().accumulator(context)
         pending = None if stopping is None else stopping.pending
@@ -346,6 +349,46 @@ class SparkReplay:
             ]
         (results,) = passed_on
         return results
+
+    @cached_property
+    def _tasks_of_files(self) -> dict[tuple[int, ...], int]:
+        """For each log that is read, the number of its tasks, if they also run the operator; else nothing.
+
+        They do if it is the only one and takes rows anywhere, each log is in files, and there is no checkpoint. With a
+        parallelism of 1, all rows come in total order.
+        """
+        (first, *others), checkpoints = self.plan.stages, self.checkpoints
+        if others or not first.takes_rows_anywhere or self._parallelism == 1:
+            return {}
+        if checkpoints.stops or checkpoints.restored is not None:
+            return {}
+        inputs = {together: self._logs[together[0]].log for together in self.plan.ways}
+        tasks = {together: len(log.tasks) for together, log in inputs.items() if isinstance(log, FileInput)}
+        return tasks if len(tasks) == len(inputs) and all(tasks.values()) else {}
+
+    def _where_read(
+        self, output: ReduceOutput, schema: Any, progress: ProgressAddress | None, for_user: bool
+    ) -> Any:
+        """Return a DataFrame of the outputs of the tasks that read the logs, and run the operator."""
+        (time,) = self._sent_times
+        partitions, first = self._partitions(0), 0
+        read = []
+        for together, tasks in self._tasks_of_files.items():
+            times = ReadingTimes.of(*(self.time_planes[number] for number in together))
+            given = self._logs[together[0]].log.for_tasks(self._spark, times)
+            ways = tuple(
+                ForwardWay(self._logs[number].plan, number, self._times[0].first_splits[number])
+                for number in together
+            )
+            task = ForwardTask(self.plan, ways, time, given.source, output, first, partitions, progress)
+            shipped = portable(self._spark, task, for_user, time.timeline.steps.broadcasts)
+            read.append(given.dataframe.mapInArrow(shipped, schema))
+            first += tasks
+        return reduce(lambda some, more: some.union(more), read)
+
+    def _partitions(self, number: int) -> int:
+        """Return the number of partitions of an operator."""
+        return sum(self._tasks_of_files.values()) or self._levels.partitions[number]
 
     def _tasks(self, level: int) -> int:
         """Return the number of tasks that run the partitions of a level."""
@@ -476,8 +519,8 @@ class SparkReplay:
             progress_of(
                 self._spark,
                 rows,
-                self._levels.partitions[-1],
-                len(self._levels.levels) + 1,
+                self._partitions(len(self.plan.stages) - 1),
+                1 if self._tasks_of_files else len(self._levels.levels) + 1,
                 self._listener,
             ) as progress,
         ):
@@ -539,7 +582,7 @@ class SparkReplay:
     def _partitions_of(self, number: int, reported: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
         """Return what each partition of an operator reported; each once."""
         by_partition = {each["partition"]: each for each in reported if each["operator"] == number}
-        partitions = self._levels.partitions[number]
+        partitions = self._partitions(number)
         if len(by_partition) != partitions:
             raise InternalError(
                 f"{len(by_partition)} of {partitions} partitions of operator {number + 1} came back from Spark"

@@ -18,7 +18,7 @@ from pyarrow import ipc
 from flinkcore._internal.arrow.batch_bytes import pieces_of
 from flinkcore.checkpoint import OperatorPart
 from flinkcore.columnar.outputs.result_files import TaskFiles, TaskOutputs
-from flinkcore.spark.columnar.reduce_task import PartitionReplay
+from flinkcore.spark.columnar.reduce_task import OperatorReplay
 from flinkcore.spark.columns.spark_types import SparkSchema
 from flinkcore.spark.exchange.blocks import BLOCK_BYTES
 from flinkcore.spark.exchange.row_format import RowFormat
@@ -29,7 +29,7 @@ BATCH, PART, CHECKPOINT, COUNTS = "batch", "part", "checkpoint", "counts"
 _task_row: Final = TASK_ROWS.row
 
 
-def _last_rows(replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+def _last_rows(replay: OperatorReplay) -> Iterator[pa.RecordBatch]:
     for part in replay.parts:
         yield _task_row(CHECKPOINT, None, json.dumps(part.to_content()).encode())
     yield _task_row(COUNTS, None, json.dumps(replay.counts()).encode())
@@ -50,7 +50,7 @@ class RowsOutput:
     tag_id: str | None
     schema: pa.Schema
 
-    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+    def batches(self, replay: OperatorReplay) -> Iterator[pa.RecordBatch]:
         """Batches with Spark's types."""
         spark_schema = SparkSchema(self.schema)
         for output in replay.run():
@@ -63,7 +63,7 @@ class RowsOutput:
 class BlocksOutput:
     """All outputs as Arrow streams, with the types that they have embedded."""
 
-    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+    def batches(self, replay: OperatorReplay) -> Iterator[pa.RecordBatch]:
         """Yield a row per batch, or piece of a large one, then the counts."""
         for output in replay.run():
             for batch in output.batches:
@@ -79,7 +79,7 @@ class BlocksOutput:
 class CountsOutput:
     """Counts only."""
 
-    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+    def batches(self, replay: OperatorReplay) -> Iterator[pa.RecordBatch]:
         """Yield the counts."""
         for _ in replay.run():
             pass
@@ -98,7 +98,7 @@ class FilesOutput:
 
     outputs: TaskOutputs
 
-    def batches(self, replay: PartitionReplay) -> Iterator[pa.RecordBatch]:
+    def batches(self, replay: OperatorReplay) -> Iterator[pa.RecordBatch]:
         """Yield a row with the name of each file, then the counts; only when all files are complete."""
         parts: TaskFiles
         with self.outputs.open_parts(replay.partition) as parts:

@@ -342,20 +342,26 @@ def _of_values(
     return column_of(rows, found, kind, "the function")
 
 
-def column_of(rows: Evaluation, found: Sequence[Any], kind: pa.DataType, function: str) -> pa.Array:
+def column_of(
+    rows: Evaluation,
+    found: Sequence[Any],
+    kind: pa.DataType,
+    function: str,
+    converted: Callable[[Sequence[Any]], Sequence[Any]] = lambda values: values,
+) -> pa.Array:
     """Return what a function returned as a column; a value that is not of its type is the failure of its row."""
     try:
-        return pa.array(found, kind)
-    except _NOT_OF_TYPE:
+        return pa.array(converted(found), kind)
+    except NOT_OF_TYPE:
         for row, value in enumerate(found):
             try:
-                pa.array([value], kind)
-            except _NOT_OF_TYPE as error:
+                pa.array(converted([value]), kind)
+            except NOT_OF_TYPE as error:
                 rows.fail(row, f"{function} returned {value!r}, which is not {kind} ({error})")
         raise
 
 
-_NOT_OF_TYPE: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
+NOT_OF_TYPE: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 def strict(

@@ -33,7 +33,9 @@ def plus_months(days: Int64s, months: Any) -> Int64s:
     month = day.astype("datetime64[M]")
     within = (day - month.astype("datetime64[D]")).astype(np.int64)
     moved = month + np.asarray(months).astype("timedelta64[M]")
-    last = ((moved + 1).astype("datetime64[D]") - moved.astype("datetime64[D]")).astype(np.int64) - 1
+    last = ((moved + np.timedelta64(1, "M")).astype("datetime64[D]") - moved.astype("datetime64[D]")).astype(
+        np.int64
+    ) - 1
     found: Int64s = moved.astype("datetime64[D]").astype(np.int64) + np.minimum(within, last)
     return found
 

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+import inspect
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, get_type_hints
 
 import pyarrow as pa
 
-from flinkcore.errors import ConfigurationError
+from flinkcore._internal.values.row import Row
+from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.expressions.evaluation import Evaluation, column_of
+from flinkcore.sql.expressions.python_values import arrow_values, python_values
 from flinkcore.sql.plan.rex import Rex, RexCall, UserCall
 from flinkcore.sql.types.logical_types import LogicalType, Root
+from flinkcore.table.udf import AggregateFunction, DeclaredFunction, FunctionContext
 
 _ARRAYS: Final = (pa.Array, pa.ChunkedArray)
+
+
+class OpenedFunction:
+    """A function whose `open` is called in each process before its first call; picklable.
+
+    Parameters
+    ----------
+    function : object
+        A callable, or an object with methods such as `eval`.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self._is_open = not hasattr(function, "open")
+        self._lock = threading.Lock()
+
+    def opened(self) -> Any:
+        """Return the function, which is open."""
+        if not self._is_open:
+            with self._lock:
+                if not self._is_open:
+                    self.function.open(FunctionContext())
+                    self._is_open = True
+        return self.function
+
+    def __call__(self, *values: Any) -> Any:
+        return self.opened().eval(*values)
+
+    def __reduce__(self) -> Any:
+        return OpenedFunction, (self.function,)
 
 
 @dataclass(frozen=True)
@@ -25,28 +60,67 @@ class UserFunction:
     name : str
         Name in messages.
     function : callable
-        Takes the values of a row; or columns, if its type hints say that it returns a column.
+        Takes the values of a row; or columns, if its type hints say that it returns a column. Of an aggregate function,
+        `OpenedFunction` or, over columns, a callable.
     columns : str
         "arrow" or "pandas" if it takes and returns columns, otherwise "".
+    is_aggregate : bool
     """
 
     name: str
     function: Callable[..., Any]
     columns: str = ""
+    is_aggregate: bool = False
 
     @classmethod
-    def of(cls, name: str, function: Any) -> UserFunction:
-        """Return a function by its type hints; raise ConfigurationError if it cannot be called."""
+    def of(cls, name: str, given: Any) -> UserFunction:
+        """Return a function that is declared, or by its methods and type hints.
+
+        Raises
+        ------
+        ConfigurationError
+            If it cannot be called.
+        UnsupportedOperationError
+            If it is not deterministic.
+        """
+        function = given.function if isinstance(given, DeclaredFunction) else given
+        if isinstance(function, type) and (hasattr(function, "eval") or hasattr(function, "accumulate")):
+            function = _made(name, function)
+        declared = given if isinstance(given, DeclaredFunction) else None
+        is_deterministic = getattr(function, "is_deterministic", lambda: True)()
+        if not is_deterministic or (declared is not None and not declared.is_deterministic):
+            raise UnsupportedOperationError(
+                f"the function {name} is not deterministic, and a replay may call it twice for a row. Compute its "
+                "values before, as a column of the log"
+            )
+        columns = "pandas" if declared is not None and declared.func_type == "pandas" else ""
+        if hasattr(function, "accumulate"):
+            missing = [each for each in ("create_accumulator", "get_value") if not hasattr(function, each)]
+            if missing:
+                raise ConfigurationError(
+                    f"functions= has an aggregate function for {name} without {missing[0]}(). Write that method"
+                )
+            return cls(name, OpenedFunction(function), columns, True)
+        if hasattr(function, "eval"):
+            return cls(name, OpenedFunction(function), columns)
         if not callable(function):
             raise ConfigurationError(f"functions= has {function!r} for {name}, which cannot be called")
-        return cls(name, function, _columns_of(function))
+        is_aggregate = declared is not None and declared.kind == "aggregate"
+        return cls(name, function, columns or _columns_of(function), is_aggregate)
+
+    def supports(self, method: str) -> bool:
+        """Return whether an aggregate function has a method of its own, such as "retract"; over columns, all."""
+        if not isinstance(self.function, OpenedFunction):
+            return True
+        found = getattr(type(self.function.function), method, None)
+        return found is not None and found is not getattr(AggregateFunction, method)
 
     def evaluate(self, rows: Evaluation, call: UserCall) -> pa.Array:
         """Return the values of a call."""
         arrays = [rows(operand) for operand in call.operands]
         kind = call.type.arrow
         if not self.columns:
-            return self._by_row(rows, arrays, kind)
+            return self._by_row(rows, arrays, call)
         given = arrays if self.columns == "arrow" else [array.to_pandas() for array in arrays]
         if not rows.num_rows:
             return pa.nulls(0, kind)
@@ -63,16 +137,37 @@ class UserFunction:
             rows.fail(0, f"the function {self.name} returned {len(found)} values for {rows.num_rows} rows")
         return found
 
-    def _by_row(self, rows: Evaluation, arrays: list[pa.Array], kind: pa.DataType) -> pa.Array:
+    def _by_row(self, rows: Evaluation, arrays: list[pa.Array], call: UserCall) -> pa.Array:
         function = self.function
-        columns = [array.to_pylist() for array in arrays]
+        columns = [
+            python_values(array, operand.type) for array, operand in zip(arrays, call.operands, strict=True)
+        ]
         found: list[Any] = []
         for values in zip(*columns, strict=True) if columns else ((),) * rows.num_rows:
             try:
                 found.append(function(*values))
             except Exception as error:  # whatever the user's function raises
                 rows.fail(len(found), f"the function {self.name}: {error!r}")
-        return column_of(rows, found, kind, f"the function {self.name}")
+        return column_of(
+            rows,
+            found,
+            call.type.arrow,
+            f"the function {self.name}",
+            lambda values: arrow_values(values, call.type),
+        )
+
+
+def _made(name: str, function: type) -> Any:
+    """Return an object of a class of functions."""
+    if inspect.isabstract(function):
+        missing = ", ".join(sorted(getattr(function, "__abstractmethods__", ())))
+        raise ConfigurationError(f"functions= has {function!r} for {name}, which lacks {missing}. Write them")
+    try:
+        return function()
+    except TypeError as error:
+        raise ConfigurationError(
+            f"functions= has {function!r} for {name}, which cannot be made ({error}). Give an object of it"
+        ) from error
 
 
 def _columns_of(function: Any) -> str:
@@ -101,7 +196,7 @@ class UserFunctions:
             return rex
         operands = tuple(map(self.bind, rex.operands))
         found = self.find(rex.name)
-        if found is None:
+        if found is None or found.is_aggregate:
             return rex if operands == rex.operands else replace(rex, operands=operands)
         return UserCall(rex.name, operands, rex.type, found)
 
@@ -124,16 +219,16 @@ def rows_of(function: UserFunction, call: RexCall, kinds: tuple[LogicalType, ...
 
 @dataclass(frozen=True)
 class _RowsOf:
-    """A table function whose rows are dicts; picklable."""
+    """A table function whose rows are tuples; picklable."""
 
     function: Callable[..., Any]
     names: tuple[str, ...]
 
-    def __call__(self, *values: Any) -> list[dict[str, Any]]:
+    def __call__(self, *values: Any) -> list[tuple[Any, ...]]:
         found = []
         for row in self.function(*values) or ():
-            fields = row if isinstance(row, tuple | list) else (row,)
+            fields = tuple(row) if isinstance(row, tuple | list | Row) else (row,)
             if len(fields) != len(self.names):
                 raise ValueError(f"a row of {len(fields)} values, and the plan has {len(self.names)}")
-            found.append(dict(zip(self.names, fields, strict=True)))
+            found.append(fields)
         return found

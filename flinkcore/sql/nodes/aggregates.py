@@ -18,12 +18,16 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.sql.expressions.decimals import fit_one, quotient
-from flinkcore.sql.expressions.evaluation import column, numbers, truth, valid
+from flinkcore.sql.expressions.evaluation import column, missing_function, numbers, truth, valid
 from flinkcore.sql.expressions.numeric_casts import cast_number
+from flinkcore.sql.expressions.user_functions import UserFunction, UserFunctions
+from flinkcore.sql.nodes.function_aggregates import Arguments, WindowResult, called
+from flinkcore.sql.nodes.panes import Panes
 from flinkcore.sql.plan.column_names import plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.rex import built_in_name
+from flinkcore.sql.plan.rex import function_name
 from flinkcore.sql.types.logical_types import (
     BINARIES,
     FLOATS,
@@ -56,6 +60,8 @@ class AggregateCall:
         Type of its result.
     ignores_nulls : bool
         Whether ARRAY_AGG leaves out nulls; other functions always do.
+    function : UserFunction or None
+        The function of the user that it calls, or None of a built-in one.
     """
 
     name: str
@@ -64,44 +70,21 @@ class AggregateCall:
     is_distinct: bool
     type: LogicalType
     ignores_nulls: bool = True
+    function: UserFunction | None = None
 
     @classmethod
-    def of(cls, written: Mapping[str, Any]) -> AggregateCall:
+    def of(cls, written: Mapping[str, Any], functions: UserFunctions) -> AggregateCall:
         """Return a call as a plan writes it."""
+        name = function_name(written)
         return cls(
-            built_in_name(written["internalName"] or written["name"]),
+            name,
             tuple(written["argList"]),
             written["filterArg"],
             written["distinct"],
             type_of(written["type"]),
-            bool(written.get("ignoreNulls")) or "ARRAY_AGG" not in written["internalName"],
+            bool(written.get("ignoreNulls")) or name != "ARRAY_AGG",
+            functions.find(name),
         )
-
-
-@dataclass(frozen=True)
-class Panes:
-    """Parts of windows that overlap, whose aggregates Flink merges: values come pane by pane.
-
-    Attributes
-    ----------
-    column : str
-        Column of the rowtime.
-    size_ms, offset_ms : int
-    is_latest_first : bool
-        Whether the last pane of a window comes first.
-    """
-
-    column: str
-    size_ms: int
-    offset_ms: int
-    is_latest_first: bool
-
-    def numbers(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return numbers of the panes of rows, in the order in which their values come."""
-        time = batch.column(self.column)
-        millis = numbers(time.cast(pa.timestamp("ms", time.type.tz), safe=False).cast(pa.int64()))
-        found = (millis - self.offset_ms) // self.size_ms
-        return pa.array(-found if self.is_latest_first else found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,6 +295,7 @@ _OF_VALUES: Final[dict[str, Callable[[list[Any], AggregateResult], Any]]] = {
 }
 
 _RESULTS: Final[dict[str, Callable[..., pa.Array]]] = {
+    "given": lambda result, array: array,
     "as it is": _whole,
     "sum or zero": _sum_or_zero,
     "mean": _mean,
@@ -335,10 +319,15 @@ class NativeAggregates:
         Panes of the windows, if they overlap.
     withdraws : bool
         Whether rows are withdrawn.
-    arguments : dict of str to Argument
+    is_running : bool
+        Whether there is a result after each row, and not one of a window.
+    needed : str or None
+        Method that functions of the user need: "retract" if rows are taken back or leave a frame, "merge" if windows
+        share rows or merge.
+    arguments : dict of str to Argument or Arguments
         Columns that are computed before the windows.
     aggregates : dict of str to Aggregate
-    results : list of AggregateResult
+    results : list of AggregateResult or WindowResult
         One for each call.
     """
 
@@ -347,19 +336,54 @@ class NativeAggregates:
     types: Sequence[LogicalType]
     panes: Panes | None = None
     withdraws: bool = False
-    arguments: dict[str, Argument] = field(default_factory=dict)
+    is_running: bool = False
+    needed: str | None = None
+    arguments: dict[str, Argument | Arguments] = field(default_factory=dict)
     aggregates: dict[str, Aggregate] = field(default_factory=dict)
-    results: list[AggregateResult] = field(default_factory=list)
+    results: list[AggregateResult | WindowResult] = field(default_factory=list)
 
     def add(self, call: AggregateCall) -> None:
         """Take in a call; raise UnsupportedOperationError if it does not run."""
-        if len(call.arguments) > 1 and call.name != "LISTAGG":
+        if call.function is not None:
+            self._add_function(call, call.function)
+            return
+        if len(call.arguments) > 1 and call.name != "LISTAGG" and not call.name.startswith("`"):
             raise self.node.refuse(
                 f"{call.name} of several columns is not supported", "Join them to one column before"
             )
         given = self.types[call.arguments[0]] if call.arguments else LogicalType(Root.TINYINT, False)
         form, *parts = self._parts(call, given)
         self.results.append(AggregateResult(call, given, tuple(parts), form))
+
+    def _add_function(self, call: AggregateCall, function: UserFunction) -> None:
+        if not function.is_aggregate:
+            raise self.node.refuse(
+                f"{function.name} is not an aggregate function", "Give an AggregateFunction in functions="
+            )
+        if call.is_distinct:
+            raise self.node.refuse(
+                f"{function.name} with DISTINCT is not supported", "Select distinct rows before"
+            )
+        if self.needed is not None and not function.supports(self.needed):
+            raise self.node.refuse(
+                f"the function {function.name} has no {self.needed}(), which is called here",
+                "Write that method",
+            )
+        calls = called(function, [self.types[number] for number in call.arguments], call.type)
+        argument = Arguments(
+            tuple(self.columns[number] for number in call.arguments),
+            None if call.filter < 0 else self.columns[call.filter],
+            None if function.columns else self.panes,
+        )
+        text = f"arguments#{argument}".replace(".", "_")
+        self.arguments[text] = argument
+        name = f"{plain_name(function.name)}#{self.node.id}_{len(self.aggregates)}".replace(".", "_")
+        if self.is_running:
+            self.aggregates[name] = FunctionAggregate("collect", text, calls=calls)
+            self.results.append(AggregateResult(call, call.type, (name,), "given"))
+        else:
+            self.aggregates[name] = Aggregate("collect", text)
+            self.results.append(WindowResult(calls, name))
 
     def wrapped(self, call: AggregateCall) -> str:
         """Return the column of a native aggregate that is the list of a call's values, of structs, nulls included."""
@@ -408,6 +432,8 @@ class NativeAggregates:
             raise self.node.refuse(
                 "SINGLE_VALUE is not supported", "Write a join in place of the scalar subquery"
             )
+        if name.startswith("`"):
+            raise self.node.refuse(missing_function(name))
         raise self.node.refuse(
             f"the aggregate {name}{' DISTINCT' if call.is_distinct else ''} is not supported"
         )

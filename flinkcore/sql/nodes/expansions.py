@@ -93,7 +93,7 @@ class Elements(RowExpansion):
         if self.numbered:
             columns.append(numbers)
         if self.keeps_rows:
-            rows, columns = _with_empty(rows, columns, batch.num_rows)
+            rows, columns = with_empty(rows, columns, batch.num_rows)
         return rows, [column.cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
 
     def _is_flat(self, kind: pa.DataType, n_columns: int) -> bool:
@@ -111,7 +111,7 @@ def _offsets(collection: pa.MapArray) -> pa.Array:
     return pa.array(collection.offsets.to_numpy(), pa.int32())
 
 
-def _with_empty(rows: Int64s, columns: list[pa.Array], n_rows: int) -> tuple[Int64s, list[pa.Array]]:
+def with_empty(rows: Int64s, columns: list[pa.Array], n_rows: int) -> tuple[Int64s, list[pa.Array]]:
     """Return expanded rows and, once and with nulls, those that have not been expanded."""
     empty = np.setdiff1d(np.arange(n_rows), rows)
     of_all = np.concatenate((rows, empty))

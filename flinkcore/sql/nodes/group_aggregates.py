@@ -11,6 +11,7 @@ from flinkcore.datastream.aggregates import RETRACTABLE, max_
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.flink_states import group_state
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
@@ -21,8 +22,21 @@ _PRESENT: Final = "present#"
 def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the changes of aggregates of all rows of a key."""
     withdrawn = rows.changes & {"-U", "-D"}
-    native = NativeAggregates(node, rows.columns, rows.types, withdraws=bool(withdrawn))
-    for call in map(AggregateCall.of, node.json["aggCalls"]):
+    native = NativeAggregates(
+        node,
+        rows.columns,
+        rows.types,
+        withdraws=bool(withdrawn),
+        is_running=True,
+        needed="retract" if withdrawn else None,
+    )
+    for written in node.json["aggCalls"]:
+        call = AggregateCall.of(written, program.functions)
+        if call.function is not None and call.function.columns:
+            raise node.refuse(
+                f"the function {call.function.name} is vectorized, and Flink calls those for windows alone",
+                "Write an AggregateFunction with an accumulator",
+            )
         native.add(call)
     for aggregate in native.aggregates.values():
         if withdrawn and aggregate.function not in RETRACTABLE:
@@ -48,4 +62,6 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     kinds = ("-U", "+U", "-D") if withdrawn else ("-U", "+U") if native.results else ()
     results = keyed._then(step)
     only = None if kinds else pc.field(ROW_KIND) == "+I"  # each key comes once, and never changes
-    return program.of_operator(node, results, columns, times=(), changes=kinds, only=only)
+    key = [(rows.columns[number], rows.types[number]) for number in node.json["grouping"]]
+    state = group_state(node, native, key)
+    return program.of_operator(node, results, columns, changes=kinds, only=only, state=state)

@@ -7,7 +7,9 @@ from typing import Final, TypeAlias
 
 from flinkcore.sql.nodes.expansions import correlate
 from flinkcore.sql.nodes.group_aggregates import group_aggregate
+from flinkcore.sql.nodes.group_windows import group_window_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
+from flinkcore.sql.nodes.lookups import lookup_join
 from flinkcore.sql.nodes.matches import match
 from flinkcore.sql.nodes.over import over_aggregate
 from flinkcore.sql.nodes.plain import calc, drop_update_before, expand, same_rows, sink, union, values
@@ -25,7 +27,6 @@ from flinkcore.sql.nodes.scans import table_scan, watermark_assigner
 from flinkcore.sql.nodes.window_functions import window_table_function
 from flinkcore.sql.nodes.windows import (
     global_window_aggregate,
-    group_window_aggregate,
     local_window_aggregate,
     window_aggregate,
 )
@@ -61,6 +62,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "window-join": window_join,
     "temporal-join": temporal_join,
     "join": join,
+    "lookup-join": lookup_join,
     "over-aggregate": over_aggregate,
     "group-aggregate": group_aggregate,
     "match": match,
@@ -71,7 +73,14 @@ NODES: Final[Mapping[str, Builder]] = {
 _STATELESS: Final = frozenset(
     (
         *("table-source-scan", "watermark-assigner", "calc", "exchange", "union", "values", "expand"),
-        *("drop-update-before", "changelog-normalize", "window-table-function", "correlate", "sink"),
+        *(
+            "drop-update-before",
+            "changelog-normalize",
+            "window-table-function",
+            "correlate",
+            "lookup-join",
+            "sink",
+        ),
     )
 )
 
@@ -83,8 +92,17 @@ def needs_watermarks(node: PlanNode) -> bool:
     return node.kind not in _STATELESS
 
 
+_OF_PYTHON: Final = (
+    "Give the script to from_sql or execute_sql with functions=, where nodes are those of other functions"
+)
 REFUSED: Final[Mapping[str, str]] = {
-    "lookup-join": "Give the looked up table as a log, and join it",
+    **dict.fromkeys(
+        (
+            *("python-calc", "python-async-calc", "python-correlate", "python-over-aggregate"),
+            *("python-group-aggregate", "python-group-window-aggregate", "python-group-table-aggregate"),
+        ),
+        _OF_PYTHON,
+    ),
     "sort": "Sort the results",
 }
 """Advice for nodes that do not run."""

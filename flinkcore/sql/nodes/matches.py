@@ -26,7 +26,7 @@ from flinkcore.datastream.graph.row_patterns import (
 from flinkcore.datastream.graph.transformations import MatchTransformation
 from flinkcore.sql.expressions.conditions import can_fail
 from flinkcore.sql.expressions.sql_expression import SqlExpression
-from flinkcore.sql.nodes.aggregates import AggregateCall, Argument, NativeAggregates
+from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.native_conditions import is_native, native_steps
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -338,7 +338,7 @@ class _Aggregates:
 class _ArgumentOf(ColumnExpression):
     """An argument of an aggregate, of expressions over the rows. Picklable."""
 
-    argument: Argument
+    argument: ColumnExpression
     inner: tuple[tuple[str, SqlExpression], ...]
 
     @property

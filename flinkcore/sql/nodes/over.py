@@ -78,6 +78,11 @@ class Frame:
             )
         return cls(back, None, unit, by) if is_rows else cls(None, back, unit, by)
 
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether rows leave it."""
+        return self.rows is not None or self.range_ms is not None
+
     def last_rows(self, n: int) -> Frame:
         """Return the last rows of this frame, which is unbounded."""
         return replace(self, rows=n - 1, late_as_unbounded=self.by == "event_time")
@@ -144,9 +149,9 @@ class _Over:
     node: PlanNode
     rows: Rows
 
-    def native(self) -> NativeAggregates:
-        """Return aggregates of the rows."""
-        return NativeAggregates(self.node, self.rows.columns, self.rows.types)
+    def native(self, needed: str | None = None) -> NativeAggregates:
+        """Return aggregates of the rows; functions of the user need a method."""
+        return NativeAggregates(self.node, self.rows.columns, self.rows.types, is_running=True, needed=needed)
 
     def through(self, frame: Frame, native: NativeAggregates) -> Any:
         """Return the results of an operator over the rows."""
@@ -188,13 +193,19 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     frame = Frame.of(node, spec, group, by)
     constants = [program.rex(node, each) for each in spec["constants"]]
     over = _Over(program, node, _with_constants(program, node, rows, constants))
-    calls = [AggregateCall.of(written) for written in group["aggCalls"]]
+    calls = [AggregateCall.of(written, program.functions) for written in group["aggCalls"]]
+    for call in calls:
+        if call.function is not None and call.function.columns and not frame.is_bounded:
+            raise node.refuse(
+                f"the function {call.function.name} is vectorized, and Flink calls those for bounded frames alone",
+                "Write an AggregateFunction with an accumulator, or ROWS BETWEEN ... PRECEDING AND CURRENT ROW",
+            )
     earlier = {
         number: _earlier(over, call, frame, constants, len(rows.columns))
         for number, call in enumerate(calls)
         if call.name == "LAG"
     }
-    native = over.native()
+    native = over.native("retract" if frame.is_bounded else None)
     for number, call in enumerate(calls):
         if number not in earlier:
             native.add(replace(_COUNT, type=call.type) if call.name in _POSITIONS else call)

@@ -149,10 +149,22 @@ def _sink_columns(node: PlanNode) -> tuple[str, ...]:
 
 
 def _declared_columns(node: PlanNode) -> list[Mapping[str, Any]]:
-    """Return the columns of the table of a sink that are not computed."""
-    table = node.json.get("dynamicTableSink", {}).get("table", {})
-    columns = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
-    return [each for each in columns if "dataType" in each]
+    """Return the columns of the table of a sink that are written: those of metadata last, as the plan orders them."""
+    sink = node.json.get("dynamicTableSink", {})
+    columns = sink.get("table", {}).get("resolvedTable", {}).get("schema", {}).get("columns", ())
+    stored = [each for each in columns if "dataType" in each]
+    metadata = {each.get("metadataKey") or each["name"]: each for each in stored if _is_metadata(each)}
+    keys = (
+        key
+        for ability in sink.get("abilities") or ()
+        if ability["type"] == "WritingMetadata"
+        for key in ability["metadataKeys"]
+    )
+    return [*(each for each in stored if not _is_metadata(each)), *(metadata[key] for key in keys)]
+
+
+def _is_metadata(column: Mapping[str, Any]) -> bool:
+    return column.get("kind") == "METADATA"
 
 
 # ---- constraints of sinks

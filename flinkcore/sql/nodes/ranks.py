@@ -13,6 +13,7 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.top_rows import top_step
 from flinkcore.datastream.graph.transformations import TopTransformation
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
+from flinkcore.sql.nodes.flink_states import deduplicated_state
 from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.column_names import BESIDE_NULL
@@ -35,7 +36,8 @@ def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     )
     columns = [pc.field(name) for name in rows.columns]
     kinds = ("-U", "+U") if changes else ()
-    return program.of_operator(node, results, columns, times=rows.times, changes=kinds)
+    state = deduplicated_state(node, rows)
+    return program.of_operator(node, results, columns, times=rows.times, changes=kinds, state=state)
 
 
 def changelog_normalize(program: Program, node: PlanNode, rows: Rows) -> Rows:

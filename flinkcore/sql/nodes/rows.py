@@ -17,8 +17,9 @@ from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.expressions.user_functions import UserFunctions
 from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.flink_state import FlinkState
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, rex_of
-from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType
+from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType, Root
 
 if TYPE_CHECKING:
     from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
@@ -285,6 +286,7 @@ class Program:
         of_windows: bool = False,
         changes: Collection[str] = (),
         only: Any = None,
+        state: FlinkState | None = None,
     ) -> Rows:
         """Return the rows of an operator, with the columns of its node.
 
@@ -300,7 +302,10 @@ class Program:
             node has none.
         only : expression, optional
             Condition on the operator's results.
+        state : FlinkState, optional
+            State of Flink's operator, if it can be exchanged.
         """
+        stream._transformation.settings.flink_state = (state or FlinkState.refused(node)).to_text()
         names = unique_names(node)
         if self.emitted_at is not None:
             stream = stream.with_emitted_at(EMITTED_AT)
@@ -322,6 +327,22 @@ class Program:
         return replace(rows, stream=selected)
 
 
+OF_ARRIVALS: Final = (
+    *(
+        "CURRENT_DATE",
+        "CURRENT_ROW_TIMESTAMP",
+        "CURRENT_TIME",
+        "CURRENT_TIMESTAMP",
+        "LOCALTIME",
+        "LOCALTIMESTAMP",
+    ),
+    *("NOW", "PROCTIME"),
+)
+"""Functions of the clock, which Flink's streams compute for each row: where nothing comes before, its arrival."""
+
+_INSTANT: Final = LogicalType(Root.TIMESTAMP_LTZ, precision=3)
+
+
 def _with_arrivals(node: PlanNode, rex: Rex, rows: Rows) -> Rex:
     """Return an expression that reads processing times as columns; null, if nothing reads them but operators."""
     if isinstance(rex, Literal):
@@ -333,6 +354,9 @@ def _with_arrivals(node: PlanNode, rex: Rex, rows: Rows) -> Rex:
         if rows.has_arrival:
             return InputRef(len(rows.columns), kind)
         return Literal(None, kind.with_nullable(True))
+    if rex.name in OF_ARRIVALS and rows.has_arrival:
+        arrival = InputRef(len(rows.columns), _INSTANT)
+        return arrival if kind.root is Root.TIMESTAMP_LTZ else RexCall("CAST", (arrival,), kind)
     operands = tuple(_with_arrivals(node, each, rows) for each in rex.operands)
     if rex.name != "PROCTIME_MATERIALIZE":
         return replace(rex, operands=operands)

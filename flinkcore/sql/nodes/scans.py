@@ -17,6 +17,7 @@ from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.declared_messages import ignores_errors
+from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     OneInputTransformation,
@@ -141,7 +142,7 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     _check_messages(node, table)
     is_lenient = ignores_errors(table.get("resolvedTable", {}).get("options") or {})
     kinds = {each["name"]: each for each in schema.get("columns", ())}
-    stream = _log_of(program, node, table)
+    stream = log_of_table(program, node, table)
     names = unique_names(node)
     scanned = {
         name: ScannedColumn(column, kind.with_nullable(True), is_lenient)
@@ -190,10 +191,7 @@ def _with_arrivals(
     carried: Sequence[str],
 ) -> Rows:
     """Return rows with their arrivals, if the log has them; in a plan of processing time they are the timestamps."""
-    source: Transformation = stream._transformation
-    while isinstance(source, OneInputTransformation):
-        source = source.input
-    log = source.log if isinstance(source, EventLogSource) else None
+    log = event_log_of(stream)
     if log is None or log.arrival is None or log.arrival_unit not in (None, "ms"):
         if program.by_arrival:
             raise node.refuse(
@@ -218,6 +216,14 @@ def _with_arrivals(
     supplier = RowtimeWatermarksSupplier(1, program.environment.get_config().get_auto_watermark_interval())
     strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(ARRIVAL)
     return replace(rows, stream=rows.stream.assign_timestamps_and_watermarks(strategy))
+
+
+def event_log_of(stream: LogStream) -> LogSettings | None:
+    """Return the event log of which a stream has the rows, or None of another stream."""
+    source: Transformation = stream._transformation
+    while isinstance(source, OneInputTransformation):
+        source = source.input
+    return source.log if isinstance(source, EventLogSource) else None
 
 
 def _produced(node: PlanNode, abilities: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
@@ -288,7 +294,7 @@ def names_of(identifier: str) -> list[str]:
     return [parts[-1], ".".join(parts), identifier]
 
 
-def _log_of(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogStream:
+def log_of_table(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogStream:
     names = names_of(table["identifier"])
     options = table.get("resolvedTable", {}).get("options") or {}
     given = program.tables.log_of(names, options)

@@ -26,7 +26,9 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.sql.expressions.casts import local_time
-from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates, Panes
+from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.flink_states import window_state
+from flinkcore.sql.nodes.panes import Panes
 from flinkcore.sql.nodes.rows import Program, Rows, zone_named
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -179,7 +181,7 @@ def fixed_offset_ms(zone: str) -> int | None:
     return None if others or first is None else int(first.total_seconds() * 1000)
 
 
-def _assigner(
+def assigner_of(
     program: Program, node: PlanNode, kind: str, sizes: Mapping[str, int], is_instant: bool
 ) -> tuple[WindowAssigner[Any, Any], LocalClock | None]:
     """Return the windows of these sizes in ms; those of instants are cut by the local time of the zone."""
@@ -251,7 +253,7 @@ def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) ->
     sizes = {_SIZES[name]: duration_ms(text) for name, text in window.items() if name in _SIZES}
     is_instant = time.root is Root.TIMESTAMP_LTZ
     kind = _KINDS[window["type"]]
-    assigner, clock = _assigner(program, node, kind, sizes, is_instant)
+    assigner, clock = assigner_of(program, node, kind, sizes, is_instant)
     return SqlWindow(assigner, is_instant, windowing["timeAttributeIndex"], kind == "hop", clock)
 
 
@@ -276,7 +278,7 @@ def window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     calls = node.json["aggCalls"]
     if windowing["strategy"] == "TimeAttribute":
         window = window_of(program, node, windowing)
-        return _aggregated(program, node, rows, window, node.json["grouping"], calls)
+        return aggregated(program, node, rows, window, node.json["grouping"], calls)
     if windowing["strategy"] == "WindowAttached":
         return _of_attached_windows(program, node, rows, windowing, node.json["grouping"], calls)
     raise node.refuse(f"windows of the strategy {windowing['strategy']} are not supported")
@@ -297,39 +299,8 @@ def global_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Row
     windowing = local.json["windowing"]
     grouping, calls = local.json["grouping"], node.json["aggCalls"]
     if windowing["strategy"] == "TimeAttribute":
-        return _aggregated(program, node, rows, window_of(program, local, windowing), grouping, calls)
+        return aggregated(program, node, rows, window_of(program, local, windowing), grouping, calls)
     return _of_attached_windows(program, node, rows, windowing, grouping, calls)
-
-
-_GROUP_KINDS: Final = {"TUMBLING": "tumble", "SLIDING": "hop", "SESSION": "session"}
-
-
-def group_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return the results of aggregates over the windows of GROUP BY TUMBLE, HOP or SESSION."""
-    for name, value in program.settings.items():
-        if name.startswith("table.exec.emit.") and value not in ("false", "0 ms"):
-            raise node.refuse(
-                f"{name} = {value} is not supported", "Leave it out: results are emitted when windows end"
-            )
-    window = node.json["window"]
-    if not window.get("isTimeWindow", True):
-        raise node.refuse("windows of rows are not supported", "Write an OVER aggregate")
-    time = type_of(
-        window["timeField"]["fieldType"]
-        if "fieldType" in window["timeField"]
-        else window["timeField"]["type"]
-    )
-    sizes = {name: _millis(window[name]) for name in ("size", "slide", "gap") if window.get(name) is not None}
-    is_instant = time.root is Root.TIMESTAMP_LTZ
-    assigner, clock = _assigner(program, node, _GROUP_KINDS[window["kind"]], sizes, is_instant)
-    # A processing time is not a column, whatever number the plan writes.
-    rowtime = -1 if program.by_arrival else window["timeField"]["fieldIndex"]
-    found = SqlWindow(assigner, is_instant, rowtime, clock=clock)
-    return _aggregated(program, node, rows, found, node.json["grouping"], node.json["aggCalls"])
-
-
-def _millis(written: Any) -> int:
-    return duration_ms(written) if isinstance(written, str) else int(written)
 
 
 _BOUNDS: Final = {
@@ -339,7 +310,7 @@ _BOUNDS: Final = {
 }
 
 
-def _properties(
+def window_properties(
     program: Program,
     node: PlanNode,
     is_instant: bool,
@@ -364,7 +335,7 @@ def _properties(
     return found
 
 
-def _aggregated(
+def aggregated(
     program: Program,
     node: PlanNode,
     rows: Rows,
@@ -392,9 +363,11 @@ def _aggregated(
     rows.require_inserts(node, "Aggregate rows that do not change, such as those of a table")
     if attached is None and window.rowtime >= 0:
         rows.require_time(node, window.rowtime)
-    native = NativeAggregates(node, rows.columns, rows.types, window.panes(rows.columns))
+    panes = window.panes(rows.columns)
+    merges = panes is not None or isinstance(window.assigner, EventTimeSessionWindows)
+    native = NativeAggregates(node, rows.columns, rows.types, panes, needed="merge" if merges else None)
     for call in calls:
-        native.add(AggregateCall.of(call))
+        native.add(AggregateCall.of(call, program.functions))
     if not native.aggregates:
         native.add(AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False)))
         native.results.clear()
@@ -409,10 +382,12 @@ def _aggregated(
     results = window.of_clock(keyed.aggregate(**native.aggregates))
     if attached is None:
         later_ms = int(program.by_arrival and isinstance(window.assigner, EventTimeSessionWindows))
-        properties = _properties(program, node, window.is_instant, later_ms=later_ms, clock=window.clock)
+        properties = window_properties(
+            program, node, window.is_instant, later_ms=later_ms, clock=window.clock
+        )
     else:
         by_name = {"window_start": rows.columns[attached[0]], "window_end": rows.columns[attached[1]]}
-        properties = _properties(program, node, False, by_name.__getitem__)
+        properties = window_properties(program, node, False, by_name.__getitem__)
     expressions: list[Any] = [pc.field(rows.columns[number]) for number in grouping]
     expressions += [*native.results, *properties]
     times = [
@@ -422,7 +397,13 @@ def _aggregated(
     ]
     # A window that only the end of the log fires has not ended yet by the clock.
     only = pc.field("watermark") != MAX_TIMESTAMP if program.by_arrival else None
-    return program.of_operator(node, results, expressions, times=times, of_windows=True, only=only)
+    key = [(rows.columns[number], rows.types[number]) for number in grouping]
+    is_utc = not window.is_instant or fixed_offset_ms(zone_of(program, node)) == 0
+    is_own = attached is None and not program.by_arrival
+    state = window_state(node, window.assigner, native, key, is_utc=is_utc) if is_own else None
+    return program.of_operator(
+        node, results, expressions, times=times, of_windows=True, only=only, state=state
+    )
 
 
 def _of_attached_windows(
@@ -441,4 +422,4 @@ def _of_attached_windows(
         )
     window = SqlWindow(TumblingEventTimeWindows.of(Time.milliseconds(1)), False)
     attached = (windowing["windowStart"], windowing["windowEnd"])
-    return _aggregated(program, node, rows, window, grouping, calls, attached)
+    return aggregated(program, node, rows, window, grouping, calls, attached)

@@ -129,7 +129,7 @@ def rex_of(written: Mapping[str, Any]) -> Rex:
         return _literal(written)
     if kind == "CALL":
         return RexCall(
-            _name(written), tuple(map(rex_of, written.get("operands", ()))), type_of(written["type"])
+            function_name(written), tuple(map(rex_of, written.get("operands", ()))), type_of(written["type"])
         )
     if kind == "FIELD_ACCESS":
         row = rex_of(written["expr"])
@@ -163,7 +163,8 @@ def shifted(rex: Rex, by: int) -> Rex:
     return rex
 
 
-def _name(written: Mapping[str, Any]) -> str:
+def function_name(written: Mapping[str, Any]) -> str:
+    """Return the name of the function of a call: that of one of a catalog has its quotes."""
     internal = written.get("internalName")
     if internal is None:
         name = written.get("catalogName") or f"`{written.get('systemName') or written.get('class')}`"

@@ -22,6 +22,7 @@ import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.TableDescriptor;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
 import org.apache.flink.table.catalog.Column;
+import org.apache.flink.table.catalog.DataTypeFactory;
 import org.apache.flink.table.catalog.ResolvedSchema;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
@@ -38,7 +39,11 @@ import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.factories.DynamicTableFactory;
 import org.apache.flink.table.factories.DynamicTableSinkFactory;
 import org.apache.flink.table.factories.DynamicTableSourceFactory;
+import org.apache.flink.table.functions.AggregateFunction;
 import org.apache.flink.table.functions.LookupFunction;
+import org.apache.flink.table.functions.ScalarFunction;
+import org.apache.flink.table.functions.TableFunction;
+import org.apache.flink.table.functions.UserDefinedFunction;
 import org.apache.flink.table.module.Module;
 import org.apache.flink.table.operations.CreateTableASOperation;
 import org.apache.flink.table.operations.ModifyOperation;
@@ -50,6 +55,9 @@ import org.apache.flink.table.operations.command.SetOperation;
 import org.apache.flink.table.operations.ddl.CreateTableOperation;
 import org.apache.flink.table.operations.ddl.DropTableOperation;
 import org.apache.flink.table.types.DataType;
+import org.apache.flink.table.types.inference.InputTypeStrategies;
+import org.apache.flink.table.types.inference.TypeInference;
+import org.apache.flink.table.types.inference.TypeStrategies;
 import org.apache.flink.table.types.logical.utils.LogicalTypeUtils;
 import org.apache.flink.table.types.utils.TypeConversions;
 import org.apache.flink.types.RowKind;
@@ -96,6 +104,9 @@ public class Planner {
                 for (Iterator each = given.fieldNames(); each.hasNext(); ) {
                     String key = (String) each.next();
                     set(key, text((JsonNode) given.get(key)));
+                }
+                for (Iterator each = ((JsonNode) request.get("functions")).elements(); each.hasNext(); ) {
+                    create((JsonNode) each.next());
                 }
                 JsonNode statements = (JsonNode) request.get("statements");
                 for (; number < statements.size(); number++) {
@@ -163,6 +174,36 @@ public class Planner {
                             table.getTableIdentifier(), table.getCatalogTable(), table.isIgnoreIfExists(), false));
         }
 
+        /** Creates a function whose code is not in Java. */
+        void create(JsonNode declared) {
+            String name = text((JsonNode) declared.get("name"));
+            String kind = text((JsonNode) declared.get("kind"));
+            String[] inputs = texts((JsonNode) declared.get("inputs"));
+            String result = text((JsonNode) declared.get("result"));
+            UserDefinedFunction function = new DeclaredScalar(inputs, result);
+            if (kind.equals("table")) {
+                function = new DeclaredTable(inputs, result);
+            } else if (kind.equals("aggregate")) {
+                function = new DeclaredAggregate(inputs, result);
+            }
+            if (name.indexOf('.') < 0) {
+                tables.createTemporarySystemFunction(name, function);
+            } else {
+                tables.createTemporaryFunction(name, function);
+            }
+        }
+
+        static String[] texts(JsonNode nodes) {
+            if (nodes.isNull()) {
+                return null;
+            }
+            String[] found = new String[nodes.size()];
+            for (int number = 0; number < found.length; number++) {
+                found[number] = text((JsonNode) nodes.get(number));
+            }
+            return found;
+        }
+
         static String text(JsonNode node) {
             return node.textValue();
         }
@@ -199,6 +240,100 @@ public class Planner {
             step.put("is_query", isQuery);
             step.set("settings", MAPPER.valueToTree(settings));
             step.set("plan", MAPPER.readTree(plan.asJsonString()));
+        }
+    }
+
+    static TypeInference inference(DataTypeFactory types, String[] inputs, DataType result, boolean accumulates) {
+        TypeInference.Builder inference = TypeInference.newBuilder();
+        if (inputs == null) {
+            inference.inputTypeStrategy(InputTypeStrategies.WILDCARD);
+        } else {
+            List arguments = new ArrayList();
+            for (int number = 0; number < inputs.length; number++) {
+                arguments.add(types.createDataType(inputs[number]));
+            }
+            inference.typedArguments(arguments);
+        }
+        if (accumulates) {
+            inference.accumulatorTypeStrategy(TypeStrategies.explicit(DataTypes.BIGINT()));
+        }
+        return inference.outputTypeStrategy(TypeStrategies.explicit(result)).build();
+    }
+
+    /** A function of the values of a row, which is called elsewhere. */
+    public static class DeclaredScalar extends ScalarFunction {
+        final String[] inputs;
+        final String result;
+
+        DeclaredScalar(String[] inputs, String result) {
+            this.inputs = inputs;
+            this.result = result;
+        }
+
+        public Object eval(Object[] values) {
+            throw new UnsupportedOperationException();
+        }
+
+        public boolean supportsConstantFolding() {
+            return false;
+        }
+
+        public TypeInference getTypeInference(DataTypeFactory types) {
+            return inference(types, inputs, types.createDataType(result), false);
+        }
+    }
+
+    /** A table function, which is called elsewhere. */
+    public static class DeclaredTable extends TableFunction {
+        final String[] inputs;
+        final String result;
+
+        DeclaredTable(String[] inputs, String result) {
+            this.inputs = inputs;
+            this.result = result;
+        }
+
+        public void eval(Object[] values) {
+            throw new UnsupportedOperationException();
+        }
+
+        public TypeInference getTypeInference(DataTypeFactory types) {
+            return inference(types, inputs, types.createDataType(result), false);
+        }
+    }
+
+    /** An aggregate function, which is called elsewhere. */
+    public static class DeclaredAggregate extends AggregateFunction {
+        final String[] inputs;
+        final String result;
+
+        DeclaredAggregate(String[] inputs, String result) {
+            this.inputs = inputs;
+            this.result = result;
+        }
+
+        public Object createAccumulator() {
+            throw new UnsupportedOperationException();
+        }
+
+        public Object getValue(Object accumulator) {
+            throw new UnsupportedOperationException();
+        }
+
+        public void accumulate(Object accumulator, Object[] values) {
+            throw new UnsupportedOperationException();
+        }
+
+        public void retract(Object accumulator, Object[] values) {
+            throw new UnsupportedOperationException();
+        }
+
+        public void merge(Object accumulator, Iterable others) {
+            throw new UnsupportedOperationException();
+        }
+
+        public TypeInference getTypeInference(DataTypeFactory types) {
+            return inference(types, inputs, types.createDataType(result), true);
         }
     }
 

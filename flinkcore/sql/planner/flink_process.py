@@ -130,9 +130,13 @@ class FlinkProcess:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(
-        self, libraries: FlinkLibraries, statements: Sequence[str], settings: Mapping[str, str]
+        self,
+        libraries: FlinkLibraries,
+        statements: Sequence[str],
+        settings: Mapping[str, str],
+        functions: Sequence[Mapping[str, Any]] = (),
     ) -> dict[str, Any]:
-        """Return what the planner answers to the statements of a script.
+        """Return what the planner answers to the statements of a script, with functions of these names and types.
 
         Raises
         ------
@@ -147,7 +151,13 @@ class FlinkProcess:
             if self._process is None or self._process.poll() is not None:
                 self._start(libraries)
             try:
-                found = self._asked({"statements": list(statements), "settings": dict(settings)})
+                found = self._asked(
+                    {
+                        "statements": list(statements),
+                        "settings": dict(settings),
+                        "functions": list(functions),
+                    }
+                )
             except BaseException:
                 self._end()  # its answer to this request must not be that to the next one
                 raise

@@ -13,6 +13,9 @@ from typing import Any, Final
 
 FORMAT: Final = 1
 
+MOST_ENTRIES: Final = 1000
+"""So many answers are kept; those that were taken longest ago are forgotten."""
+
 
 def cache_directory() -> Path:
     """Return the directory of the cache: ``flinkcore/plans`` in ``XDG_CACHE_HOME``, by default ``~/.cache``.
@@ -37,9 +40,12 @@ def cached_answer(key: str, version: str | None) -> dict[str, Any] | None:
         Version of Flink, or None if none is installed: then plans of every version are taken.
     """
     try:
-        entry = json.loads((cache_directory() / f"{key}.json").read_text("utf-8"))
+        path = cache_directory() / f"{key}.json"
+        entry = json.loads(path.read_text("utf-8"))
         if version is None or entry["version"] == version:
             answer: dict[str, Any] = entry["answer"]
+            with suppress(OSError):  # of a cache that others own
+                os.utime(path)
             return answer
     except (OSError, ValueError, KeyError, TypeError, RuntimeError):
         pass  # not there, not readable, or without a home: planned again
@@ -59,9 +65,25 @@ def keep_answer(key: str, version: str, answer: Mapping[str, Any]) -> None:
         except BaseException:
             os.unlink(path)
             raise
+        _forget_oldest(directory)
 
 
-def cache_key(statements: Sequence[str], settings: Mapping[str, str], planner: bytes) -> str:
+def _forget_oldest(directory: Path) -> None:
+    """Remove the answers beyond `MOST_ENTRIES`; another process may remove them at the same time."""
+    entries = list(directory.glob("*.json"))
+    if len(entries) <= MOST_ENTRIES:
+        return
+    entries.sort(key=lambda entry: entry.stat().st_mtime)
+    for entry in entries[: len(entries) - MOST_ENTRIES]:
+        entry.unlink(missing_ok=True)
+
+
+def cache_key(
+    statements: Sequence[str],
+    settings: Mapping[str, str],
+    functions: Sequence[Mapping[str, Any]],
+    planner: bytes,
+) -> str:
     """Return the name of a script in the cache.
 
     Parameters
@@ -69,8 +91,12 @@ def cache_key(statements: Sequence[str], settings: Mapping[str, str], planner: b
     statements : sequence of str
         Their texts at their places, which errors have.
     settings : mapping of str to str
+    functions : sequence of mapping
+        Names and types of functions in Python.
     planner : bytes
         Source of the class that asks Flink.
     """
-    content = json.dumps([FORMAT, list(statements), sorted(settings.items())]).encode() + planner
+    content = (
+        json.dumps([FORMAT, list(statements), sorted(settings.items()), list(functions)]).encode() + planner
+    )
     return hashlib.sha256(content).hexdigest()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flinkcore.errors import SqlError, UnsupportedOperationError
+from flinkcore.sql.planner.declared_functions import declarations, without_created
 from flinkcore.sql.planner.flink_process import PROCESS, SOURCE, FlinkLibraries, required_libraries
 from flinkcore.sql.planner.plan_cache import cache_key, cached_answer, keep_answer
 from flinkcore.sql.planner.statements import Statement
@@ -44,7 +45,9 @@ class PlannedStatement:
     plan: Mapping[str, Any]
 
 
-def planned(statements: Sequence[Statement], settings: Mapping[str, str]) -> list[PlannedStatement]:
+def planned(
+    statements: Sequence[Statement], settings: Mapping[str, str], functions: Mapping[str, Any] | None = None
+) -> list[PlannedStatement]:
     """Return the jobs of a script.
 
     Parameters
@@ -52,23 +55,27 @@ def planned(statements: Sequence[Statement], settings: Mapping[str, str]) -> lis
     statements : sequence of Statement
     settings : mapping of str to str
         Settings of the session at its start.
+    functions : mapping of str to function, optional
+        Functions in Python by name; statements that create one of them are left out.
 
     Raises
     ------
     ConfigurationError
-        If Flink or Java is not installed.
+        If Flink or Java is not installed, or the types of a function are not known.
     SqlError
         If Flink refuses a statement.
     UnsupportedOperationError
         If a statement is not supported.
     """
+    statements = without_created(statements, functions or {})
+    declared = declarations(functions or {})
     texts = [each.padded for each in statements]
     libraries = FlinkLibraries.found()
-    key = cache_key(texts, settings, SOURCE.read_bytes())
+    key = cache_key(texts, settings, declared, SOURCE.read_bytes())
     answer = cached_answer(key, None if libraries is None else libraries.version)
     if answer is None:
         libraries = required_libraries()
-        answer = PROCESS.answer(libraries, texts, settings)
+        answer = PROCESS.answer(libraries, texts, settings, declared)
         if "steps" not in answer:
             raise _failure(statements[answer["statement"]], answer["messages"], answer["failure"])
         for step in answer["steps"]:

@@ -20,6 +20,7 @@ from flinkcore._internal.io.spilled_batches import SpilledBatches
 from flinkcore._internal.values.memory_limits import RECORD_BYTES
 from flinkcore._native.aggregates import Accumulators
 from flinkcore.checkpoint import Checkpoint
+from flinkcore.columnar.relational.accumulator_columns import accumulator_columns
 from flinkcore.columnar.replay import partition_run
 from flinkcore.columnar.replay.partition_run import PartitionRun
 from flinkcore.columnar.replay.spilled_part import SpilledPart
@@ -27,7 +28,6 @@ from flinkcore.columnar.replay.spilled_rows import SpilledRows
 from flinkcore.columnar.stages.partial_results import MergedPartials, PartialAccumulators
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents
 from flinkcore.columnar.stages.window_stage import WindowStage
-from flinkcore.columnar.stages.window_state import accumulator_columns
 from flinkcore.common import Configuration, Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import (
     EventTimeSessionWindows,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from equipment.small_batches import read_in_batches_of
@@ -15,7 +16,7 @@ from flinkcore.datastream import (
     StreamExecutionEnvironment,
     TumblingEventTimeWindows,
 )
-from flinkcore.datastream.aggregates import collect, count, last, sum_
+from flinkcore.datastream.aggregates import collect, count, last, max_, min_, sum_
 
 LATE = OutputTag("late")
 ASSIGNERS = {
@@ -75,7 +76,7 @@ def test_small_batches_hold_the_same_rows_in_the_same_order(
     assert late
     for rows, batch_bytes in ((1, BATCH_BYTES), (7, BATCH_BYTES), (1 << 18, 200)):
         with monkeypatch.context() as patch:
-            patch.setattr(window_stage, "RESULT_BATCH_ROWS", rows)
+            patch.setattr(window_stage, "RESULT_ROWS", rows)
             cut, cut_late, cut_report = outputs(ASSIGNERS[assigner], lateness, parallelism, batch_bytes)
         assert len(cut) > len(whole)
         assert rows_in_order(cut, parallelism) == rows_in_order(whole, parallelism)
@@ -84,7 +85,7 @@ def test_small_batches_hold_the_same_rows_in_the_same_order(
 
 
 def test_one_watermark_fires_in_batches_of_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_stage, "RESULT_BATCH_ROWS", 10)
+    monkeypatch.setattr(window_stage, "RESULT_ROWS", 10)
     endless = TumblingEventTimeWindows.of(Time.days(1))
     batches, _, _ = outputs(endless, 0, 1)
     assert [batch.num_rows for batch in batches] == [10, 10, 9]
@@ -94,3 +95,14 @@ def test_a_result_that_is_larger_than_the_limit_comes_alone() -> None:
     endless = TumblingEventTimeWindows.of(Time.days(1))
     batches, _, _ = outputs(endless, 0, 1, batch_bytes=1)
     assert [batch.num_rows for batch in batches] == [1] * 29
+
+
+def test_many_windows_that_fire_at_once_come_in_batches_of_few_bytes() -> None:
+    log = pa.table({"ts": np.arange(150_000), "key": np.arange(150_000)})
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    events = env.from_event_log(log, timestamp="ts").assign_timestamps_and_watermarks(strategy)
+    endless = events.key_by("key").window(TumblingEventTimeWindows.of(Time.days(1)))
+    batches = list(endless.aggregate(n=count(), first=min_("ts"), last=max_("ts")).to_batches())
+    assert sum(batch.num_rows for batch in batches) == 150_000
+    assert max(batch.nbytes for batch in batches) < 5_000_000

@@ -147,6 +147,8 @@ def test_state_that_no_operator_gets_is_an_error(tmp_path: Path) -> None:
     assert [row["value"] for row in rows(tmp_path / "s", "a", "list")] == [1, 2, 3]
     with pytest.raises(ConfigurationError, match="has of='three'"):
         savepoints.write(tmp_path / "c", tmp_path / "t", [FlinkOperator("a", of="three")])
+    with pytest.raises(ConfigurationError, match=r"leave_out names the operator 'tow', .* 'one', 'two'"):
+        savepoints.write(tmp_path / "c", tmp_path / "t", leave_out=["tow"])
 
 
 def test_a_job_stops_with_a_savepoint_alone(tmp_path: Path) -> None:

@@ -114,6 +114,23 @@ def test_a_null_for_a_column_of_a_sink_that_is_not_null_is_dropped_if_the_plan_s
     assert sorted(rows.column("k").to_pylist()) == ["a", "b"]
 
 
+def test_columns_of_metadata_are_the_last_ones_of_the_rows_of_a_sink(
+    plan_of_required_keys: dict[str, Any],
+) -> None:
+    sink = plan_of_required_keys["nodes"][-1]["dynamicTableSink"]
+    columns = sink["table"]["resolvedTable"]["schema"]["columns"]
+    columns[-1] |= {"kind": "METADATA", "metadataKey": "key of it", "isVirtual": False}
+    columns.insert(0, columns.pop())  # declared first
+    columns.insert(1, {"name": "read", "kind": "METADATA", "dataType": "INT", "isVirtual": True})
+    sink["abilities"] = [{"type": "WritingMetadata", "metadataKeys": ["key of it"]}]
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_plan(plan_of_required_keys, {"f": ROWS_WITHOUT_KEY.drop_null()}).to_arrow()
+    assert rows.column_names == [each["name"] for each in (*columns[2:], columns[0])]
+    assert sorted(rows.column("k").to_pylist()) == ["a", "b"]
+    with pytest.raises(DataError, match="the column 'k' of the sink is NOT NULL"):
+        environment.from_plan(plan_of_required_keys, {"f": ROWS_WITHOUT_KEY}).to_arrow()
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

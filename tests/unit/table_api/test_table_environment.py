@@ -16,6 +16,7 @@ from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationE
 from flinkcore.sql.planner import planned_script
 from flinkcore.sql.planner.flink_process import FlinkLibraries
 from flinkcore.table import EnvironmentSettings, RowKind, StreamTableEnvironment, TableEnvironment
+from flinkcore.table.udf import udf
 from flinkcore.table_api.table_result import TableResult
 
 ROWS = pa.table({"k": ["a", "b"], "v": [1, 2], "ts": ["2024-01-01 00:00:01", "2024-01-01 00:00:03"]})
@@ -32,7 +33,9 @@ class Planner:
         self.settings: dict[str, str] = {}
         self.refused = ""
 
-    def answer(self, libraries: FlinkLibraries, statements: list[str], settings: dict[str, str]) -> Any:
+    def answer(
+        self, libraries: FlinkLibraries, statements: list[str], settings: dict[str, str], functions: Any
+    ) -> Any:
         self.requests.append(statements)
         self.settings = settings
         if self.refused in statements:
@@ -157,14 +160,23 @@ def test_rows_become_elements_with_their_kinds(flink: Planner, tables: Any) -> N
 
 
 def test_other_methods_and_batch_mode_are_refused_by_name(tables: Any) -> None:
-    with pytest.raises(AttributeError, match="StreamTableEnvironment has no create_temporary_function"):
-        tables.create_temporary_function("f", None)
+    with pytest.raises(AttributeError, match="StreamTableEnvironment has no create_java_temporary_function"):
+        tables.create_java_temporary_function("f", "company.F")
     with pytest.raises(AttributeError, match="Table has no group_by: tables are queried by SQL text"):
         tables.from_path("f").group_by("k")
     with pytest.raises(UnsupportedOperationError, match="streaming mode"):
         TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     with pytest.raises(UnsupportedOperationError, match="takes no schema"):
         tables.from_data_stream(None, schema=object())
+
+
+def test_a_function_has_one_name_and_its_types(tables: Any) -> None:
+    tables.create_temporary_function("f", udf(str.upper, result_type="STRING"))
+    with pytest.raises(ConfigurationError, match="there is a function f already"):
+        tables.create_temporary_system_function("f", udf(str.lower, result_type="STRING"))
+    assert (tables.drop_temporary_function("f"), tables.drop_temporary_function("f")) == (True, False)
+    with pytest.raises(ConfigurationError, match="needs the types of the function f"):
+        tables.create_temporary_function("f", str.upper)
 
 
 @pytest.mark.parametrize(

@@ -92,3 +92,20 @@ def test_rows_stay_the_same_however_they_are_moved(
         assert [
             number for part in kept.parts(np.array(asked), 3) for number in part.column("number").to_pylist()
         ] == expected
+
+
+def test_wide_rows_are_not_in_memory_twice_while_pieces_are_joined() -> None:
+    schema = pa.schema([("wide", pa.binary())])
+    rows = NumberedRows(schema)
+    one = pa.record_batch([pa.array([bytes(1 << 20)], pa.binary())], schema=schema)
+    pool = pa.default_memory_pool()
+    counting = pa.proxy_memory_pool(pool)
+    pa.set_memory_pool(counting)
+    try:
+        for _ in range(64):
+            rows.add(one)
+        assert rows.nbytes >= 64 << 20
+        assert counting.max_memory() < 80 << 20
+        assert rows.take(np.array([63, 0])).num_rows == 2
+    finally:
+        pa.set_memory_pool(pool)

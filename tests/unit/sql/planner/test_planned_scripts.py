@@ -14,7 +14,7 @@ from jobs.sql_scenarios import golden
 from flinkcore.cli import main
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
-from flinkcore.sql.planner import flink_process, planned_script
+from flinkcore.sql.planner import flink_process, plan_cache, planned_script
 from flinkcore.sql.planner.flink_process import FlinkLibraries, FlinkProcess
 from flinkcore.sql.planner.plan_cache import cache_directory, cached_answer, keep_answer
 from flinkcore.sql.planner.planned_script import planned
@@ -32,7 +32,9 @@ class Planner:
         self.given = answer
         self.requests: list[Any] = []
 
-    def answer(self, libraries: FlinkLibraries, statements: Any, settings: Any) -> dict[str, Any]:
+    def answer(
+        self, libraries: FlinkLibraries, statements: Any, settings: Any, functions: Any
+    ) -> dict[str, Any]:
         self.requests.append((libraries.version, statements, settings))
         return self.given
 
@@ -194,7 +196,8 @@ def test_a_process_answers_several_scripts_until_it_is_idle(
     libraries = FlinkLibraries.found()
     assert libraries is not None
     for text in ("SELECT 1", "SELECT 2"):
-        assert process.answer(libraries, [text], {}) == {"statements": [text], "settings": {}}
+        given = {"statements": [text], "settings": {}, "functions": []}
+        assert process.answer(libraries, [text], {}) == given
     assert process._process is not None
     assert process._directory is not None
     running, directory = process._process, process._directory
@@ -271,6 +274,21 @@ def test_a_damaged_entry_of_the_cache_is_not_taken() -> None:
     assert cached_answer("k", "2.3.0") == {"steps": []}
     (cache_directory() / "k.json").write_text("{")
     assert cached_answer("k", "2.3.0") is None
+
+
+def test_the_cache_forgets_the_answers_that_were_taken_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_cache, "MOST_ENTRIES", 3)
+    for number in range(3):
+        keep_answer(f"k{number}", "2.3.0", {"steps": [number]})
+        os.utime(cache_directory() / f"k{number}.json", (number, number))
+    assert cached_answer("k0", "2.3.0") == {"steps": [0]}
+    keep_answer("k3", "2.3.0", {"steps": [3]})
+    assert [cached_answer(f"k{number}", "2.3.0") for number in range(4)] == [
+        {"steps": [0]},
+        None,
+        {"steps": [2]},
+        {"steps": [3]},
+    ]
 
 
 def test_a_cache_that_cannot_be_written_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.frames import Frames
-from flinkcore.columnar.stages.window_state import accumulator_columns, restore_accumulators
+from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
 from flinkcore.errors import SchemaError
 
 FRAMES: Final = "frames"

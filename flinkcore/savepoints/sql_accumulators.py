@@ -1,0 +1,100 @@
+"""Accumulators of Flink SQL's aggregates as rows, from the results of native aggregates and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore.savepoints.serializers.row_data import RowDataSerializer
+from flinkcore.sql.expressions.numeric_casts import cast_number
+from flinkcore.sql.plan.flink_state import EXTREME, OR_ZERO, PRESENT, AccumulatorField
+from flinkcore.sql.types.logical_types import INTEGERS, LogicalType, Root
+
+_WIDE: LogicalType = LogicalType(Root.BIGINT)
+_DOUBLE: LogicalType = LogicalType(Root.DOUBLE)
+
+
+def rows_of_columns(serializer: RowDataSerializer, columns: Sequence[pa.Array], n_rows: int) -> pa.Array:
+    """Return inserted rows with these fields."""
+    casts = [column.cast(each.arrow) for column, each in zip(columns, serializer.fields, strict=True)]
+    names = [*(f"f{number}" for number in range(len(casts))), "row_kind"]
+    return pa.StructArray.from_arrays([*casts, pa.repeat(pa.scalar("+I"), n_rows)], names)
+
+
+def accumulator_rows(
+    serializer: RowDataSerializer,
+    fields: Sequence[AccumulatorField],
+    results: Mapping[str, pa.Array],
+    n_rows: int,
+) -> pa.Array:
+    """Return the accumulators of Flink.
+
+    Parameters
+    ----------
+    serializer : RowDataSerializer
+    fields : sequence of AccumulatorField
+    results : mapping of str to pyarrow.Array
+        Results of the native aggregates.
+    n_rows : int
+    """
+    return rows_of_columns(serializer, [_field(each, results, n_rows) for each in fields], n_rows)
+
+
+def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
+    if field.role == PRESENT:
+        return pa.array(np.ones(n_rows, np.int64))
+    columns = [results[name] for name in field.aggregates]
+    if field.role == EXTREME:
+        first, extreme = columns
+        return pc.if_else(pc.fill_null(pc.is_nan(first), False), first, extreme)
+    (column,) = columns
+    if field.type.root in INTEGERS and pa.types.is_integer(column.type):
+        column = cast_number(column, _WIDE, field.type)
+    elif field.type.root is Root.FLOAT:
+        column = cast_number(column, _DOUBLE, field.type)
+    if field.role == OR_ZERO:
+        column = column.fill_null(pa.scalar(0).cast(column.type))
+    return column
+
+
+@dataclass(frozen=True)
+class AggregateValues:
+    """Results of native aggregates.
+
+    Attributes
+    ----------
+    results : dict of str to pyarrow.Array
+        By the name of the aggregate.
+    orders : dict of str to pyarrow.Array
+        Columns by which aggregates such as ``min_by`` choose, by the name of the aggregate.
+    """
+
+    results: dict[str, pa.Array]
+    orders: dict[str, pa.Array]
+
+
+def aggregate_values(fields: Sequence[AccumulatorField], accumulators: pa.Array) -> AggregateValues:
+    """Return the results of native aggregates that accumulators of Flink hold."""
+    found = AggregateValues({}, {})
+    for number, field in enumerate(fields):
+        column = accumulators.field(number)
+        if field.role == PRESENT:
+            continue
+        if field.role == OR_ZERO:
+            # The count that follows says whether the sum is one of values.
+            counts = accumulators.field(number + 1)
+            column = pc.if_else(pc.equal(counts, 0), pa.scalar(None, column.type), column)
+        for name in field.aggregates:
+            found.results[name] = column
+        if field.role == EXTREME:
+            first, extreme = field.aggregates
+            is_nan = pc.fill_null(pc.is_nan(column), False)
+            there = pa.array(np.ones(len(column), np.int8))
+            found.orders[first] = pc.if_else(column.is_valid(), there, pa.scalar(None, pa.int8()))
+            comparable = pc.add(column, pa.scalar(0.0).cast(column.type))
+            found.orders[extreme] = pc.if_else(is_nan, pa.scalar(None, column.type), comparable)
+    return found

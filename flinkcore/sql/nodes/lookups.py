@@ -1,0 +1,425 @@
+"""Joins with tables that are looked up: FOR SYSTEM_TIME AS OF a processing time.
+
+A table without arrivals has one content, in which each row finds its matches. Of a log with arrivals, a row finds the
+version of its key that has arrived last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.expressions import ColumnExpression, RowExpansion
+from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.logs.log_stream import LogStream
+from flinkcore.sql.expressions.evaluation import truth
+from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.nodes.expansions import expanded, with_empty
+from flinkcore.sql.nodes.lookup_versions import IS_OF_ROWS, OfVersion, with_latest_versions
+from flinkcore.sql.nodes.messages import has_changes
+from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows
+from flinkcore.sql.nodes.scans import ScannedColumn, event_log_of, log_of_table
+from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, rex_of, shifted
+from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
+
+_BOOLEAN: Final = LogicalType(Root.BOOLEAN)
+_PRESENT: Final = "present version#"
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """Table, keys and conditions of a lookup.
+
+    Attributes
+    ----------
+    keys : mapping of int to int
+        Columns of the table that equal columns of the rows.
+    constants : mapping of int to Literal
+        Columns of the table that equal constants.
+    columns : tuple of (str, LogicalType)
+        Columns of the table, before its projection.
+    projection : tuple of int
+        Columns of the table that come to the results.
+    before : Rex or None
+        Condition on a row, without which it finds nothing.
+    filter : tuple of Rex
+        Conditions on the table.
+    after : Rex or None
+        Condition on a row and the projected columns.
+    keeps_rows : bool
+        Whether a row that finds nothing is kept once, with nulls.
+    """
+
+    keys: Mapping[int, int]
+    constants: Mapping[int, Literal]
+    columns: tuple[tuple[str, LogicalType], ...]
+    projection: tuple[Rex, ...]
+    before: Rex | None
+    filter: tuple[Rex, ...]
+    after: Rex | None
+    keeps_rows: bool
+
+    @classmethod
+    def of(cls, program: Program, node: PlanNode) -> _Lookup:
+        """Return the lookup of a node."""
+        written = node.json
+
+        def optional(name: str) -> Rex | None:
+            condition = written.get(name)
+            return None if condition is None else program.rex(node, condition)
+
+        columns, pushed = _columns_of(program, node)
+        keys = {int(number): key for number, key in written["lookupKeys"].items()}
+        kept = written.get("projectionOnTemporalTable")
+        projection = (
+            tuple(InputRef(number, kind) for number, (_, kind) in enumerate(columns))
+            if kept is None
+            else tuple(program.rex(node, each) for each in kept)
+        )
+        condition = optional("filterOnTemporalTable")
+        return cls(
+            {number: key["index"] for number, key in keys.items() if key["type"] == "FieldRef"},
+            {number: _literal(key["literal"]) for number, key in keys.items() if key["type"] == "Constant"},
+            columns,
+            projection,
+            optional("preFilterCondition"),
+            (*pushed, *(() if condition is None else (condition,))),
+            optional("joinCondition"),
+            written["joinType"] == "LEFT",
+        )
+
+    @property
+    def conditions(self) -> list[Rex]:
+        """Conditions on the columns of the table."""
+        equal = [
+            RexCall("=", (InputRef(number, self.columns[number][1]), literal), _BOOLEAN)
+            for number, literal in self.constants.items()
+        ]
+        return [*self.filter, *equal]
+
+
+def _literal(written: Mapping[str, Any]) -> Literal:
+    found = rex_of(written)
+    assert isinstance(found, Literal)
+    return found
+
+
+def _columns_of(
+    program: Program, node: PlanNode
+) -> tuple[tuple[tuple[str, LogicalType], ...], tuple[Rex, ...]]:
+    """Return the columns of the table that a node looks up, by their names in its log, and the conditions on them."""
+    source = node.json["temporalTable"]["lookupTableSource"]
+    columns = type_of(node.json["temporalTable"]["outputType"]).children
+    pushed: list[Rex] = []
+    abilities = {each["type"]: each for each in source.get("abilities") or ()}
+    for name, ability in abilities.items():
+        if name == "FilterPushDown":
+            pushed += [program.rex(node, each) for each in ability["predicates"]]
+        elif name == "ReadingMetadata" and ability["metadataKeys"]:
+            raise node.refuse(
+                "metadata columns of a table that is looked up are not supported", "Leave them out"
+            )
+        elif name not in ("ProjectPushDown", "ReadingMetadata"):
+            raise node.refuse(
+                f"{name} of a table that is looked up is not supported", "Compile the plan again"
+            )
+    names = list(abilities)
+    if pushed and "ProjectPushDown" in names[names.index("FilterPushDown") :]:
+        raise node.refuse(
+            "a filter was pushed into the table that is looked up before its projection",
+            "Filter after the join",
+        )
+    return columns, tuple(pushed)
+
+
+def lookup_join(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return rows with those of a table that they find by their keys."""
+    lookup = _Lookup.of(program, node)
+    if node.json.get("upsertMaterialize"):
+        raise node.refuse(
+            "lookups of changed rows that keep what they have found are not supported",
+            "Look up rows that do not change",
+        )
+    table = node.json["temporalTable"]["lookupTableSource"]["table"]
+    log = log_of_table(program, node, table)
+    scanned = [ScannedColumn(name, kind.with_nullable(True)) for name, kind in lookup.columns]
+    found = event_log_of(log)
+    if found is None or found.arrival is None:
+        return _in_content(program, node, rows, lookup, log, scanned)
+    return _in_versions(program, node, rows, lookup, log, scanned)
+
+
+# ---- tables without arrivals
+
+
+@dataclass(frozen=True, eq=False)
+class Matches(RowExpansion):
+    """The rows of a table that have the keys of each row; picklable.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table.
+    keys : pyarrow.RecordBatch
+        Key columns of its rows.
+    found : pyarrow.RecordBatch
+        Columns of its rows that are added.
+    by : tuple of str
+        Columns of the rows that equal the key columns.
+    conditions : tuple of (ColumnExpression, bool)
+        Conditions on a row and what it has found.
+    keeps_rows : bool
+        Whether a row without matches is kept once, with nulls.
+    """
+
+    table: str
+    keys: pa.RecordBatch
+    found: pa.RecordBatch
+    by: tuple[str, ...]
+    before: ColumnExpression | None
+    after: ColumnExpression | None
+    keeps_rows: bool
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        added = set(self.found.schema.names)
+        read = [each.required_columns for each in (self.before, self.after) if each is not None]
+        return frozenset(self.by).union(*read) - added
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        return list(self.found.schema)
+
+    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+        looks_up = np.ones(batch.num_rows, np.bool_)
+        if self.before is not None:
+            looks_up &= truth(self.before.evaluate(batch))
+        keys = [
+            batch.column(name).cast(field.type) for name, field in zip(self.by, self.keys.schema, strict=True)
+        ]
+        for key in keys:
+            looks_up &= key.is_valid().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(looks_up)
+        own = pa.RecordBatch.from_arrays([key.take(pa.array(rows)) for key in keys], self.keys.schema.names)
+        rows, places = self._index.matches(rows, own)
+        columns = [column.take(pa.array(places)) for column in self.found.columns]
+        if self.after is not None:
+            pairs = {name: batch.column(name).take(pa.array(rows)) for name in batch.schema.names}
+            pairs |= dict(zip(self.found.schema.names, columns, strict=True))
+            is_match = truth(
+                self.after.evaluate(pa.RecordBatch.from_arrays(list(pairs.values()), list(pairs)))
+            )
+            rows, columns = rows[is_match], [column.filter(pa.array(is_match)) for column in columns]
+        if self.keeps_rows:
+            rows, columns = with_empty(rows, columns, batch.num_rows)
+        return rows, columns
+
+    @cached_property
+    def _index(self) -> _Index:
+        return _Index(self.keys)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_index"}
+
+    def __str__(self) -> str:
+        kept = ", or once without any" if self.keeps_rows else ""
+        conditions = "".join(f", if {each}" for each in (self.before, self.after) if each is not None)
+        names = ", ".join(self.found.schema.names)
+        return (
+            f"each of {self.found.num_rows} rows of {self.table} with the keys {', '.join(self.by)} as {names}"
+            f"{kept}{conditions}"
+        )
+
+
+class _Index:
+    """Rows of a table by their keys.
+
+    Parameters
+    ----------
+    keys : pyarrow.RecordBatch
+        Rows with a null are not found.
+    """
+
+    def __init__(self, keys: pa.RecordBatch) -> None:
+        self._dictionary: KeyDictionary | None = None
+        self._n_rows = keys.num_rows
+        if not keys.num_columns:
+            return
+        is_valid = np.ones(keys.num_rows, np.bool_)
+        for column in keys.columns:
+            is_valid &= column.is_valid().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(is_valid)
+        self._dictionary = KeyDictionary(keys.schema, keys.schema.names, 128)
+        ids = self._dictionary.ids(keys.take(pa.array(rows))).astype(np.int64)
+        order = np.argsort(ids, kind="stable")
+        self._rows = rows[order]
+        self._begins = np.searchsorted(ids[order], np.arange(len(self._dictionary) + 1))
+
+    def matches(self, rows: Int64s, keys: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+        """Return the pairs of rows, which have these keys, with rows of the table."""
+        if self._dictionary is None:
+            return np.repeat(rows, self._n_rows), np.tile(np.arange(self._n_rows), len(rows))
+        ids = self._dictionary.find(keys).astype(np.int64)
+        known = ids < len(self._dictionary)
+        rows, ids = rows[known], ids[known]
+        lengths = self._begins[ids + 1] - self._begins[ids]
+        firsts = np.cumsum(lengths) - lengths
+        places = np.arange(lengths.sum()) + np.repeat(self._begins[ids] - firsts, lengths)
+        return np.repeat(rows, lengths), self._rows[places]
+
+
+def _in_content(
+    program: Program,
+    node: PlanNode,
+    rows: Rows,
+    lookup: _Lookup,
+    log: LogStream,
+    scanned: Sequence[ScannedColumn],
+) -> Rows:
+    """Return rows with the rows of a table that they find; the table is read now."""
+    names = tuple(f"table#{number}" for number in range(len(scanned)))
+    content = log.select(**dict(zip(names, scanned, strict=True))).to_arrow().combine_chunks()
+    columns = [column.combine_chunks() for column in content.columns]
+    table = pa.RecordBatch.from_arrays(columns, list(names))
+    for condition in lookup.conditions:
+        table = table.filter(pa.array(truth(SqlExpression(condition, names, program.zone).evaluate(table))))
+    own = len(rows.columns)
+    kinds = [kind for _, kind in node.fields[own:]]
+    added = tuple(f"found#{node.id}-{number}" for number in range(len(kinds)))
+    projected = [
+        SqlExpression(rex, names, program.zone).evaluate(table).cast(kind.with_nullable(True).arrow)
+        for rex, kind in zip(lookup.projection, kinds, strict=True)
+    ]
+    matches = Matches(
+        str(node.json["temporalTable"]["lookupTableSource"]["table"]["identifier"]),
+        table.select([names[number] for number in lookup.keys]),
+        pa.RecordBatch.from_arrays(projected, list(added)),
+        tuple(rows.columns[number] for number in lookup.keys.values()),
+        _over(program, lookup.before, rows.columns),
+        _over(program, lookup.after, (*rows.columns, *added)),
+        lookup.keeps_rows,
+    )
+    kept = [name for name in rows.carried if name != EMITTED_AT]
+    results = expanded(rows.stream.select(*rows.columns, *kept), matches)
+    return program.of_operator(
+        node,
+        results,
+        [*map(pc.field, rows.columns), *map(pc.field, added)],
+        times=rows.times,
+        of_windows=rows.of_windows,
+        changes=rows.changes,
+    )
+
+
+def _over(program: Program, rex: Rex | None, names: tuple[str, ...]) -> ColumnExpression | None:
+    return None if rex is None else SqlExpression(rex, names, program.zone)
+
+
+# ---- logs with arrivals
+
+
+@dataclass(frozen=True, eq=False)
+class _WhereFound(ColumnExpression):
+    """A column that is null where a row has found nothing; picklable."""
+
+    inner: ColumnExpression
+    condition: ColumnExpression
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return self.inner.required_columns | self.condition.required_columns
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        array = self.inner.evaluate(batch)
+        return pc.if_else(pa.array(truth(self.condition.evaluate(batch))), array, pa.scalar(None, array.type))
+
+    def __str__(self) -> str:
+        return f"{self.inner} where {self.condition}"
+
+
+def _in_versions(
+    program: Program,
+    node: PlanNode,
+    rows: Rows,
+    lookup: _Lookup,
+    log: LogStream,
+    scanned: Sequence[ScannedColumn],
+) -> Rows:
+    """Return rows with the version of their key that has arrived last."""
+    table = node.json["temporalTable"]["lookupTableSource"]["table"]
+    schema = table["resolvedTable"]["schema"]
+    unique = (schema.get("primaryKey") or {}).get("columns") or []
+    numbers = {name: number for number, (name, _) in enumerate(lookup.columns)}
+    if not unique or any(numbers.get(name) not in lookup.keys for name in unique):
+        raise node.refuse(
+            "its log has arrivals, so that its rows are versions, and the join does not name all of a PRIMARY KEY",
+            "Declare the key and join by it, or give the log without arrival=, for one content at all times",
+        )
+    if program.has_event_time:
+        raise node.refuse(
+            "its log has arrivals, and an operator of the plan needs watermarks, which a table that is looked up does "
+            "not have",
+            "Give the log without arrival=, for one content at all times, or write the join into a table of its own",
+        )
+    names = tuple(f"table#{number}" for number in range(len(scanned)))
+    columns = dict(zip(names, scanned, strict=True))
+    options = table["resolvedTable"].get("options") or {}
+    stream = with_latest_versions(
+        rows,
+        {names[numbers[name]]: rows.columns[lookup.keys[numbers[name]]] for name in unique},
+        log,
+        columns,
+        ROW_KIND if has_changes(options) else None,
+    )
+    own = len(rows.columns)
+    read = (*rows.columns, *names, _PRESENT)
+    conditions: list[Rex] = [InputRef(len(read) - 1, _BOOLEAN)]
+    # A null key has no versions: it has found those of rows whose key is null, too.
+    conditions += [
+        RexCall(
+            "=",
+            (InputRef(index, rows.types[index]), InputRef(own + number, lookup.columns[number][1])),
+            _BOOLEAN,
+        )
+        for number, index in lookup.keys.items()
+    ]
+    conditions += [shifted(each, own) for each in lookup.conditions]
+    if lookup.before is not None:
+        conditions.append(lookup.before)
+    projected = [shifted(each, own) for each in lookup.projection]
+    if lookup.after is not None:
+        conditions.append(_replaced(lookup.after, own, projected))
+    condition = SqlExpression(
+        reduce(lambda left, right: RexCall("AND", (left, right), _BOOLEAN), conditions), read, program.zone
+    )
+    version = (_PRESENT, *names)
+    results: list[Any] = [
+        OfVersion(_WhereFound(SqlExpression(each, read, program.zone), condition), version)
+        for each in projected
+    ]
+    return program.of_operator(
+        node,
+        stream,
+        [*map(pc.field, rows.columns), *results],
+        times=rows.times,
+        changes=rows.changes,
+        only=IS_OF_ROWS if lookup.keeps_rows else OfVersion(condition, version),
+    )
+
+
+def _replaced(rex: Rex, own: int, projected: Sequence[Rex]) -> Rex:
+    """Return an expression over rows and projected columns as one over rows and all columns of the table."""
+    if isinstance(rex, InputRef):
+        return rex if rex.index < own else projected[rex.index - own]
+    if isinstance(rex, RexCall):
+        return replace(rex, operands=tuple(_replaced(each, own, projected) for each in rex.operands))
+    return rex

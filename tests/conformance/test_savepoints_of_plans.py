@@ -1,0 +1,134 @@
+"""Jobs of Flink SQL and replays of their plans go on from each other's savepoints.
+
+Plans, savepoints and rows are those of Flink 2.3. `tests/planner/test_restores_of_plans.py` lets real Flink go on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs.sql_savepoint_jobs import (
+    GOLDEN,
+    QUERIES,
+    REFUSED,
+    SETTINGS,
+    replay,
+    rows_as_flink_shows_them,
+    table,
+)
+
+import flinkcore as fc
+from flinkcore import savepoints
+from flinkcore.errors import ConfigurationError
+from flinkcore.savepoints import SavepointOperator
+
+pytestmark = pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+
+
+def lines(rows: list[list[Any]]) -> list[str]:
+    """Return rows as sorted lines; floats of 32 bits are shown in other digits in Java."""
+    return sorted(
+        json.dumps([float(f"{value:.6g}") if isinstance(value, float) else value for value in row])
+        for row in rows
+    )
+
+
+def entries(operator: SavepointOperator) -> dict[str, Counter[str]]:
+    """Return the entries of each state that has any; their key groups come from the bytes of their keys.
+
+    Flink keeps a row with the kind of its last change, and the watermark once for each subtask.
+    """
+    found = {}
+    for name, state in operator.states.items():
+        rows = state.to_arrow().to_pylist()
+        if name == "deduplicate-state":
+            for row in rows:
+                row["value"]["row_kind"] = "+I"
+        if name == "watermark":
+            rows = [{"value": value} for value in {row["value"] for row in rows}]
+        if rows:
+            found[name] = Counter(map(repr, rows))
+    return found
+
+
+@pytest.mark.parametrize("job", QUERIES)
+def test_a_replay_goes_on_from_the_savepoint_of_flink(job: str) -> None:
+    rest = replay(job, "rest").execute(restore_from=GOLDEN / job / "savepoint")
+    expected = [json.loads(line) for line in (GOLDEN / job / "rest.jsonl").read_text().splitlines()]
+    assert lines(rows_as_flink_shows_them(rest)) == lines(expected)
+
+
+@pytest.mark.parametrize("job", QUERIES)
+def test_a_replay_has_the_state_that_flink_has_and_goes_on_from_it(job: str, tmp_path: Path) -> None:
+    replay(job, "first").execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018 - runs it
+    flinks = savepoints.open(GOLDEN / job / "savepoint", exact=True)
+    (written,) = savepoints.open(tmp_path / "savepoint", exact=True).operators
+    found, expected = entries(written), entries(flinks.operator(written.operator_id))
+    if job == "hop":  # the count that Flink adds says only that a slice is not empty
+        assert found.keys() == expected.keys()
+        found.pop("window-aggs")
+        expected.pop("window-aggs")
+    assert found == expected
+    assert written.max_parallelism == flinks.operator(written.operator_id).max_parallelism
+    rest = replay(job, "rest", parallelism=3).execute(restore_from=tmp_path / "savepoint")
+    golden = [json.loads(line) for line in (GOLDEN / job / "rest.jsonl").read_text().splitlines()]
+    assert lines(rows_as_flink_shows_them(rest)) == lines(golden)
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        ("count_distinct", "the accumulators of COUNT(DISTINCT) of INT are not exchanged"),
+        ("sum_of_floats", "the accumulators of SUM of FLOAT are not exchanged"),
+        ("cumulate", "that of TUMBLE and HOP is"),
+        ("rank", "the state of rank is not exchanged with Flink"),
+    ],
+)
+def test_other_states_are_refused_by_node(job: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"node .* of the plan, .*leave_out") as refused:
+        replay(job, "first").execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018
+    assert reason in str(refused.value)
+
+
+def test_the_savepoint_of_another_plan_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="Give the plan with which the job was started"):
+        replay("tumble", "rest").execute(restore_from=GOLDEN / "distinct" / "savepoint").report  # noqa: B018
+
+
+def test_all_refusals_have_a_golden_plan() -> None:
+    assert {path.name for path in GOLDEN.iterdir() if path.is_dir()} == {*QUERIES, *REFUSED}
+
+
+def test_a_plan_that_is_executed_stops_with_a_savepoint_and_begins_with_it(tmp_path: Path) -> None:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    plan, savepoint = GOLDEN / "tumble" / "plan.json", tmp_path / "savepoint"
+
+    def rows(part: str, **state: Any) -> list[list[Any]]:
+        log = env.from_event_log(table(part), timestamp="ts", arrival="arrival", split=None)
+        (result,) = env.execute_plan(plan, {"clicks": log}, settings=SETTINGS, **state).values()
+        return rows_as_flink_shows_them(result)
+
+    assert len(rows("first", stop_with_savepoint=savepoint)) == 12
+    expected = [json.loads(line) for line in (GOLDEN / "tumble" / "rest.jsonl").read_text().splitlines()]
+    assert lines(rows("rest", restore_from=savepoint)) == lines(expected)
+
+
+def test_the_last_rows_of_a_plan_are_not_those_of_a_savepoint() -> None:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    log = env.from_event_log(table("first"), timestamp="ts", arrival="arrival", split=None)
+    with pytest.raises(ConfigurationError, match="final=True keeps the last row of each key"):
+        env.execute_plan(
+            GOLDEN / "distinct" / "plan.json", {"clicks": log}, final=True, stop_with_savepoint="s"
+        )
+
+
+def test_a_rank_over_columns_is_refused_and_not_left_out(tmp_path: Path) -> None:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    log = env.from_event_log(table("first"), timestamp="ts", arrival="arrival", split=None)
+    last = log.key_by("v").deduplicate("last", "arrival")
+    with pytest.raises(ConfigurationError, match="keeps rows over columns"):
+        last.execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018 - runs it

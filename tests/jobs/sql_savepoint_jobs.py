@@ -1,0 +1,173 @@
+"""Jobs of Flink SQL whose savepoints are golden: their scripts, and the rows of their table before and after these."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+import flinkcore as fc
+
+GOLDEN: Final = Path(__file__).parents[1] / "golden" / "savepoints" / "plans"
+SETTINGS: Final = {"pipeline.auto-watermark-interval": "0 ms"}
+
+TABLE: Final = """CREATE TABLE clicks (u STRING, c CHAR(3), i TINYINT, s SMALLINT, n INT, v BIGINT NOT NULL, f FLOAT,
+ d DOUBLE, m DECIMAL(10, 2), big DECIMAL(25, 3), flag BOOLEAN, `day` DATE, `at` TIMESTAMP(6), z TIMESTAMP_LTZ(3),
+ ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+ WITH ('connector' = 'lines', 'format' = 'json', 'json.timestamp-format.standard' = 'ISO-8601');
+"""
+_AGGREGATES: Final = (
+    "COUNT(*), COUNT(n), SUM(i), SUM(s), SUM(n), SUM(v), SUM(d), SUM(m), SUM(big), AVG(i), AVG(v), AVG(f), AVG(d), "
+    "AVG(m), AVG(big), MIN(i), MAX(s), MIN(n), MAX(v), MIN(f), MAX(d), MIN(m), MAX(big), MIN(u), MAX(c), MAX(`day`), "
+    "MIN(`at`), MAX(z), MIN(flag), SUM(n) FILTER (WHERE flag), COUNT(*) FILTER (WHERE flag)"
+)
+_OF_WINDOWS: Final = "COUNT(n), SUM(n), AVG(m), MAX(d), MIN(u), SUM(big)"
+_TUMBLE: Final = "TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
+_HOP: Final = "TABLE(HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '15' SECOND))"
+_BY_WINDOW: Final = "window_start, window_end"
+
+QUERIES: Final[dict[str, str]] = {
+    "group_by_text": f"SELECT u, flag, {_AGGREGATES} FROM clicks GROUP BY u, flag",
+    "group_by_all_types": (
+        "SELECT c, i, s, n, v, f, d, m, big, `day`, `at`, z, COUNT(*) FROM clicks "
+        "GROUP BY c, i, s, n, v, f, d, m, big, `day`, `at`, z"
+    ),
+    "group_by_nothing": "SELECT COUNT(*), SUM(n), MAX(u) FROM clicks",
+    "distinct": "SELECT DISTINCT u, i FROM clicks",
+    "tumble": f"SELECT u, {_BY_WINDOW}, {_OF_WINDOWS} FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}",
+    "tumble_in_two_phases": f"SELECT u, {_BY_WINDOW}, {_OF_WINDOWS} FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}",
+    "tumble_of_all": f"SELECT {_BY_WINDOW}, COUNT(*), SUM(m) FROM {_TUMBLE} GROUP BY {_BY_WINDOW}",
+    "hop": f"SELECT u, flag, {_BY_WINDOW}, SUM(n), MAX(m) FROM {_HOP} GROUP BY u, flag, {_BY_WINDOW}",
+    "hop_in_two_phases": f"SELECT u, {_BY_WINDOW}, COUNT(*), AVG(n) FROM {_HOP} GROUP BY u, {_BY_WINDOW}",
+    "first_row": (
+        "SELECT u, i, big, `at`, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u, i ORDER BY ts) rn FROM clicks) "
+        "WHERE rn = 1"
+    ),
+    "last_row": (
+        "SELECT u, n, f, z, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY ts DESC) rn FROM clicks) "
+        "WHERE rn = 1"
+    ),
+}
+"""Queries whose state is exchanged with Flink."""
+
+REFUSED: Final[dict[str, str]] = {
+    "count_distinct": "SELECT u, COUNT(DISTINCT n) FROM clicks GROUP BY u",
+    "sum_of_floats": "SELECT u, SUM(f) FROM clicks GROUP BY u",
+    "cumulate": (
+        f"SELECT u, {_BY_WINDOW}, SUM(n) FROM TABLE(CUMULATE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '5' SECOND, "
+        f"INTERVAL '15' SECOND)) GROUP BY u, {_BY_WINDOW}"
+    ),
+    "rank": (
+        "SELECT u, v, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY v DESC, n) rn FROM clicks) "
+        "WHERE rn <= 3"
+    ),
+}
+"""Queries whose state is refused by name."""
+
+
+def phases(job: str) -> dict[str, str]:
+    """Return the settings by which Flink compiles a job."""
+    return {"table.optimizer.agg-phase-strategy": "TWO_PHASE" if "two_phases" in job else "ONE_PHASE"}
+
+
+def drawn_rows(n: int, seed: int, start: int) -> list[dict[str, Any]]:
+    """Return rows of the table as JSON has them, out of order by less than the delay of the watermark."""
+    draw = random.Random(seed)
+
+    def maybe(value: Any) -> Any:
+        return None if draw.random() < 0.2 else value
+
+    rows = []
+    for i in range(start, start + n):
+        time = dt.datetime(2026, 1, 1) + dt.timedelta(milliseconds=i * 700 - draw.randrange(4000) + 4000)
+        cents = draw.randrange(-(10**9), 10**9)
+        moment = dt.datetime(2026, 1, 1) + dt.timedelta(microseconds=draw.randrange(10**12))
+        rows.append(
+            {
+                "u": maybe(draw.choice(["ada", "bob", "a longer name"])),
+                "c": maybe(draw.choice(["abc", "xyz"])),
+                "i": maybe(draw.randrange(-9, 9)),
+                "s": maybe(draw.randrange(-3000, 3000)),
+                "n": maybe(draw.randrange(-100, 100)),
+                "v": draw.randrange(-(10**12), 10**12),
+                "f": maybe(draw.randrange(-64, 64) / 8),
+                "d": maybe(draw.randrange(-640, 640) / 8),
+                "m": maybe(f"{cents // 100}.{cents % 100:02d}"),
+                "big": maybe(f"{draw.randrange(-(10**21), 10**21)}.125"),
+                "flag": draw.random() < 0.5,
+                "day": maybe(f"2026-01-{draw.randrange(1, 28):02d}"),
+                "at": maybe(moment.isoformat(timespec="microseconds")),
+                "z": maybe(moment.isoformat(timespec="milliseconds") + "Z"),
+                "ts": time.isoformat(timespec="milliseconds"),
+            }
+        )
+    return rows
+
+
+_COLUMNS: Final = {
+    "u": pa.string(),
+    "c": pa.string(),
+    "i": pa.int8(),
+    "s": pa.int16(),
+    "n": pa.int32(),
+    "v": pa.int64(),
+    "f": pa.float32(),
+    "d": pa.float64(),
+    "m": pa.decimal128(10, 2),
+    "big": pa.decimal128(25, 3),
+    "flag": pa.bool_(),
+    "day": pa.date32(),
+    "at": pa.timestamp("us"),
+    "z": pa.timestamp("ms", "UTC"),
+    "ts": pa.timestamp("ms"),
+    "arrival": pa.int64(),
+}
+
+
+def table(part: str) -> pa.Table:
+    """Return the rows of a part, `first` or `rest`, with their arrivals."""
+    rows = [json.loads(line) for line in (GOLDEN / f"{part}.jsonl").read_text().splitlines()]
+    for arrival, row in enumerate(rows):
+        row["arrival"] = arrival
+        for name, read in (("m", Decimal), ("big", Decimal), ("day", dt.date.fromisoformat)):
+            row[name] = None if row[name] is None else read(row[name])
+        for name in ("at", "z", "ts"):
+            row[name] = (
+                None if row[name] is None else dt.datetime.fromisoformat(row[name].replace("Z", "+00:00"))
+            )
+    return pa.Table.from_pylist(rows, pa.schema(_COLUMNS))
+
+
+def replay(job: str, part: str, parallelism: int = 2) -> fc.LogStream:
+    """Return the rows of a job's sink over a part of the table."""
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    env.set_max_parallelism(128)
+    env.set_parallelism(parallelism)
+    log = env.from_event_log(table(part), timestamp="ts", arrival="arrival", split=None)
+    return env.from_plan(GOLDEN / job / "plan.json", {"clicks": log}, settings=SETTINGS)
+
+
+def rows_as_flink_shows_them(stream: Any) -> list[list[Any]]:
+    """Return the rows of a result in the form of `SqlJob.java`: kind, then the values as JSON."""
+    found = []
+    for row in stream.to_arrow().to_pylist():
+        kind = row.pop("row_kind", "+I")
+        found.append([kind, *map(_json_value, row.values())])
+    return found
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        micros = value.microsecond
+        second = f":{value.second:02d}" if value.second or micros else ""
+        fraction = "" if not micros else f".{micros // 1000:03d}" if micros % 1000 == 0 else f".{micros:06d}"
+        zone = "" if value.tzinfo is None else "Z"
+        if zone and not second:
+            second = ":00"
+        return f"{value:%Y-%m-%dT%H:%M}{second}{fraction}{zone}"
+    return str(value) if isinstance(value, Decimal | dt.date) else value

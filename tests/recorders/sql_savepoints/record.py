@@ -1,0 +1,49 @@
+"""Records tests/golden/savepoints/plans with Flink, by .ci/with_flink .venv/bin/python on this file; needs a JDK."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from equipment.flink_sql_jobs import FlinkSqlJobs
+from jobs.sql_savepoint_jobs import GOLDEN, QUERIES, REFUSED, TABLE, drawn_rows, phases
+
+
+def record(flink: FlinkSqlJobs, job: str, query: str) -> None:
+    """Write the plan of a job, its savepoint after the first part, and its rows of the rest."""
+    folder = GOLDEN / job
+    shutil.rmtree(folder, ignore_errors=True)
+    plan: dict[str, Any] = flink.ask(compile=TABLE, query=query, settings=phases(job))["plan"]
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text(json.dumps(plan, separators=(",", ":")) + "\n")
+    if job in REFUSED:
+        return
+    first = flink.ask(plan=plan, tables={"clicks": str(GOLDEN / "first.jsonl")}, to=str(folder / "savepoint"))
+    rest = flink.ask(
+        plan=plan, tables={"clicks": str(GOLDEN / "rest.jsonl")}, **{"from": str(folder / "savepoint")}
+    )
+    whole = flink.ask(plan=plan, tables={"clicks": str(GOLDEN / "whole.jsonl")})
+    lines = sorted(map(json.dumps, rest["rows"]))
+    assert sorted([*map(json.dumps, first["rows"]), *lines]) == sorted(map(json.dumps, whole["rows"])), job
+    (folder / "rest.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    print(job, len(first["rows"]), len(lines))
+
+
+if __name__ == "__main__":
+    parts = {"first": drawn_rows(50, 1, 0), "rest": drawn_rows(40, 2, 54)}
+    GOLDEN.mkdir(exist_ok=True)
+    for name, rows in {**parts, "whole": [*parts["first"], *parts["rest"]]}.items():
+        (GOLDEN / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with tempfile.TemporaryDirectory() as scratch:
+        flink = FlinkSqlJobs(Path(scratch))
+        for job, query in {**QUERIES, **REFUSED}.items():
+            if not sys.argv[1:] or job in sys.argv[1:]:
+                record(flink, job, query)
+        flink.close()
+    (GOLDEN / "whole.jsonl").unlink()
