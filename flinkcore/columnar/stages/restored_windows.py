@@ -95,7 +95,11 @@ class ExpectedWindows:
         key_columns = key_columns_of(table.batch, self.keys)
         self._check_key_groups(key_columns, table.numbers("key_group", pa.int32()))
         windows = _Windows(
-            self.aggregation, kind, self.watermark_ms, _key_ids(key_columns, self.null_keys), *window_columns(table)
+            self.aggregation,
+            kind,
+            self.watermark_ms,
+            _key_ids(key_columns, self.null_keys),
+            *window_columns(table),
         )
         windows.check()
 

@@ -165,7 +165,7 @@ class WindowStage(Stage[EncodedEvents]):
             self._restore(restored, operator, schema)
         elif isinstance(restored, SuspendedOperator):
             for _, _, table in restored.tables():
-                restore_windows(self._operator, self._accumulators, self._keys, self._null_keys, table)
+                restore_windows(self._operator, self._accumulators, self._keys, table, self._null_keys)
 
     @classmethod
     def batches(cls, context: StageContext, operator: WindowAggregation) -> EncodedBatches:
@@ -185,7 +185,7 @@ class WindowStage(Stage[EncodedEvents]):
             for table in snapshot.windows:
                 with refused_as(restored.origin):
                     expected.check(table)
-                    restore_windows(self._operator, self._accumulators, self._keys, self._null_keys, table)
+                    restore_windows(self._operator, self._accumulators, self._keys, table, self._null_keys)
 
     def _windows(self) -> CheckpointTable:
         return windows_to_table(self._operator, self._accumulators, self._keys, self._max_parallelism)

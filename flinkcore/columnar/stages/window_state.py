@@ -101,8 +101,8 @@ def restore_windows(
     operator: WindowOperator,
     accumulators: Accumulators,
     keys: list[str],
-    null_keys: bool,
     table: CheckpointTable,
+    null_keys: bool = False,
 ) -> None:
     """Open the windows of a table in an operator, before its first row.
 
@@ -113,10 +113,10 @@ def restore_windows(
         Its own.
     keys : list of str
         Names of the key columns.
-    null_keys : bool
-        Whether null is a key like others in a single column.
     table : CheckpointTable
         Table of windows of this kind, with these columns, as `ExpectedWindows` checks them.
+    null_keys : bool
+        Whether null is a key like others in a single column.
 
     Raises
     ------
