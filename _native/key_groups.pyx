@@ -335,10 +335,13 @@ cdef void _group_codes(const uint32_t* codes, int64_t n, uint32_t max_parallelis
 
 cdef void _assign_groups(const Column* column, int32_t max_parallelism, int32_t* out) noexcept nogil:
     cdef uint32_t[HASH_BLOCK] codes
-    cdef int64_t first = 0, n
+    cdef int64_t first = 0, n, row
     while first < column.length:
         n = min(HASH_BLOCK, column.length - first)
         _hash_block(column, first, n, codes)
+        if column.null_count:
+            for row in range(n):
+                codes[row] *= is_valid(column, first + row)
         _group_codes(codes, n, <uint32_t> max_parallelism, <uint32_t*> out + first)
         first += HASH_BLOCK
 

@@ -67,7 +67,7 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         return self.elements()._collected()
 
     def elements(self) -> KeyedStream:
-        """Return the rows as a keyed stream of single elements, whose keys are not null; see :meth:`LogStream.elements`."""
+        """Return the rows as a keyed stream of single elements; see :meth:`LogStream.elements`."""
         return KeyedStream(super().elements(), self._key_columns)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedLogStream:
