@@ -109,7 +109,7 @@ class StagePlan:
 
     @property
     def null_keys(self) -> bool:
-        """Whether null is a key like others in a single column, of one of the inputs at least."""
+        """Return whether null is a key like others in a single column, of one of the inputs at least."""
         return any(each.null_keys for each in self.inputs)
 
     @property
