@@ -173,6 +173,8 @@ cdef class KeyDictionary:
         As for `KeyEncoder`.
     max_parallelism : int
         Number of key groups.
+    null_keys : bool
+        Whether null is a key like others in a single column.
 
     Raises
     ------
@@ -190,9 +192,9 @@ cdef class KeyDictionary:
     ['b', 'a']
     """
 
-    def __cinit__(self, object schema, list names, object max_parallelism=128):
+    def __cinit__(self, object schema, list names, object max_parallelism=128, bint null_keys=False):
         self.max_parallelism = checked_max_parallelism(max_parallelism)
-        self.encoder = KeyEncoder(schema, names)
+        self.encoder = KeyEncoder(schema, names, null_keys)
         self.table.bytes_keys = self.encoder.batch.kind == KEY_BYTES
 
     def __dealloc__(self):
@@ -240,7 +242,8 @@ cdef class KeyDictionary:
         Raises
         ------
         DataError
-            If a single-column key is null; nothing is added then. Fields of a composite key may be null.
+            If a single-column key is null, unless `null_keys`; nothing is added then. Fields of a composite key may be
+            null.
         SchemaError
             If a key column is missing or its type is not that of the schema.
         """
@@ -261,7 +264,7 @@ cdef class KeyDictionary:
         Returns
         -------
         numpy.ndarray of uint32, shape (n,)
-            0xFFFFFFFF where the key is unknown or null.
+            0xFFFFFFFF where the key is unknown, or is null and must not be.
 
         Raises
         ------

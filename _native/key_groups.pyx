@@ -335,10 +335,13 @@ cdef void _group_codes(const uint32_t* codes, int64_t n, uint32_t max_parallelis
 
 cdef void _assign_groups(const Column* column, int32_t max_parallelism, int32_t* out) noexcept nogil:
     cdef uint32_t[HASH_BLOCK] codes
-    cdef int64_t first = 0, n
+    cdef int64_t first = 0, n, row
     while first < column.length:
         n = min(HASH_BLOCK, column.length - first)
         _hash_block(column, first, n, codes)
+        if column.null_count:
+            for row in range(n):
+                codes[row] *= is_valid(column, first + row)
         _group_codes(codes, n, <uint32_t> max_parallelism, <uint32_t*> out + first)
         first += HASH_BLOCK
 
@@ -369,7 +372,6 @@ cdef int key_groups_of(
     cdef int64_t i
     checked_max_parallelism(max_parallelism)
     if n == 1:
-        _refuse_null_keys(&batch.columns[indexes[0]])
         with nogil:
             _assign_groups(&batch.columns[indexes[0]], max_parallelism, out)
         return 0
@@ -436,7 +438,7 @@ def hash_codes(array):
     return result
 
 
-def key_groups(array, max_parallelism):
+def key_groups(array, max_parallelism, *, null_keys=False):
     """Key groups of keys, as Flink assigns them.
 
     Follows `KeyGroupRangeAssignment.assignToKeyGroup`. Like there, a maximum parallelism above 32,768 is
@@ -449,6 +451,8 @@ def key_groups(array, max_parallelism):
         may be.
     max_parallelism : int
         Number of key groups, positive.
+    null_keys : bool
+        Whether null is a key like others, of the hash code 0.
 
     Returns
     -------
@@ -458,7 +462,7 @@ def key_groups(array, max_parallelism):
     Raises
     ------
     DataError
-        If a key is null.
+        If a key is null, unless `null_keys`.
     ConfigurationError
         If the maximum parallelism is not positive.
 
@@ -474,7 +478,8 @@ def key_groups(array, max_parallelism):
     cdef const Column* column = _key_column(keys)
     cdef int32_t groups = checked_max_parallelism(max_parallelism)
     cdef int32_t[::1] out
-    _refuse_null_keys(column)
+    if not null_keys:
+        _refuse_null_keys(column)
     result = np.empty(column.length, dtype=np.int32)
     if column.length:
         out = result

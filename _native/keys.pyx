@@ -9,7 +9,8 @@ column is its own bytes, borrowed. A composite key is one run of bytes per row:
     | 1 bit per | value or, of all varying fields but the last, | bytes of the varying |
     | field     | uint32 length                                 | fields, end to end   |
 
-A flag is set where the field is not null; the fixed part of a null field is zero. So equal keys have equal bytes.
+A flag is set where the field is not null; the fixed part of a null field is zero. So equal keys have equal bytes. A single column has this
+form, too, where null is a key like others.
 
 Keys that are Python objects have a canonical form (`canonical_key`).
 """
@@ -428,7 +429,7 @@ cdef class KeyEncoder:
     """Key columns of batches in a uniform form that kernels hash and compare, and back.
 
     Keys are equal where Java finds them equal: every NaN is one key, -0.0 and 0.0 are two. Fields of a composite key
-    may be null; whether a single-column key may be is the caller's decision.
+    may be null.
 
     Parameters
     ----------
@@ -437,6 +438,8 @@ cdef class KeyEncoder:
         RecordBatch.
     names : list of str
         Key columns, in order, or None if all rows have the same key. A struct column is a composite key of its own.
+    null_keys : bool
+        Whether null is a key like others in a single column. If not, it is the caller who refuses null keys.
 
     Raises
     ------
@@ -444,7 +447,7 @@ cdef class KeyEncoder:
         If a column is missing, or its type cannot be a key.
     """
 
-    def __cinit__(self, object schema, list names):
+    def __cinit__(self, object schema, list names, bint null_keys=False):
         cdef ArrowSchema* found
         cdef int64_t i
         if isinstance(schema, RecordBatch):
@@ -458,6 +461,7 @@ cdef class KeyEncoder:
         found = checked_schema(capsule, schema)
         columns = [field_name(found.children[i]) for i in range(found.n_children)]
         self._names = list(names)
+        self._null_keys = null_keys
         self._field_names = []
         self._formats = []
         for name in names:
@@ -500,7 +504,7 @@ cdef class KeyEncoder:
     cdef int _lay_out(self) except -1:
         cdef int64_t f, last = -1
         cdef ColumnType first = self.fields[0].type if self.n_columns else ColumnType.STRUCT
-        self.composite = self.n_columns != 1 or first == ColumnType.STRUCT
+        self.composite = self.n_columns != 1 or first == ColumnType.STRUCT or self._null_keys
         self.batch.kind = KEY_BYTES
         if not self.composite:
             if not self.fields[0].varying and first not in (ColumnType.DECIMAL128, ColumnType.FIXED_BINARY):
@@ -546,7 +550,7 @@ cdef class KeyEncoder:
             self._check_day(field, n)
         buffer_resize(&self._hashes, n * 8)
         column = self.fields[0].column if self.n_columns else NULL
-        if self.n_columns == 1 and column.validity != NULL:
+        if self.n_columns == 1 and column.validity != NULL and not self._null_keys:
             buffer_resize(&self._nulls, n)
             for row in range(n):
                 self._nulls.data[row] = not is_valid(column, row)
@@ -763,7 +767,7 @@ cdef bint keys_are_alike(KeyEncoder a, KeyEncoder b):
     cdef int64_t field
     if a is b:
         return True
-    if a.n_columns != b.n_columns or a._formats != b._formats:
+    if a.n_columns != b.n_columns or a._formats != b._formats or a.composite != b.composite:
         return False
     for field in range(a.n_fields):
         if a.fields[field].parent != b.fields[field].parent:

@@ -9,7 +9,7 @@ cdef int refuse_null_key(int64_t row) except -1
 # Raises ConfigurationError if it is not from 1 to 2**31 - 1.
 cdef int32_t checked_max_parallelism(object max_parallelism) except -1
 # Key group of every row (out: (num_rows,)). The key is the one column of indexes[0], or Row.of(the n columns).
-# A DataError where a single-column key is null.
+# A null key of a single column has the hash code 0.
 cdef int key_groups_of(
     RecordBatch batch, const int64_t* indexes, int64_t n, int32_t max_parallelism, int32_t* out
 ) except -1

@@ -24,8 +24,8 @@ cdef struct KeyBatch:
     const uint8_t* data      # KEY_BYTES: row i has the bytes from offsets[i] to offsets[i + 1]
     const int64_t* offsets   # KEY_BYTES: (length + 1,), not necessarily from 0
     const uint64_t* hashes   # (length,), well mixed in all bits; not Java's hash
-    const uint8_t* is_null   # (length,) 1 if a single-column key is null, or NULL if none is; a null row's
-                             # value and hash mean nothing
+    const uint8_t* is_null   # (length,) 1 if a single-column key is null that must not be, or NULL if none is; a
+                             # null row's value and hash mean nothing
 
 
 cdef inline uint32_t float_key_bits(uint32_t bits) noexcept nogil:
@@ -98,6 +98,7 @@ cdef class KeyEncoder:
     cdef int64_t n_fields
     cdef int64_t n_columns
     cdef bint composite
+    cdef bint _null_keys
     cdef int64_t fixed_size
     cdef list _names         # of the columns
     cdef list _field_names

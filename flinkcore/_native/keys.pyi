@@ -34,6 +34,9 @@ def key_bytes(key: Any) -> bytes: ...
 @final
 class KeyEncoder:
     def __new__(
-        cls, schema: ArrowSchemaExportable | ArrowArrayExportable | RecordBatch, names: list[str]
+        cls,
+        schema: ArrowSchemaExportable | ArrowArrayExportable | RecordBatch,
+        names: list[str],
+        null_keys: bool = False,
     ) -> KeyEncoder: ...
     def encode_batch(self, batch: RecordBatch | ArrowArrayExportable) -> None: ...

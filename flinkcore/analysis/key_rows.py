@@ -68,7 +68,7 @@ class Key:
     values: pa.RecordBatch
 
     @classmethod
-    def of(cls, given: Any, fields: Sequence[pa.Field]) -> Key:
+    def of(cls, given: Any, fields: Sequence[pa.Field], null_keys: bool = False) -> Key:
         """Take a key as a user gives it.
 
         Parameters
@@ -78,11 +78,13 @@ class Key:
             stands for a value of any type.
         fields
             Names and types of the columns.
+        null_keys
+            Whether null is a key like others in a single column.
 
         Raises
         ------
         ConfigurationError
-            If these are not values of the columns, or the only one is null, which no key is; or there are no columns.
+            If these are not values of the columns, or the only one is null and must not be; or there are no columns.
         """
         names = [field.name for field in fields]
         if isinstance(given, Mapping):  # streams of a plan of SQL have names of their own
@@ -110,9 +112,10 @@ class Key:
                 f"the key is of the columns {', '.join(names)}: give key=({', '.join(f'<{name}>' for name in names)}) "
                 f"or a mapping by these names, not {given!r}"
             )
-        if len(names) == 1 and values[0] is None:
+        if values == [None] and not null_keys:
             raise ConfigurationError(
-                f"no event has null as its key: rows whose {names[0]} is null are rejected; see on_bad_row="
+                f"no event has null as its key: rows whose {names[0]} is null are rejected; see on_bad_row=, or take "
+                f"null as a key like others by key_by({names[0]!r}, null_keys=True)"
             )
         arrays = [_value(value, field) for value, field in zip(values, fields, strict=True)]
         return cls(pa.RecordBatch.from_arrays(arrays, names))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from equipment.spark_sessions import dataframe_of
 from jobs.random_logs import in_files, random_log
@@ -19,6 +20,11 @@ from flinkcore.datastream.aggregates import count, max_
 from flinkcore.spark import SparkExecutionEnvironment
 
 WINDOWS = TumblingEventTimeWindows.of(Time.milliseconds(40))
+
+
+def without_some_users(rows: Any) -> Any:
+    return rows.with_columns(user=pc.if_else(pc.bit_wise_and(pc.field("ts"), 3) == 0, None, pc.field("user")))
+
 
 CALLS: dict[str, Callable[[Any], DataStream]] = {
     "first": lambda keyed: keyed.deduplicate(),
@@ -36,6 +42,10 @@ CALLS: dict[str, Callable[[Any], DataStream]] = {
         .join_regular(keyed.top(2, "ts", rank_column=None, changes=True).key_by("user"), "full", changes=True)
     ),
     "of windows": lambda keyed: keyed.window(WINDOWS).top(2, "ts", rank="dense_rank"),
+    "of null keys": lambda keyed: without_some_users(keyed).key_by("user", null_keys=True).top(2, "ts"),
+    "windows of null keys": lambda keyed: (
+        without_some_users(keyed).key_by("user", null_keys=True).window(WINDOWS).aggregate(n=count())
+    ),
     "of results": lambda keyed: (
         keyed.window(WINDOWS)
         .aggregate(n=count())

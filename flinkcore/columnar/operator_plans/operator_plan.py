@@ -82,6 +82,9 @@ class OperatorPlan(ABC):
     takes_rows_anywhere: ClassVar[bool] = False
     """True if each task may emit the rows that it has read: they need not come together in one task."""
 
+    takes_null_keys: ClassVar[bool] = False
+    """True if null can be a key like others in a single column, as in Flink SQL."""
+
     unites_inputs: ClassVar[bool] = False
     """True if its watermark is that of a union of its inputs, and not that of an operator with two inputs."""
 
@@ -193,8 +196,14 @@ class OperatorPlan(ABC):
         """Columns of the results, besides the keys, that are known to have few values for their rows."""
         return ()
 
-    def never_null(self, keys: Sequence[str]) -> frozenset[str]:
-        """Return columns of the results that never have a null, as far as their schema does not say so."""
+    def never_null(self, key: str | None) -> frozenset[str]:
+        """Return columns of the results that never have a null, as far as their schema does not say so.
+
+        Parameters
+        ----------
+        key : str or None
+            The column of the key, if that cannot be null.
+        """
         return frozenset()
 
     # ---- windows and timers ----
@@ -219,7 +228,9 @@ class OperatorPlan(ABC):
         """Return whether its functions set timers, which may wait for a watermark."""
         return False
 
-    def partial_windows(self, events: pa.Schema, keys: tuple[str, ...]) -> PartialWindows | str:
+    def partial_windows(
+        self, events: pa.Schema, keys: tuple[str, ...], null_keys: bool
+    ) -> PartialWindows | str:
         """Return how rows are merged before they come to it, or why they are not.
 
         Parameters
@@ -228,6 +239,8 @@ class OperatorPlan(ABC):
             Columns of the rows.
         keys : tuple of str
             Columns that make up the key.
+        null_keys : bool
+            Whether null is a key like others in a single column.
         """
         return f"{self.function_name} takes the events themselves"
 

@@ -32,11 +32,14 @@ class PartialWindows:
         Columns of the events that come to it.
     keys : tuple of str
         Columns that make up the key.
+    null_keys : bool
+        Whether null is a key like others in a single column.
     """
 
     operator: WindowAggregation
     events: pa.Schema
     keys: tuple[str, ...]
+    null_keys: bool
 
     @property
     def panes(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ _TEXT: Final = (
 
 class RelationalPlan(OperatorPlan):
     """An operator that a relational kernel runs: its state is tables of keys, rows and timers."""
+
+    takes_null_keys: ClassVar[bool] = True
 
     @property
     def tables(self) -> OperatorTables:

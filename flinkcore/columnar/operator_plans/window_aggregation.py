@@ -95,6 +95,7 @@ class WindowAggregation(OperatorPlan):
     begins_with_savepoint: bool = False
 
     uid_prefix: ClassVar[str] = "window"
+    takes_null_keys: ClassVar[bool] = True
 
     @classmethod
     def of(cls, step: WindowTransformation) -> WindowAggregation:
@@ -171,15 +172,14 @@ class WindowAggregation(OperatorPlan):
     def is_retracting(self) -> bool:
         return self.output_mode is OutputMode.RETRACTING
 
-    def never_null(self, keys: Sequence[str]) -> frozenset[str]:
+    def never_null(self, key: str | None) -> frozenset[str]:
         counts = {name for name, aggregate in self.aggregates if aggregate.function == "count"}
         known = {"late_firing", "watermark", *counts}
         if isinstance(self.window, _WITH_BOUNDS):
             known.update(WINDOW_RESULT_COLUMNS)
         if self.is_retracting:
             known.add(ROW_KIND)
-        # A part of a composite key may be null.
-        return frozenset(known.union(keys if len(keys) == 1 else ()))
+        return frozenset(known if key is None else {*known, key})
 
     def result_schema(
         self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType
@@ -221,7 +221,9 @@ class WindowAggregation(OperatorPlan):
     def local_windows(self) -> LocalEventTimeWindows | None:
         return self.window if isinstance(self.window, LocalEventTimeWindows) else None
 
-    def partial_windows(self, events: pa.Schema, keys: tuple[str, ...]) -> PartialWindows | str:
+    def partial_windows(
+        self, events: pa.Schema, keys: tuple[str, ...], null_keys: bool
+    ) -> PartialWindows | str:
         if not keys:
             return "events have no key"
         kernel, accumulators = self.native(events)
@@ -231,7 +233,7 @@ class WindowAggregation(OperatorPlan):
         if inexact:
             name, aggregate = self.aggregates[inexact[0]]
             return f"{name} = {aggregate} depends on every event's place in the order"
-        return PartialWindows(self, events, keys)
+        return PartialWindows(self, events, keys, null_keys)
 
     @property
     def tables(self) -> OperatorTables:

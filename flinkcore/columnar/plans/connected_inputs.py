@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore._native.key_groups import key_groups
+from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.time_plane.total_order import Events, RowsT
 
 
@@ -71,5 +71,5 @@ class ConnectedInputs:
             rows = np.flatnonzero(is_second == bool(number))
             if names and len(rows):
                 columns = self.batch_of(number, events.batch).select(names)
-                groups[rows] = key_groups(columns.take(pa.array(rows)), max_parallelism)
+                groups[rows] = event_key_groups(columns.take(pa.array(rows)), names, max_parallelism)
         return groups

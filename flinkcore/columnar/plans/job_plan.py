@@ -148,7 +148,7 @@ class JobPlan:
         (stage,) = self.stages
         if stage.clock is not None:
             return f"windows are cut by the {stage.clock}"
-        return stage.operator.partial_windows(stage.data_schema(), stage.keys)
+        return stage.operator.partial_windows(stage.data_schema(), stage.keys, stage.null_keys)
 
     def result_schema(self) -> pa.Schema:
         """Return the columns of the results."""
@@ -384,7 +384,9 @@ class _JobPlanner:
         self, step: Transformation, operator: OperatorPlan
     ) -> tuple[StageInput, list[tuple[Transformation, ...]]]:
         """An input of an operator; and the steps that its results of other operators take."""
-        keys = step.key_columns if isinstance(step, PartitionTransformation) else ()
+        keys, null_keys = _key_of(step)
+        if null_keys and not operator.takes_null_keys:
+            _refuse_null_keys(keys, operator)
         named = (operator.columns or frozenset()).union(keys)
         branches: list[_Branch] = []
         results: dict[int, StageResults] = {}
@@ -394,7 +396,7 @@ class _JobPlanner:
             if isinstance(root, EventLogSource):
                 ways = self._ways.setdefault(id(root), [])
                 known = self.logs[ways[0]].log if ways else None
-                plan = plan_of_log(root, steps, keys, operator, self._configuration, known)
+                plan = plan_of_log(root, steps, keys, null_keys, operator, self._configuration, known)
                 ways.append(len(self.logs))
                 schema = plan.data_schema()
                 whole = _whole_schema(plan, steps, named) if len(roots) > 1 else schema
@@ -431,9 +433,25 @@ class _JobPlanner:
                 tuple(branch.source for branch in branches if branch.is_log),
                 tuple(results.values()),
                 is_broadcast=isinstance(step, BroadcastTransformation),
+                null_keys=null_keys,
             ),
             between,
         )
+
+
+def _key_of(step: Transformation) -> tuple[tuple[str, ...], bool]:
+    """Return the columns of the key, and whether null is a key like others."""
+    return (step.key_columns, step.null_keys) if isinstance(step, PartitionTransformation) else ((), False)
+
+
+def _refuse_null_keys(keys: tuple[str, ...], operator: OperatorPlan) -> None:
+    column = keys[0]
+    raise ConfigurationError(
+        f"{operator.function_name} does not take null as a key, as key_by({column!r}, null_keys=True) asks: functions "
+        "have the keys of Flink's DataStream API, which refuses it. Leave null_keys out, and give nulls a value before "
+        f"key_by, such as with_columns(key=pc.coalesce(pc.field({column!r}), ...)); or key by several columns, each of "
+        "which may be null"
+    )
 
 
 def _check_results_input(number: int, each: StageInput, operator: OperatorPlan) -> None:

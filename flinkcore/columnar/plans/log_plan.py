@@ -68,6 +68,8 @@ class LogPlan(TimedLog):
         Between the strategy and the key; `before` and `after` compute only what the rest of the job reads.
     keys : tuple of str
         None where the operator takes streams without keys.
+    null_keys : bool
+        Whether null is a key like others in a single column; if not, such rows are rejected.
     read : frozenset of str or None
         Columns of the events that are read after the key, or None for all, as a function or a side output needs them.
     max_parallelism : int
@@ -88,6 +90,7 @@ class LogPlan(TimedLog):
 
     after: tuple[ColumnOp, ...]
     keys: tuple[str, ...]
+    null_keys: bool
     read: Columns
     max_parallelism: int
     watermarks_uid: str
@@ -104,9 +107,14 @@ class LogPlan(TimedLog):
         return self.log.on_bad_row if isinstance(self.log.on_bad_row, OutputTag) else None
 
     @property
+    def never_null_key(self) -> str | None:
+        """The column of the key, if rows where it is null are rejected: a part of a composite key may be null."""
+        return self.keys[0] if len(self.keys) == 1 and not self.null_keys else None
+
+    @property
     def takes_all_events(self) -> bool:
         """Return whether all events that move the watermark reach the key, and none is rejected there."""
-        return len(self.keys) != 1 and not any(isinstance(op, Filter) for op in self.after)
+        return self.never_null_key is None and not any(isinstance(op, Filter) for op in self.after)
 
     def data_columns(self) -> list[str]:
         """Return the columns that the data plane needs of what `before` gives, in their order there."""
@@ -162,6 +170,7 @@ def plan_of_log(
     source: EventLogSource,
     before_key: tuple[Transformation, ...],
     keys: tuple[str, ...],
+    null_keys: bool,
     operator: OperatorPlan,
     configuration: ExecutionConfig,
     known: EventLog | None = None,
@@ -175,6 +184,8 @@ def plan_of_log(
         From the log to the key.
     keys : tuple of str
         None where the operator takes streams without keys.
+    null_keys : bool
+        Whether null is a key like others in a single column.
     operator : OperatorPlan
     configuration : ExecutionConfig
     known : EventLog, optional
@@ -240,6 +251,7 @@ def plan_of_log(
         record_limits=RecordLimits.of(limits.record_bytes),
         after=after,
         keys=keys,
+        null_keys=null_keys,
         read=read,
         max_parallelism=configuration.get_max_parallelism(),
         watermarks_uid=watermarks_uids([step_with_uid(source, before_key)])[0],

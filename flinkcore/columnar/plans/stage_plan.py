@@ -48,6 +48,8 @@ class StageInput:
         Operators whose results it gets.
     is_broadcast : bool
         Whether every partition gets all rows.
+    null_keys : bool
+        Whether null is a key like others in a single column; if not, such rows are refused before they come.
     """
 
     keys: tuple[str, ...]
@@ -55,6 +57,12 @@ class StageInput:
     logs: tuple[int, ...] = ()
     results: tuple[StageResults, ...] = ()
     is_broadcast: bool = False
+    null_keys: bool = False
+
+    @property
+    def never_null_key(self) -> str | None:
+        """The column of the key, if that cannot be null: a part of a composite key may be."""
+        return self.keys[0] if len(self.keys) == 1 and not self.null_keys else None
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,11 @@ class StagePlan:
     def keys(self) -> tuple[str, ...]:
         """Columns that make up the key, in the rows of the first input."""
         return self.inputs[0].keys
+
+    @property
+    def null_keys(self) -> bool:
+        """Return whether null is a key like others in a single column, of one of the inputs at least."""
+        return any(each.null_keys for each in self.inputs)
 
     @property
     def windows(self) -> OperatorWindows | None:
@@ -171,7 +184,7 @@ class StagePlan:
 
     def tight_output_schema(self) -> pa.Schema:
         """Return the output schema, in which columns are not nullable where no row can have a null."""
-        never_null = self.operator.never_null(self.keys)
+        never_null = self.operator.never_null(self.inputs[0].never_null_key)
         fields = [
             field.with_nullable(field.nullable and field.name not in never_null)
             for field in self._schema_of_operator()

@@ -171,10 +171,10 @@ class ChunkReader:
     def _reject_null_keys(
         self, chunk: Chunk, read: ReadEvents, rows_of: Callable[[RowNumbers], Int64s]
     ) -> None:
-        # Flink's keyBy refuses a null key; a part of a composite key may be null.
-        if len(self.plan.keys) != 1:
+        # Flink's keyBy refuses a null key.
+        name = self.plan.never_null_key
+        if name is None:
             return
-        (name,) = self.plan.keys
         column = read.events.batch.column(name)
         if column.null_count == 0:
             return
@@ -199,7 +199,8 @@ class ChunkReader:
                 f"{file.label}: key column {name!r} is null {place}"
                 f"{'' if split is None else f' of split {split!r}'}{'' if why is None else f': {why}'}; filter such "
                 f"rows out before key_by, give nulls a value by with_columns({last if last.isidentifier() else 'key'}="
-                f'pc.coalesce(pc.field({name!r}), {given})), or set on_bad_row="drop" or to an OutputTag',
+                f'pc.coalesce(pc.field({name!r}), {given})), set on_bad_row="drop" or to an OutputTag, or take null as '
+                f"a key like others, as Flink SQL does: key_by({name!r}, null_keys=True)",
                 file=file.path,
                 split=split,
                 position=position,

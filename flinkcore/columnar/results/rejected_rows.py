@@ -64,8 +64,8 @@ def _why_null(plan: JobPlan, rejected: Counter[str], on_chunks: OnChunks) -> str
 
 def _column(log: LogPlan, reason: str) -> str | None:
     """Return the column whose nulls are rejected for a reason, or None if the reason is not a null column."""
-    if len(log.keys) == 1 and reason == f"null key {log.keys[0]!r}":
-        return log.keys[0]
+    if reason == f"null key {log.never_null_key!r}":
+        return log.never_null_key
     return log.data_reader().columns_of_nulls.get(reason)
 
 

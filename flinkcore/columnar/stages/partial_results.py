@@ -157,7 +157,7 @@ class EventMerger:
             self._specs += [("last", place, None, None) for place in _PLACES]
         self._kernel, _ = windows.native()
         self._panes = windows.panes
-        self._encoder = KeyEncoder(self._schema, self._keys)
+        self._encoder = KeyEncoder(self._schema, self._keys, windows.null_keys)
         self._partial_schema = partial_schema(windows)
         self._is_judged = False
         self._unmerged: list[LogEvents] = []

@@ -60,6 +60,8 @@ class ExpectedWindows:
         Aggregation of the operator.
     keys : list of str
         Names of the key columns.
+    null_keys : bool
+        Whether null is a key like others in a single column.
     max_parallelism : int
         Number of key groups.
     events : pyarrow.Schema
@@ -72,6 +74,7 @@ class ExpectedWindows:
 
     aggregation: WindowAggregation
     keys: list[str]
+    null_keys: bool
     max_parallelism: int
     events: pa.Schema
     none: CheckpointTable
@@ -92,7 +95,11 @@ class ExpectedWindows:
         key_columns = key_columns_of(table.batch, self.keys)
         self._check_key_groups(key_columns, table.numbers("key_group", pa.int32()))
         windows = _Windows(
-            self.aggregation, kind, self.watermark_ms, _key_ids(key_columns), *window_columns(table)
+            self.aggregation,
+            kind,
+            self.watermark_ms,
+            _key_ids(key_columns, self.null_keys),
+            *window_columns(table),
         )
         windows.check()
 
@@ -298,11 +305,11 @@ def _check_values(name: str, part: str, column: pa.Array, aggregate: Any, events
             raise SchemaError(f"the column {name!r} of the windows has text that is not UTF-8") from failure
 
 
-def _key_ids(key_columns: pa.RecordBatch) -> npt.NDArray[np.uint32]:
+def _key_ids(key_columns: pa.RecordBatch, null_keys: bool) -> npt.NDArray[np.uint32]:
     names = key_columns.schema.names
     if not names:
         return np.zeros(key_columns.num_rows, np.uint32)
-    return KeyDictionary(key_columns.schema, names).ids(key_columns)
+    return KeyDictionary(key_columns.schema, names, null_keys=null_keys).ids(key_columns)
 
 
 def _is_text(kind: pa.DataType) -> bool:

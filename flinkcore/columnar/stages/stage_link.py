@@ -56,11 +56,10 @@ class StageLink:
         return results
 
     def _refuse_null_keys(self, results: PlacedEvents) -> None:
-        # Flink's keyBy refuses a null key; a part of a composite key may be null.
-        keys = self.plan.inputs[self.input_number].keys
-        if len(keys) != 1:
+        # Flink's keyBy refuses a null key.
+        name = self.plan.inputs[self.input_number].never_null_key
+        if name is None:
             return
-        (name,) = keys
         column = results.batch.column(name)
         if column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
@@ -68,6 +67,7 @@ class StageLink:
             result = {other: exact_keys(rows, [other])[0] for other in rows.schema.names}
             raise DataError(
                 f"key column {name!r} of operator {self.number + 1} is null in a result of operator "
-                f"{self.between.stage + 1}: {result}; filter such rows out before key_by",
+                f"{self.between.stage + 1}: {result}; filter such rows out before key_by, or take "
+                f"null as a key like others, as Flink SQL does: key_by({name!r}, null_keys=True)",
                 column=name,
             )

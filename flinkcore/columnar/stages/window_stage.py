@@ -77,6 +77,7 @@ class EncodedBatches(PreparedBatches):
 
     def __init__(self, context: StageContext, aggregation: WindowAggregation) -> None:
         self._schema, self._keys = context.plan.data_schema(), list(context.plan.keys)
+        self._null_keys = context.plan.null_keys
         self._columns = aggregation.columns_read(self._schema, self._keys)
         self._partials = PartialAccumulators(context.plan.key_fields, aggregation.native(self._schema)[1])
         self._idle_encoders: list[KeyEncoder] = []
@@ -104,7 +105,7 @@ class EncodedBatches(PreparedBatches):
         try:
             return self._idle_encoders.pop()
         except IndexError:
-            return KeyEncoder(self._schema, self._keys)
+            return KeyEncoder(self._schema, self._keys, self._null_keys)
 
     def release(self, prepared: EncodedEvents) -> None:
         """Take back the encoder of a batch."""
@@ -130,7 +131,7 @@ class WindowStage(Stage[EncodedEvents]):
     def __init__(self, context: StageContext, operator: WindowAggregation, partition: int) -> None:
         plan, timeline = context.plan, context.timeline
         schema, time_type = plan.data_schema(), plan.event_time
-        self._keys = list(plan.keys)
+        self._keys, self._null_keys = list(plan.keys), plan.null_keys
         self._max_parallelism = plan.max_parallelism
         self._key_group_range = context.key_group_range(partition)
         self._timeline = timeline
@@ -147,7 +148,7 @@ class WindowStage(Stage[EncodedEvents]):
         self._clock_ms = MIN_TIMESTAMP if place is None else place.clock_ms
         self._operator = WindowOperator(
             kernel,
-            keys=KeyEncoder(schema, self._keys),
+            keys=KeyEncoder(schema, self._keys, self._null_keys),
             accumulators=self._accumulators,
             key_names=self._keys,
             aggregate_names=[name for name, _ in operator.aggregates],
@@ -164,7 +165,7 @@ class WindowStage(Stage[EncodedEvents]):
             self._restore(restored, operator, schema)
         elif isinstance(restored, SuspendedOperator):
             for _, _, table in restored.tables():
-                restore_windows(self._operator, self._accumulators, self._keys, table)
+                restore_windows(self._operator, self._accumulators, self._keys, table, self._null_keys)
 
     @classmethod
     def batches(cls, context: StageContext, operator: WindowAggregation) -> EncodedBatches:
@@ -174,6 +175,7 @@ class WindowStage(Stage[EncodedEvents]):
         expected = ExpectedWindows(
             aggregation,
             self._keys,
+            self._null_keys,
             self._max_parallelism,
             schema,
             self._windows(),
@@ -183,7 +185,7 @@ class WindowStage(Stage[EncodedEvents]):
             for table in snapshot.windows:
                 with refused_as(restored.origin):
                     expected.check(table)
-                    restore_windows(self._operator, self._accumulators, self._keys, table)
+                    restore_windows(self._operator, self._accumulators, self._keys, table, self._null_keys)
 
     def _windows(self) -> CheckpointTable:
         return windows_to_table(self._operator, self._accumulators, self._keys, self._max_parallelism)

@@ -98,7 +98,11 @@ def _columns(
 
 
 def restore_windows(
-    operator: WindowOperator, accumulators: Accumulators, keys: list[str], table: CheckpointTable
+    operator: WindowOperator,
+    accumulators: Accumulators,
+    keys: list[str],
+    table: CheckpointTable,
+    null_keys: bool = False,
 ) -> None:
     """Open the windows of a table in an operator, before its first row.
 
@@ -111,6 +115,8 @@ def restore_windows(
         Names of the key columns.
     table : CheckpointTable
         Table of windows of this kind, with these columns, as `ExpectedWindows` checks them.
+    null_keys : bool
+        Whether null is a key like others in a single column.
 
     Raises
     ------
@@ -119,7 +125,7 @@ def restore_windows(
     """
     batch = table.batch
     key_columns = key_columns_of(batch, keys)
-    encoder = KeyEncoder(key_columns.schema, keys)
+    encoder = KeyEncoder(key_columns.schema, keys, null_keys)
     encoder.encode_batch(key_columns)
     entries = operator.restore(encoder, *window_columns(table))
     if operator.kind not in _COUNTED and len(entries):

@@ -327,9 +327,13 @@ class TimestampsAndWatermarksTransformation(OneInputTransformation):
 
 @dataclass(eq=False, repr=False)
 class PartitionTransformation(OneInputTransformation):
-    """Sends each row to the task of its key group (Flink's ``PartitionTransformation``)."""
+    """Sends each row to the task of its key group (Flink's ``PartitionTransformation``).
+
+    Null is a key like others in a single column if `null_keys`, as in Flink SQL.
+    """
 
     key_columns: tuple[str, ...]
+    null_keys: bool = False
 
     @property
     def element_type(self) -> TypeInformation:

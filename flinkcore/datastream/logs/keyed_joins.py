@@ -27,8 +27,8 @@ class KeyedJoins(LogStream):
 
     Results have the columns of the left row, those of the right one (with a suffix where both have a name), and nulls
     for a row that is missing. Keys are compared in order: give both ``key_by`` the same number of columns. Keys with
-    nulls match nothing unless ``nulls_equal`` is true. (``key_by`` refuses a null key of one column: key by two columns
-    if it may be null.) A condition on both rows is a further part of what matches.
+    nulls match nothing unless ``nulls_equal`` is true; ``key_by(..., null_keys=True)`` lets them in. A condition on
+    both rows is a further part of what matches.
     """
 
     def _input(self) -> Transformation:

@@ -47,18 +47,21 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
     stream : LogStream
     key_columns : tuple of str
         Columns that make up the key; none: all rows have the same key.
+    null_keys : bool
+        Whether null is a key like others in a single column.
 
     Notes
     -----
     The columnar counterpart of :class:`KeyedStream`; made by :meth:`LogStream.key_by`.
     """
 
-    def __init__(self, stream: LogStream, key_columns: tuple[str, ...]) -> None:
+    def __init__(self, stream: LogStream, key_columns: tuple[str, ...], null_keys: bool = False) -> None:
         super().__init__(stream._environment, stream._transformation)
         self._key_columns = key_columns
+        self._null_keys = null_keys and len(key_columns) == 1
 
     def _input(self) -> Transformation:
-        return PartitionTransformation(self._transformation, self._key_columns)
+        return PartitionTransformation(self._transformation, self._key_columns, self._null_keys)
 
     def _collected(self) -> Transformation:
         return self.elements()._collected()

@@ -179,14 +179,16 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         return self._then(WithColumnsTransformation(self._transformation, tuple(expressions.items())))
 
     @overload
-    def key_by(self, *key_columns: str) -> KeyedLogStream: ...
+    def key_by(self, *key_columns: str, null_keys: bool = False) -> KeyedLogStream: ...
 
     @overload
     def key_by(
         self, key_selector: KeySelector | Callable[[Any], Any], key_type: TypeInformation | None = None
     ) -> KeyedStream: ...
 
-    def key_by(self, *key_columns: Any, **of_function: Any) -> KeyedLogStream | KeyedStream:
+    def key_by(
+        self, *key_columns: Any, null_keys: bool = False, **of_function: Any
+    ) -> KeyedLogStream | KeyedStream:
         """Return this stream partitioned by key.
 
         Parameters
@@ -194,11 +196,15 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         *key_columns : str
             Columns that make up the key; or one function of a row, as of :meth:`DataStream.key_by`, whose rows are then
             single elements.
+        null_keys : bool
+            Whether null is a key like others in a single column, as in Flink SQL. By default it is refused, as in
+            Flink's DataStream API; see ``on_bad_row`` of ``from_event_log``. Each of several columns may be null in any
+            case. Functions in Python do not take null as a key of a single column.
 
         Raises
         ------
         ConfigurationError
-            If there is neither, a column is given twice, or one is not a name.
+            If there is neither, a column is given twice, one is not a name, or `null_keys` is set for a function.
 
         Notes
         -----
@@ -212,10 +218,13 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
 
         first = key_columns[0] if key_columns else None
         if of_function or (not isinstance(first, str) and callable(getattr(first, "get_key", first))):
+            if null_keys:
+                raise ConfigurationError(
+                    "key_by(function, null_keys=True): keys that a function computes are not null. Leave null_keys out"
+                )
             return self.elements().key_by(*key_columns, **of_function)
-        return KeyedLogStream(
-            self, require_key_columns(key_columns, "key_by", ", or one function of an element")
-        )
+        columns = require_key_columns(key_columns, "key_by", ", or one function of an element")
+        return KeyedLogStream(self, columns, null_keys)
 
     def process(self, func: ProcessFunction) -> DataStream:
         """Return the results of a ProcessFunction for the rows; as :meth:`DataStream.process` of the :meth:`elements`.

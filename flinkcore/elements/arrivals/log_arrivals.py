@@ -160,7 +160,7 @@ class LogReading:
             # These concern single elements, and have no part in reading the log.
             read_with = replace(strategy, timestamp_assigner=None, alignment_parameters=None)
             before[-1] = replace(assigning, strategy=read_with)
-        plan = plan_of_log(source, tuple(before), (), Forward(), configuration)
+        plan = plan_of_log(source, tuple(before), (), False, Forward(), configuration)
         if of_topic is not None and strategy is not None:
             _require_timestamps(plan, strategy)
         return plan, with_nested_columns(after, plan.data_schema()), strategy

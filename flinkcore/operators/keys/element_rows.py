@@ -63,10 +63,10 @@ def exact_rows(batch: pa.RecordBatch) -> list[Row]:
 def event_key_groups(
     batch: pa.RecordBatch, columns: Sequence[str], max_parallelism: int
 ) -> npt.NDArray[np.int32]:
-    """Key groups of the rows; without key columns all are in the first."""
+    """Key groups of the rows; without key columns all are in the first. Null keys are refused where rows are read."""
     if not columns:
         return np.zeros(batch.num_rows, np.int32)
-    return key_groups(batch.select(list(columns)), max_parallelism)
+    return key_groups(batch.select(list(columns)), max_parallelism, null_keys=True)
 
 
 def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBatch:

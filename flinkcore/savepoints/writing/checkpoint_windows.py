@@ -167,6 +167,11 @@ class _Windows:
         if not self.key_names:  # as the keys of windowAll
             return pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)
         columns = [batch.column(f"key.{name}") for name in self.key_names]
+        if len(columns) == 1 and columns[0].null_count:
+            raise DataError(
+                f"operator {self.operator.uid!r} has windows whose key {self.key_names[0]!r} is null, which Flink's "
+                "DataStream API refuses. Leave null_keys out of key_by, and give nulls a value before it"
+            )
         names = [name for name, _ in self.key.fields] if isinstance(self.key, PojoSerializer) else None
         return _structs(columns, list(self.key_names) if names is not None else None, self.key)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from equipment.arrow_protocol import ProtocolOnly
 from models.key_groups import bytes_hash, key_group_of_hash, long_hash, row_hash, string_hash
@@ -358,3 +359,12 @@ def test_a_single_value_that_java_could_not_hash_is_an_error() -> None:
         key_group("\ud800", 128)
     with pytest.raises(ConfigurationError, match="max_parallelism must be between 1"):
         key_group("a", 0)
+
+
+def test_null_is_a_key_of_one_group_whatever_lies_under_it() -> None:
+    hidden = pc.if_else(pa.array([True, False, True]), None, pa.array(["a", "b", "c"]))
+    assert key_groups(hidden, 128, null_keys=True).tolist() == [
+        key_groups(pa.array([0], pa.int32()), 128)[0],
+        key_groups(pa.array(["b"]), 128)[0],
+        key_groups(pa.array([0], pa.int32()), 128)[0],
+    ]
