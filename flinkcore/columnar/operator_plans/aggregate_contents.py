@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-from typing_extensions import Self
 
 from flinkcore.errors import CheckpointError
 from flinkcore.sql.plan.flink_state import SETTING as FLINK_STATE
@@ -39,7 +38,7 @@ class AggregateContents:
         return json.dumps({**self.__dict__, "columns": schema})
 
     @classmethod
-    def of_job(cls, job: Mapping[str, Any], uid: str) -> Self | None:
+    def of_job(cls, job: Mapping[str, Any], uid: str) -> AggregateContents | None:
         """Return the contents of an operator from the description of its job, or None if it has none.
 
         Raises
