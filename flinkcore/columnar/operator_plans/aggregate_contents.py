@@ -6,12 +6,15 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from flinkcore.errors import CheckpointError
 from flinkcore.sql.plan.flink_state import SETTING as FLINK_STATE
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 CONTENTS: Final = "contents"
 """Name of the setting in the description of a job."""
@@ -38,7 +41,7 @@ class AggregateContents:
         return json.dumps({**self.__dict__, "columns": schema})
 
     @classmethod
-    def of_job(cls, job: Mapping[str, Any], uid: str) -> AggregateContents | None:
+    def of_job(cls, job: Mapping[str, Any], uid: str) -> Self | None:
         """Return the contents of an operator from the description of its job, or None if it has none.
 
         Raises

@@ -23,7 +23,7 @@ def order_with_columns(due: KernelResults, ranking: RowRanking | None, kept: Num
     due : KernelResults
         The rows, by timestamp and arrival.
     ranking : RowRanking or None
-        The further columns, or None if there are none.
+        The further columns, or None for the timestamp alone.
     kept : NumberedRows
     """
     n = len(due.left)

@@ -47,8 +47,8 @@ class _Lookup:
         Columns of the table that equal constants.
     columns : tuple of (str, LogicalType)
         Columns of the table, before its projection.
-    projection : tuple of int
-        Columns of the table that come to the results.
+    projection : tuple of Rex
+        Expressions over the table that come to the results.
     before : Rex or None
         Condition on a row, without which it finds nothing.
     filter : tuple of Rex
@@ -173,10 +173,14 @@ class Matches(RowExpansion):
         Key columns of its rows.
     found : pyarrow.RecordBatch
         Columns of its rows that are added.
+    n_rows : int
+        Number of its rows, which batches without columns lose as they are pickled.
     by : tuple of str
         Columns of the rows that equal the key columns.
-    conditions : tuple of (ColumnExpression, bool)
-        Conditions on a row and what it has found.
+    before : ColumnExpression or None
+        Condition on a row, without which it finds nothing.
+    after : ColumnExpression or None
+        Condition on a row and what it has found.
     keeps_rows : bool
         Whether a row without matches is kept once, with nulls.
     """
@@ -184,6 +188,7 @@ class Matches(RowExpansion):
     table: str
     keys: pa.RecordBatch
     found: pa.RecordBatch
+    n_rows: int
     by: tuple[str, ...]
     before: ColumnExpression | None
     after: ColumnExpression | None
@@ -225,7 +230,7 @@ class Matches(RowExpansion):
 
     @cached_property
     def _index(self) -> _Index:
-        return _Index(self.keys)
+        return _Index(self.keys, self.n_rows)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_index"}
@@ -235,7 +240,7 @@ class Matches(RowExpansion):
         conditions = "".join(f", if {each}" for each in (self.before, self.after) if each is not None)
         names = ", ".join(self.found.schema.names)
         return (
-            f"each of {self.found.num_rows} rows of {self.table} with the keys {', '.join(self.by)} as {names}"
+            f"each of {self.n_rows} rows of {self.table} with the keys {', '.join(self.by)} as {names}"
             f"{kept}{conditions}"
         )
 
@@ -247,11 +252,13 @@ class _Index:
     ----------
     keys : pyarrow.RecordBatch
         Rows with a null are not found.
+    n_rows : int
+        Number of rows, which all match if there is no column.
     """
 
-    def __init__(self, keys: pa.RecordBatch) -> None:
+    def __init__(self, keys: pa.RecordBatch, n_rows: int) -> None:
         self._dictionary: KeyDictionary | None = None
-        self._n_rows = keys.num_rows
+        self._n_rows = n_rows
         if not keys.num_columns:
             return
         is_valid = np.ones(keys.num_rows, np.bool_)
@@ -303,6 +310,7 @@ def _in_content(
         str(node.json["temporalTable"]["lookupTableSource"]["table"]["identifier"]),
         table.select([names[number] for number in lookup.keys]),
         pa.RecordBatch.from_arrays(projected, list(added)),
+        table.num_rows,
         tuple(rows.columns[number] for number in lookup.keys.values()),
         _over(program, lookup.before, rows.columns),
         _over(program, lookup.after, (*rows.columns, *added)),
@@ -339,8 +347,10 @@ class _WhereFound(ColumnExpression):
         return self.inner.required_columns | self.condition.required_columns
 
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
-        array = self.inner.evaluate(batch)
-        return pc.if_else(pa.array(truth(self.condition.evaluate(batch))), array, pa.scalar(None, array.type))
+        # Flink computes the columns of rows alone that meet the conditions of the table: others could fail.
+        is_found = truth(self.condition.evaluate(batch))
+        found = self.inner.evaluate(batch.filter(pa.array(is_found)))
+        return found.take(pa.array(np.cumsum(is_found) - 1, mask=~is_found))
 
     def __str__(self) -> str:
         return f"{self.inner} where {self.condition}"

@@ -1,5 +1,6 @@
 """Tables that are looked up: checkpoints, changes of a table, rows of several kinds, and what is refused."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from jobs.sql_scenarios import golden
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import UnsupportedOperationError
+from flinkcore.sql.nodes.lookups import Matches
 
 
 def run(name: str, rows: pa.Table, table: Any, **execution: Any) -> list[dict[str, Any]]:
@@ -79,6 +81,15 @@ def test_a_content_needs_no_checkpoint(tmp_path: Path) -> None:
     assert sum(row["n"] is None for row in whole) == sum(
         row["id"] <= 3 or row["k"] not in list("abc") for row in rows.to_pylist()
     )
+
+
+@pytest.mark.parametrize("found", [["n"], []])
+def test_a_table_without_keys_of_rows_is_found_whole_in_another_process(found: list[str]) -> None:
+    table = pa.RecordBatch.from_pydict({"n": [1, 2, 3]})
+    matches = Matches("d", table.select([]), table.select(found), 3, (), None, None, False)
+    rows, columns = pickle.loads(pickle.dumps(matches)).expand(pa.RecordBatch.from_pydict({"id": [7, 8]}))
+    assert rows.tolist() == [0, 0, 0, 1, 1, 1]
+    assert [column.to_pylist() for column in columns] == [[1, 2, 3, 1, 2, 3] for _ in found]
 
 
 def test_versions_without_a_key_are_refused() -> None:
