@@ -50,7 +50,7 @@ class Row:
     _row_kind: RowKind
     _values: tuple[Any, ...]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, /, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ValueError("a Row takes values or named values, not both")
         self._fields = tuple(kwargs) if kwargs else None

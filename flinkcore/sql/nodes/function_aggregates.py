@@ -133,7 +133,12 @@ class CalledOverSeries(CalledAggregate):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of NumPy as one of Python."""
+    """Return a value of pandas or NumPy as one of Python: what pandas takes as missing is null, as in PyFlink."""
+    from pandas import isna
+    from pandas.api.types import is_scalar
+
+    if is_scalar(value) and isna(value):
+        return None
     return value.item() if hasattr(value, "item") else value
 
 
@@ -194,11 +199,13 @@ class WindowResult(ColumnExpression):
 
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         lists = batch.column(self.column)
-        taken = lists.values.is_valid().to_pylist()
-        pane, *fields = (lists.values.field(number) for number in range(lists.values.type.num_fields))
+        offsets = lists.offsets.to_pylist()
+        values = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+        offsets = [offset - offsets[0] for offset in offsets]
+        taken = values.is_valid().to_pylist()
+        pane, *fields = values.flatten()
         panes = pane.to_pylist()
         arguments = self.calls.arguments(fields) if fields else [()] * len(panes)
-        offsets = lists.offsets.to_pylist()
         found = []
         for begin, end in pairwise(offsets):
             rows = [(panes[row], arguments[row]) for row in range(begin, end) if taken[row]]

@@ -140,10 +140,17 @@ def test_a_vectorized_function_takes_series_of_windows_and_bounded_frames() -> N
         rows_with("over_rows", trace=vectorized)
 
 
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT, float("nan")])
+def test_what_pandas_takes_as_missing_is_null(missing: Any) -> None:
+    vectorized = udaf(lambda values: missing, result_type="STRING", func_type="pandas")
+    assert {row["EXPR$2"] for row in rows_with("one_phase", trace=vectorized)} == {None}
+
+
 def test_rows_are_given_and_taken_as_rows() -> None:
     from flinkcore.sql.expressions.python_values import arrow_values, python_values
     from flinkcore.sql.types.logical_types import type_of
 
+    assert python_values(pa.array([{"self": 1}]), type_of("ROW<`self` BIGINT>")) == [Row(self=1)]
     kind = type_of("ARRAY<ROW<`a` INT, `m` MAP<VARCHAR(5), ROW<`b` INT>>>>")
     column = pa.array([[{"a": 1, "m": [("x", {"b": 2})]}, None], None], kind.arrow)
     found = python_values(column, kind)
