@@ -168,13 +168,16 @@ class SavepointTarget:
             for uid, target in self._pairs(checkpoint)
         )
         contents = [_content(operator) for operator in operators]
+        sources = [_source(uid, topics, groups) for uid, topics in self.sources.items()]
+        taken = {operator.target.uid for operator in operators} & set(self.sources)
+        if taken:
+            raise ConfigurationError(f"{min(taken)!r} is the uid of a source and of an operator with state")
         writer = SavepointWriter.begin(self.path, is_compressed=self.compression, stores=stores)
         subtasks = tuple(
             (number, index) for number, content in enumerate(contents) for index in range(content.parallelism)
         )
         run = _one_after_the_other if run_tasks is None else run_tasks
         written: list[list[SubtaskState]] = [[] for _ in operators]
-        sources = [_source(uid, topics, groups) for uid, topics in self.sources.items()]
         try:
             texts = run(_WriteSubtask(writer, operators, subtasks), len(subtasks))
             for (number, _), text in zip(subtasks, texts, strict=True):

@@ -199,8 +199,7 @@ class ChunkReader:
                 f"{file.label}: key column {name!r} is null {place}"
                 f"{'' if split is None else f' of split {split!r}'}{'' if why is None else f': {why}'}; filter such "
                 f"rows out before key_by, give nulls a value by with_columns({last if last.isidentifier() else 'key'}="
-                f'pc.coalesce(pc.field({name!r}), {given})), set on_bad_row="drop" or to an OutputTag, or take null as '
-                f"a key like others, as Flink SQL does: key_by({name!r}, null_keys=True)",
+                f'pc.coalesce(pc.field({name!r}), {given})), or set on_bad_row="drop" or to an OutputTag',
                 file=file.path,
                 split=split,
                 position=position,

@@ -236,7 +236,9 @@ class _SqlOperator:
         contents = self._contents
         assert isinstance(contents, WindowContents)
         ends: Int64s = batch.column("window_end").to_numpy()
-        late = np.maximum(0, watermark_ms - (ends - 1) + contents.slide_ms) // contents.slide_ms
+        # Without a watermark it is the least of 64 bits, of which nothing can be taken.
+        reached = np.maximum(watermark_ms, ends - 1 - contents.slide_ms)
+        late = (reached - (ends - 1) + contents.slide_ms) // contents.slide_ms
         fires = ends + late * contents.slide_ms
         rows = np.flatnonzero(fires <= ends + (contents.size_ms - contents.slide_ms))
         names = [name.removeprefix("key.") for name in batch.schema.names if name.startswith("key.")]

@@ -160,6 +160,11 @@ def test_what_is_not_an_offset_is_refused(sources: Any, reason: str) -> None:
         savepoints.SavepointTarget("s", sources=sources)
 
 
-def test_a_source_does_not_have_the_uid_of_an_operator() -> None:
+def test_a_source_does_not_have_the_uid_of_an_operator(tmp_path: Path, log: Any) -> None:
+    target = savepoints.SavepointTarget(tmp_path / "s", sources={"hours": {"clicks": {0: 1}}})
+    with pytest.raises(
+        ConfigurationError, match="'hours' is the uid of a source and of an operator with state"
+    ):
+        hourly(log).uid("hours").execute(stop_with_savepoint=target).to_arrow()
     with pytest.raises(ConfigurationError, match="uid of a source and of another operator"):
         savepoints.SavepointTarget("s", [savepoints.FlinkOperator("a")], sources={"a": {"clicks": {0: 1}}})

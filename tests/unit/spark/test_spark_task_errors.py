@@ -33,6 +33,7 @@ from flinkcore.errors import (
     WorkerLostError,
 )
 from flinkcore.operators.records.output import OutputFullError
+from flinkcore.savepoints import pyflink_coders
 from flinkcore.spark.columns.job_columns import NotJustColumns
 from flinkcore.spark.logs.plan_nodes import NotJustFiles
 from flinkcore.spark.shipping import task_errors
@@ -112,6 +113,7 @@ def test_the_walk_finds_the_classes_of_errors() -> None:
         json_paths.PathError,
         printf.FormatError,
         native_conditions._NotNative,
+        pyflink_coders._FoundRow,
         errors.LateEventsWarning,
         errors.RejectedRowsWarning,
     }
