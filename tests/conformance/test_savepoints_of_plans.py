@@ -117,6 +117,25 @@ def test_a_plan_that_is_executed_stops_with_a_savepoint_and_begins_with_it(tmp_p
     assert lines(rows("rest", restore_from=savepoint)) == lines(expected)
 
 
+def test_windows_without_a_watermark_keep_their_timers(tmp_path: Path) -> None:
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    plan = GOLDEN / "tumble" / "plan.json"
+
+    def timers(rows: int, name: str, **state: Any) -> list[dict[str, Any]]:
+        log = env.from_event_log(table("first").slice(0, rows), timestamp="ts", arrival="arrival", split=None)
+        (result,) = env.execute_plan(
+            plan, {"clicks": log}, settings=SETTINGS, stop_with_savepoint=tmp_path / name, **state
+        ).values()
+        assert result.to_arrow().num_rows == 0
+        (operator,) = savepoints.open(tmp_path / name).operators
+        found = operator.state("_timer_state/event_window-timers").to_arrow().select(["key", "namespace", "timestamp_ms"])
+        return sorted(found.to_pylist(), key=repr)
+
+    first = timers(1, "one")
+    assert len(first) == 1
+    assert timers(0, "two", restore_from=tmp_path / "one") == first
+
+
 def test_the_last_rows_of_a_plan_are_not_those_of_a_savepoint() -> None:
     env = fc.StreamExecutionEnvironment.get_execution_environment()
     log = env.from_event_log(table("first"), timestamp="ts", arrival="arrival", split=None)
