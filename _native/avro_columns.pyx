@@ -13,9 +13,11 @@ from flinkcore._native.state_columns cimport (
     MapColumn,
     StateColumn,
     StructColumn,
+    WrappingColumn,
     be32,
     bind_values,
     damaged,
+    elements_at,
     no_place,
     null_value,
     put32,
@@ -76,7 +78,7 @@ cdef class BlockListColumn(ListColumn):
 
     cdef int write(self, int64_t row, Buffer* out) except -1:
         cdef int64_t begin = 0, end = 0, i
-        self.items_at(row, &begin, &end)
+        elements_at(&self.source, row, &begin, &end)
         if end > begin:
             write_block_count(out, end - begin)
         for i in range(begin, end):
@@ -107,21 +109,18 @@ cdef class BlockMapColumn(MapColumn):
             total += count
 
     cdef int write(self, int64_t row, Buffer* out) except -1:
-        cdef const int32_t* offsets = <const int32_t*> self.source.data
-        cdef int64_t i
-        row += self.source.offset
-        if not there(&self.source, row):
-            return null_value()
-        if offsets[row + 1] > offsets[row]:
-            write_block_count(out, offsets[row + 1] - offsets[row])
-        for i in range(offsets[row], offsets[row + 1]):
+        cdef int64_t begin = 0, end = 0, i
+        elements_at(&self.source, row, &begin, &end)
+        if end > begin:
+            write_block_count(out, end - begin)
+        for i in range(begin, end):
             self.key.write(i, out)
             self.value.write(i, out)
         return write_block_count(out, 0)
 
 
 @cython.final
-cdef class OptionalColumn(StateColumn):
+cdef class OptionalColumn(WrappingColumn):
     """Unions of one type, and null: the number of the branch, then the value.
 
     Parameters
@@ -133,44 +132,28 @@ cdef class OptionalColumn(StateColumn):
         Number of null, or -1 if the union does not have it.
     """
 
-    cdef StateColumn _child
     cdef int32_t _branch
     cdef int32_t _null_branch
 
     def __init__(self, StateColumn child not None, int32_t branch, int32_t null_branch):
-        self._child = child
+        super().__init__(child)
         self._branch = branch
         self._null_branch = null_branch
 
     cdef int read(self, Cursor* cursor) except -1:
         cdef int32_t branch = <int32_t> be32(take(cursor, 4))
         if branch == self._branch:
-            return self._child.read(cursor)
+            return self.child.read(cursor)
         if branch < 0 or branch != self._null_branch:
             damaged(cursor, f"a union does not have a branch {branch}")
-        return self._child.append_null(cursor)
-
-    cdef int append_null(self, Cursor* cursor) except -1:
-        return self._child.append_null(cursor)
-
-    cdef NativeArray take_array(self):
-        return self._child.take_array()
-
-    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
-        return self._child.bind(schema, array, offset)
-
-    cdef bint is_null(self, int64_t row) noexcept:
-        return self._child.is_null(row)
+        return self.child.append_null(cursor)
 
     cdef int write(self, int64_t row, Buffer* out) except -1:
-        cdef bint is_null = self._child.is_null(row)
+        cdef bint is_null = self.child.is_null(row)
         if is_null and self._null_branch < 0:
             return null_value()
         put32(<uint8_t*> buffer_append(out, 4), <uint32_t> (self._null_branch if is_null else self._branch))
-        return 0 if is_null else self._child.write(row, out)
-
-    cdef int64_t size_bytes(self):
-        return self._child.size_bytes()
+        return 0 if is_null else self.child.write(row, out)
 
 
 @cython.final

@@ -16,6 +16,7 @@ from flinkcore._native.state_columns cimport (
     ListColumn,
     MapColumn,
     StateColumn,
+    WrappingColumn,
     bind_values,
     damaged,
     no_place,
@@ -458,7 +459,7 @@ cdef class RowsColumn(StateColumn):
 
 
 @cython.final
-cdef class SizedColumn(StateColumn):
+cdef class SizedColumn(WrappingColumn):
     """Rows, arrays and maps as their serializers write them: the size, then the bytes.
 
     Parameters
@@ -469,6 +470,7 @@ cdef class SizedColumn(StateColumn):
     cdef SqlValue _value
 
     def __init__(self, SqlValue value not None):
+        super().__init__(value.column)
         self._value = value
 
     cdef int read(self, Cursor* cursor) except -1:
@@ -476,25 +478,10 @@ cdef class SizedColumn(StateColumn):
         cdef const uint8_t* place = take(cursor, size)
         return self._value.read_nested(cursor, place, size)
 
-    cdef int append_null(self, Cursor* cursor) except -1:
-        return self._value.column.append_null(cursor)
-
-    cdef NativeArray take_array(self):
-        return self._value.column.take_array()
-
-    cdef int64_t size_bytes(self):
-        return self._value.column.size_bytes()
-
-    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
-        return self._value.column.bind(schema, array, offset)
-
-    cdef bint is_null(self, int64_t row) noexcept:
-        return self._value.column.is_null(row)
-
     cdef int write(self, int64_t row, Buffer* out) except -1:
         cdef int64_t base = out.size
         append_zeros(out, 4)
-        self._value.column.write(row, out)
+        self.child.write(row, out)
         put32(out.data + base, <uint32_t> (out.size - base - 4))
         return 0
 

@@ -86,6 +86,15 @@ cdef int bind_values(Values* source, const ArrowSchema* schema, const ArrowArray
     return 0
 
 
+cdef int elements_at(const Values* source, int64_t row, int64_t* begin, int64_t* end) except -1:
+    cdef const int32_t* offsets = <const int32_t*> source.data
+    row += source.offset
+    if not there(source, row):
+        return null_value()
+    begin[0], end[0] = offsets[row], offsets[row + 1]
+    return 0
+
+
 cdef class StateColumn:
     """A column of values of one serializer."""
 
@@ -824,19 +833,10 @@ cdef class ListColumn(StateColumn):
         bind_values(&self.source, schema, array, offset, "+l")
         return self.child.bind(schema.children[0], array.children[0], array.children[0].offset)
 
-    cdef int items_at(self, int64_t row, int64_t* begin, int64_t* end) except -1:
-        # Finds the rows of the child that a list has.
-        cdef const int32_t* offsets = <const int32_t*> self.source.data
-        row += self.source.offset
-        if not there(&self.source, row):
-            return null_value()
-        begin[0], end[0] = offsets[row], offsets[row + 1]
-        return 0
-
     cdef int write(self, int64_t row, Buffer* out) except -1:
         cdef int64_t begin = 0, end = 0, i
         cdef bint is_there
-        self.items_at(row, &begin, &end)
+        elements_at(&self.source, row, &begin, &end)
         put32(<uint8_t*> buffer_append(out, 4), <uint32_t> (end - begin))
         for i in range(begin, end):
             if self.flags != Flags.NO_FLAG:
@@ -920,14 +920,11 @@ cdef class MapColumn(StateColumn):
         return self.value.bind(of_entries.children[1], entries.children[1], entries.offset + entries.children[1].offset)
 
     cdef int write(self, int64_t row, Buffer* out) except -1:
-        cdef const int32_t* offsets = <const int32_t*> self.source.data
-        cdef int64_t i
+        cdef int64_t begin = 0, end = 0, i
         cdef bint is_null
-        row += self.source.offset
-        if not there(&self.source, row):
-            return null_value()
-        put32(<uint8_t*> buffer_append(out, 4), <uint32_t> (offsets[row + 1] - offsets[row]))
-        for i in range(offsets[row], offsets[row + 1]):
+        elements_at(&self.source, row, &begin, &end)
+        put32(<uint8_t*> buffer_append(out, 4), <uint32_t> (end - begin))
+        for i in range(begin, end):
             self.key.write(i, out)
             is_null = self.value.is_null(i)
             (<uint8_t*> buffer_append(out, 1))[0] = is_null
@@ -1217,8 +1214,35 @@ cdef class RecordColumn(StructColumn):
         return (<StateColumn> self._children[1]).write(row, out)
 
 
+cdef class WrappingColumn(StateColumn):
+    """Values of another column, which are written in another way.
+
+    Parameters
+    ----------
+    child : StateColumn
+    """
+
+    def __init__(self, StateColumn child not None):
+        self.child = child
+
+    cdef int append_null(self, Cursor* cursor) except -1:
+        return self.child.append_null(cursor)
+
+    cdef NativeArray take_array(self):
+        return self.child.take_array()
+
+    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
+        return self.child.bind(schema, array, offset)
+
+    cdef bint is_null(self, int64_t row) noexcept:
+        return self.child.is_null(row)
+
+    cdef int64_t size_bytes(self):
+        return self.child.size_bytes()
+
+
 @cython.final
-cdef class NullableColumn(StateColumn):
+cdef class NullableColumn(WrappingColumn):
     """Values of NullableSerializer: a byte that is 1 for null and then padding, or the value.
 
     Parameters
@@ -1228,41 +1252,25 @@ cdef class NullableColumn(StateColumn):
         Bytes that follow the flag of a null.
     """
 
-    cdef StateColumn _child
     cdef int64_t _padding
 
     def __init__(self, StateColumn child not None, int64_t padding):
-        self._child = child
+        super().__init__(child)
         self._padding = padding
 
     cdef int read(self, Cursor* cursor) except -1:
         if take(cursor, 1)[0] == 0:
-            return self._child.read(cursor)
+            return self.child.read(cursor)
         take(cursor, self._padding)
-        return self._child.append_null(cursor)
-
-    cdef int append_null(self, Cursor* cursor) except -1:
-        return self._child.append_null(cursor)
-
-    cdef NativeArray take_array(self):
-        return self._child.take_array()
-
-    cdef int bind(self, const ArrowSchema* schema, const ArrowArray* array, int64_t offset) except -1:
-        return self._child.bind(schema, array, offset)
-
-    cdef bint is_null(self, int64_t row) noexcept:
-        return self._child.is_null(row)
+        return self.child.append_null(cursor)
 
     cdef int write(self, int64_t row, Buffer* out) except -1:
-        cdef bint is_null = self._child.is_null(row)
+        cdef bint is_null = self.child.is_null(row)
         (<uint8_t*> buffer_append(out, 1))[0] = is_null
         if is_null:
             memset(buffer_append(out, self._padding), 0, self._padding)
             return 0
-        return self._child.write(row, out)
-
-    cdef int64_t size_bytes(self):
-        return self._child.size_bytes()
+        return self.child.write(row, out)
 
 
 @cython.final

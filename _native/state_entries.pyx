@@ -13,6 +13,7 @@ from flinkcore._native.state_columns cimport (
     be32,
     be64,
     damaged,
+    elements_at,
     put32,
     put64,
     read_count,
@@ -422,11 +423,11 @@ cdef class EntryTable:
             return self._value.write(row, out)  # all bytes, as the elements are not known
         elements = <ListColumn> self._value
         times = <ListColumn> self._last_access
-        elements.items_at(row, &begin, &end)
+        elements_at(&elements.source, row, &begin, &end)
         if begin == end:
             unwritable("a list of a list state is empty, which Flink does not keep")
         if times is not None:
-            times.items_at(row, &times_begin, &times_end)
+            elements_at(&times.source, row, &times_begin, &times_end)
             if times_end - times_begin != end - begin:
                 unwritable(f"{end - begin} elements of a list have {times_end - times_begin} times of last access")
         for i in range(end - begin):

@@ -1,6 +1,13 @@
 from typing import final
 
-from flinkcore._native.state_columns import BytesColumn, ListColumn, MapColumn, StateColumn, StructColumn
+from flinkcore._native.state_columns import (
+    BytesColumn,
+    ListColumn,
+    MapColumn,
+    StateColumn,
+    StructColumn,
+    WrappingColumn,
+)
 
 @final
 class BlockListColumn(ListColumn): ...
@@ -9,7 +16,7 @@ class BlockListColumn(ListColumn): ...
 class BlockMapColumn(MapColumn): ...
 
 @final
-class OptionalColumn(StateColumn):
+class OptionalColumn(WrappingColumn):
     def __init__(self, child: StateColumn, branch: int, null_branch: int) -> None: ...
 
 @final

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import disjoint_base
 
-from flinkcore._native.state_columns import BytesColumn, ChoiceColumn, StateColumn
+from flinkcore._native.state_columns import BytesColumn, ChoiceColumn, StateColumn, WrappingColumn
 
 @final
 class SqlColumn(StateColumn):
@@ -28,6 +28,6 @@ class RowsColumn(StateColumn):
     def __init__(self, names: list[str], fields: list[SqlValue], kinds: ChoiceColumn) -> None: ...
 
 @final
-class SizedColumn(StateColumn):
+class SizedColumn(WrappingColumn):
     def __init__(self, value: SqlValue) -> None: ...
     def hash_codes(self, n: int) -> npt.NDArray[np.int32]: ...

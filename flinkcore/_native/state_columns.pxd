@@ -71,6 +71,8 @@ cdef int bind_values(Values* source, const ArrowSchema* schema, const ArrowArray
 # Raises a ValueError: the serializer cannot write a value.
 cdef int unwritable(str message) except -1
 cdef int null_value() except -1
+# Finds the elements of the list, or the entries of the map, in a row; refuses a null.
+cdef int elements_at(const Values* source, int64_t row, int64_t* begin, int64_t* end) except -1
 
 # Returns how many elements follow; none is shorter than a byte.
 cdef int64_t read_count(Cursor* cursor) except -1
@@ -126,11 +128,13 @@ cdef class ListColumn(StateColumn):
     cdef int64_t items
     # Appends a list of the items that were appended to the child since the list before it.
     cdef int close(self, int64_t items) except -1
-    # Finds the rows of the child that are in the list of a row.
-    cdef int items_at(self, int64_t row, int64_t* begin, int64_t* end) except -1
 
 
 cdef class StructColumn(StateColumn):
     cdef list _names
     cdef list _children
     cdef int64_t _width
+
+
+cdef class WrappingColumn(StateColumn):
+    cdef StateColumn child

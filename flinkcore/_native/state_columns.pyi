@@ -85,8 +85,12 @@ class EitherColumn(StructColumn):
 @final
 class RecordColumn(StructColumn): ...
 
+@disjoint_base
+class WrappingColumn(StateColumn):
+    def __init__(self, child: StateColumn) -> None: ...
+
 @final
-class NullableColumn(StateColumn):
+class NullableColumn(WrappingColumn):
     def __init__(self, child: StateColumn, padding: int) -> None: ...
 
 @final

@@ -128,7 +128,11 @@ def test_windows_without_a_watermark_keep_their_timers(tmp_path: Path) -> None:
         ).values()
         assert result.to_arrow().num_rows == 0
         (operator,) = savepoints.open(tmp_path / name).operators
-        found = operator.state("_timer_state/event_window-timers").to_arrow().select(["key", "namespace", "timestamp_ms"])
+        found = (
+            operator.state("_timer_state/event_window-timers")
+            .to_arrow()
+            .select(["key", "namespace", "timestamp_ms"])
+        )
         return sorted(found.to_pylist(), key=repr)
 
     first = timers(1, "one")

@@ -773,6 +773,7 @@ NEVER_WITHOUT_THE_GIL = {
     "UnionColumn",
     "WatermarkGenerator",
     "WindowKernel",
+    "WrappingColumn",
 }
 NEVER_CHANGED = {"PackedSteps", "WindowCalendar"}
 TESTED_BELOW = {"CheckedStream", "CurrentKeyTimers"}
