@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs.pyflink_savepoint_job import (
+    CASES,
+    DESCRIPTORS,
+    RECORD,
+    Listing,
+    WithAllKinds,
+    add,
+    environment,
+    timed,
+)
 
-import flinkcore as fc
 from flinkcore import savepoints
 from flinkcore.common import Time, Types
-from flinkcore.common.timestamp_assigner import TimestampAssigner
-from flinkcore.datastream.functions import AggregateFunction, KeyedProcessFunction, ProcessWindowFunction
 from flinkcore.datastream.state import (
-    AggregatingStateDescriptor,
     ListStateDescriptor,
-    MapStateDescriptor,
     ReducingStateDescriptor,
     StateDescriptor,
     ValueStateDescriptor,
@@ -25,51 +29,10 @@ from flinkcore.datastream.window import EventTimeSessionWindows, TumblingEventTi
 from flinkcore.errors import ConfigurationError, FlinkcoreError
 from flinkcore.savepoints import FlinkOperator, SavepointSource
 
-CASES = Path(__file__).parents[1] / "golden" / "savepoints" / "cases"
-RECORD = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 MODES = ["process_pickled", "process_string", "thread_string"]
 
 
-class EventTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        timestamp: int = value[2]
-        return timestamp
-
-
-class CountSum(AggregateFunction):
-    def create_accumulator(self) -> tuple[int, int]:
-        return 0, 0
-
-    def add(self, value: int, accumulator: tuple[int, int]) -> tuple[int, int]:
-        return accumulator[0] + 1, accumulator[1] + value
-
-    def get_result(self, accumulator: tuple[int, int]) -> float:
-        return accumulator[1] / accumulator[0]
-
-    def merge(self, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-        return a[0] + b[0], a[1] + b[1]
-
-
-DESCRIPTORS: list[StateDescriptor] = [
-    ValueStateDescriptor("count", Types.LONG()),
-    ValueStateDescriptor("pickled", Types.PICKLED_BYTE_ARRAY()),
-    ListStateDescriptor("seen", Types.STRING()),
-    MapStateDescriptor("sums", Types.STRING(), Types.LONG()),
-    ReducingStateDescriptor("max", lambda a, b: max(a, b), Types.LONG()),
-    AggregatingStateDescriptor("avg", CountSum(), Types.TUPLE([Types.LONG(), Types.LONG()])),
-]
-
-
-class AllKinds(KeyedProcessFunction):
-    def open(self, runtime_context: Any) -> None:
-        count, pickled, seen, sums, most, average = DESCRIPTORS
-        self.count = runtime_context.get_state(count)
-        self.pickled = runtime_context.get_state(pickled)
-        self.seen = runtime_context.get_list_state(seen)
-        self.sums = runtime_context.get_map_state(sums)
-        self.max = runtime_context.get_reducing_state(most)
-        self.avg = runtime_context.get_aggregating_state(average)
-
+class AllKinds(WithAllKinds):
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         sums = dict(self.sums.items())
         self.max.add(0)
@@ -88,15 +51,6 @@ class AllKinds(KeyedProcessFunction):
             yield ctx.get_current_key(), timestamp
 
 
-class Listing(ProcessWindowFunction[Any, Any, Any, Any]):
-    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
-        yield str(list(elements))
-
-
-def add(a: Any, b: Any) -> Any:
-    return a[0], a[1] + b[1], max(a[2], b[2])
-
-
 def source(mode: str, uid: str, descriptors: list[StateDescriptor], **arguments: Any) -> SavepointSource:
     path = CASES / f"pyflink_{mode}" / "savepoint"
     named = {each.uid for each in savepoints.open(path).operators}
@@ -106,12 +60,7 @@ def source(mode: str, uid: str, descriptors: list[StateDescriptor], **arguments:
 
 
 def keyed(*records: tuple[str, int, int]) -> Any:
-    env = fc.StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(2)
-    env.set_max_parallelism(128)
-    strategy = fc.WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
-    stream = env.from_collection(list(records), RECORD).assign_timestamps_and_watermarks(strategy)
-    return stream.key_by(lambda record: record[0], Types.STRING())
+    return timed(environment(), records).key_by(lambda record: record[0], Types.STRING())
 
 
 @pytest.mark.parametrize("mode", MODES)

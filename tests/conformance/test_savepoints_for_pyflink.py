@@ -7,70 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs.pyflink_savepoint_job import (
+    CASES,
+    DESCRIPTORS,
+    RECORD,
+    Listing,
+    WithAllKinds,
+    add,
+    environment,
+    timed,
+)
 
 import flinkcore as fc
 from flinkcore import savepoints
 from flinkcore.common import Time, Types
-from flinkcore.common.timestamp_assigner import TimestampAssigner
-from flinkcore.datastream.functions import AggregateFunction, KeyedProcessFunction, ProcessWindowFunction
-from flinkcore.datastream.state import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    ValueStateDescriptor,
-)
 from flinkcore.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from flinkcore.savepoints import FlinkOperator, SavepointOperator, SavepointSource, SavepointTarget
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.pyflink_coders import PREFIX
 
-CASES = Path(__file__).parents[1] / "golden" / "savepoints" / "cases"
-RECORD = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 CASE_OF = {"process_pickled": None, "process_string": Types.STRING(), "thread_string": Types.STRING()}
 USERS = ["ada", "bob", "eve"]
 
 
-class EventTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        timestamp: int = value[2]
-        return timestamp
-
-
-class CountSum(AggregateFunction):
-    def create_accumulator(self) -> tuple[int, int]:
-        return 0, 0
-
-    def add(self, value: int, accumulator: tuple[int, int]) -> tuple[int, int]:
-        return accumulator[0] + 1, accumulator[1] + value
-
-    def get_result(self, accumulator: tuple[int, int]) -> float:
-        return accumulator[1] / accumulator[0]
-
-    def merge(self, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-        return a[0] + b[0], a[1] + b[1]
-
-
-DESCRIPTORS = [
-    ValueStateDescriptor("count", Types.LONG()),
-    ValueStateDescriptor("pickled", Types.PICKLED_BYTE_ARRAY()),
-    ListStateDescriptor("seen", Types.STRING()),
-    MapStateDescriptor("sums", Types.STRING(), Types.LONG()),
-    ReducingStateDescriptor("max", lambda a, b: max(a, b), Types.LONG()),
-    AggregatingStateDescriptor("avg", CountSum(), Types.TUPLE([Types.LONG(), Types.LONG()])),
-]
-
-
-class AllKinds(KeyedProcessFunction):
-    def open(self, runtime_context: Any) -> None:
-        count, pickled, seen, sums, most, average = DESCRIPTORS
-        self.count = runtime_context.get_state(count)
-        self.pickled = runtime_context.get_state(pickled)
-        self.seen = runtime_context.get_list_state(seen)
-        self.sums = runtime_context.get_map_state(sums)
-        self.max = runtime_context.get_reducing_state(most)
-        self.avg = runtime_context.get_aggregating_state(average)
-
+class AllKinds(WithAllKinds):
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         key, number, _ = value
         self.count.update((self.count.value() or 0) + 1)
@@ -87,26 +47,8 @@ class AllKinds(KeyedProcessFunction):
         yield f"timer {ctx.get_current_key()}", timestamp, self.count.value()
 
 
-class Listing(ProcessWindowFunction[Any, Any, Any, Any]):
-    def process(self, key: Any, context: Any, elements: Any) -> Iterator[Any]:
-        yield str(list(elements))
-
-
-def add(a: Any, b: Any) -> Any:
-    return a[0], a[1] + b[1], max(a[2], b[2])
-
-
-def environment() -> fc.StreamExecutionEnvironment:
-    env = fc.StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(2)
-    env.set_max_parallelism(128)
-    return env
-
-
 def records(env: fc.StreamExecutionEnvironment, numbers: range) -> Any:
-    strategy = fc.WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
-    elements = [(USERS[n % 3], n, 1000 * n) for n in numbers]
-    return env.from_collection(elements, RECORD).assign_timestamps_and_watermarks(strategy)
+    return timed(env, [(USERS[n % 3], n, 1000 * n) for n in numbers])
 
 
 def first_of(stream: Any) -> str:
