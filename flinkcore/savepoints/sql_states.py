@@ -1,4 +1,4 @@
-"""Names of the states of Flink SQL's operators."""
+"""Names of the states of Flink SQL's operators, and of the table in a checkpoint that one of them has."""
 
 from typing import Final
 
@@ -14,3 +14,6 @@ WAITING_ROW: Final = "waiting-to-emit-on-timer"
 """Row of each key of ``RowTimeDeduplicateKeepFirstRowFunction`` that waits for the watermark."""
 EMITTED: Final = "already-emitted-state-boolean"
 """Mark of a key of that function whose row has been emitted."""
+
+KEPT_TABLE: Final = "kept"
+"""Table of a checkpoint with the rows that a deduplication keeps."""

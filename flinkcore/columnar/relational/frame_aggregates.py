@@ -127,13 +127,11 @@ class FrameAggregates:
     def snapshot(self) -> Mapping[str, Any]:
         """Return the frames of all keys, by id: `key`, `part`, `time`, and what the aggregates hold, as NUMBER_PART."""
         rows = self._frames.snapshot()
-        held = accumulator_columns(self._accumulators, rows.entries)
-        del held["touched"]  # aggregates that slide know it themselves
         return {
             "key": rows.key_ids.astype(np.int64),
             "part": rows.parts,
             "time": rows.times,
-            **{name.replace(".", "_", 1): column for name, column in held.items()},
+            **columns_of_frames(accumulator_columns(self._accumulators, rows.entries)),
         }
 
     def restore(self, keys: Int64s, columns: pa.RecordBatch) -> None:
@@ -153,8 +151,7 @@ class FrameAggregates:
         """
         parts, times = columns.column("part"), columns.column("time")
         entries = self._frames.restore(keys.astype(np.uint32), parts.to_numpy(), times.to_numpy())
-        held = columns.select([name for name in columns.schema.names if name not in ("part", "time")])
-        held = held.rename_columns([name.replace("_", ".", 1) for name in held.schema.names])
+        held = held_by_frames(columns.drop_columns(["part", "time"]))
         if len(np.unique(entries)) != len(entries):
             raise SchemaError("the frames of a checkpoint have a row twice")
         restore_accumulators(self._accumulators, entries, np.zeros(len(entries), np.uint8), held)
@@ -163,3 +160,14 @@ class FrameAggregates:
         """Assert their invariants."""
         self._frames._check()
         self._accumulators._check()
+
+
+def columns_of_frames(held: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Return what accumulators hold, by columns of `accumulator_columns`, as columns of a table of frames."""
+    # Aggregates that slide know themselves whether they have been touched.
+    return {name.replace(".", "_", 1): column for name, column in held.items() if name != "touched"}
+
+
+def held_by_frames(columns: pa.RecordBatch) -> pa.RecordBatch:
+    """Return such columns of a table of frames as those of `accumulator_columns`."""
+    return columns.rename_columns([name.replace("_", ".", 1) for name in columns.schema.names])

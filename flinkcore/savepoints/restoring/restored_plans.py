@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -20,6 +19,7 @@ from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.state_origin import JobOperator
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
 from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
+from flinkcore.columnar.relational.frame_aggregates import FRAMES, columns_of_frames
 from flinkcore.errors import ConfigurationError
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.savepoints.keyed_state import KeyedState
@@ -33,6 +33,7 @@ from flinkcore.savepoints.sql_states import (
     ACCUMULATORS,
     EMITTED,
     KEPT_ROW,
+    KEPT_TABLE,
     WAITING_ROW,
     WATERMARK,
     WINDOW_ACCUMULATORS,
@@ -40,8 +41,6 @@ from flinkcore.savepoints.sql_states import (
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.flink_state import FlinkState
 
-_FRAMES: Final = "frames"
-_KEPT: Final = "kept"
 _TIMER_TABLE: Final = "timers"
 _TIMERS: Final = "_timer_state/"
 _FILLED: Final = 1
@@ -145,7 +144,7 @@ class RestoredPlanState:
             return OperatorSnapshot(key_groups)
         batch = pa.concat_batches(tables)
         if not self._has_windows:
-            return OperatorSnapshot(key_groups, relations={_FRAMES: CheckpointTable(batch, {}, {})})
+            return OperatorSnapshot(key_groups, relations={FRAMES: CheckpointTable(batch, {}, {})})
         ends = batch.column("window_end")
         attributes = {
             "kind": self.operator.windows.kind,
@@ -186,7 +185,7 @@ class RestoredPlanState:
                 if has_row and self.state.waits:
                     due = {**named, "timestamp_ms": time, "namespace": pa.array(np.zeros(n, np.int64))}
                     timers.append(pa.RecordBatch.from_arrays(list(due.values()), list(due)))
-        found = {_KEPT: tables, _TIMER_TABLE: timers}
+        found = {KEPT_TABLE: tables, _TIMER_TABLE: timers}
         return {
             name: CheckpointTable(pa.concat_batches(batches), {}, {})
             for name, batches in found.items()
@@ -195,47 +194,33 @@ class RestoredPlanState:
 
     def _rows(
         self, state: KeyedState, first: int, last: int
-    ) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array | None]]:
-        """Yield the keys, accumulators and ends of slices of the rows in a range of key groups."""
-        batches = [batch for batch in state.batches() if batch.num_rows]
-        fields = list(self.operator.key_fields or ())
+    ) -> list[tuple[pa.RecordBatch, pa.Array, pa.Array | None]]:
+        """Return the keys, accumulators and ends of slices of the rows in a range of key groups."""
         found = []
-        for batch in batches:
-            keys = self._key_columns(batch, fields)
-            groups = event_key_groups(keys, [each.name for each in fields], self.operator.max_parallelism)
+        for batch in state.batches():
+            keys = self._key_columns(batch)
+            groups = event_key_groups(keys, keys.schema.names, self.operator.max_parallelism)
             rows = pa.array(np.flatnonzero((groups >= first) & (groups <= last)))
             if len(rows):
-                columns = [*keys.columns, batch.column("value")]
-                if self._has_windows:
-                    columns.append(batch.column("namespace"))
-                found.append(
-                    pa.RecordBatch.from_arrays([each.take(rows) for each in columns], _numbered(columns))
-                )
-        if found:
+                ends = batch.column("namespace").take(rows) if self._has_windows else None
+                found.append((keys.take(rows), batch.column("value").take(rows), ends))
+        if self._has_windows and found:
             # The slices of a window may lie in several batches.
-            every = pa.concat_batches(found) if self._has_windows else None
-            for batch in found if every is None else [every]:
-                keys = pa.RecordBatch.from_struct_array(
-                    pa.StructArray.from_arrays(batch.columns[: len(fields)], fields=fields)
-                    if fields
-                    else pa.array([{}] * batch.num_rows, pa.struct([]))
-                )
-                yield (
-                    keys,
-                    batch.column(len(fields)),
-                    batch.column(len(fields) + 1) if self._has_windows else None,
-                )
+            keys, values, ends = zip(*found, strict=True)
+            return [(pa.concat_batches(keys), pa.concat_arrays(values), pa.concat_arrays(ends))]
+        return found
 
-    def _key_columns(self, batch: pa.RecordBatch, fields: list[pa.Field]) -> pa.RecordBatch:
+    def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         key, numbers = batch.column("key"), {name: i for i, (name, _) in enumerate(self.state.keys)}
+        fields = list(self.operator.key_fields or ())
+        if not fields:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
         columns = [
             pa.array(np.zeros(batch.num_rows, np.int64)).cast(each.type)
             if each.name == BESIDE_NULL
             else key.field(numbers[each.name]).cast(each.type)
             for each in fields
         ]
-        if not fields:
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _table(self, keys: pa.RecordBatch, value: pa.Array, ends: pa.Array | None) -> pa.RecordBatch:
@@ -258,7 +243,7 @@ class RestoredPlanState:
             "part": pa.array(np.zeros(n, np.uint8)),
             # The number of rows of a key matters only if they can be taken back.
             "time": pa.array(np.ones(n, np.int64)),
-            **{name.replace(".", "_", 1): column for name, column in held.items() if name != "touched"},
+            **columns_of_frames(held),
         }
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
@@ -307,7 +292,3 @@ class RestoredPlanState:
             **accumulator_columns(accumulators, firsts.astype(np.uint32)),
         }
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-
-def _numbered(columns: list[pa.Array]) -> list[str]:
-    return [str(number) for number in range(len(columns))]

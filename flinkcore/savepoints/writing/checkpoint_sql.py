@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
 from flinkcore.columnar.relational.accumulator_columns import restore_accumulators
+from flinkcore.columnar.relational.frame_aggregates import FRAMES, held_by_frames
 from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 from flinkcore.savepoints.keyed_types import KeyedTypes
@@ -29,6 +29,7 @@ from flinkcore.savepoints.sql_states import (
     ACCUMULATORS,
     EMITTED,
     KEPT_ROW,
+    KEPT_TABLE,
     WAITING_ROW,
     WATERMARK,
     WINDOW_ACCUMULATORS,
@@ -40,9 +41,6 @@ from flinkcore.savepoints.writing.state_files import KeyedStateContent, Operator
 from flinkcore.sql.plan.flink_state import FlinkState
 
 Int64s = npt.NDArray[np.int64]
-
-_FRAMES: Final = "frames"
-_KEPT: Final = "kept"
 
 
 def sql_content(operator: CheckpointOperator, state: FlinkState) -> OperatorContent:
@@ -185,7 +183,7 @@ class _SqlOperator:
 
     def _tables(self) -> Iterator[tuple[int, TableFile]]:
         """Yield tables of accumulators with the watermark of their part."""
-        relation = _KEPT if self.state.rows else _FRAMES
+        relation = KEPT_TABLE if self.state.rows else FRAMES
         for kind, name in ((TableKind.WINDOWS, ""), (TableKind.RELATION, relation)):
             for part, file in self.operator.tables(kind, name):
                 if file.n_rows:
@@ -207,8 +205,7 @@ class _SqlOperator:
             columns["namespace"] = batch.column("window_end")
         else:
             accumulators = Accumulators(contents.columns, specs, slides=True)
-            parts = [name for name in batch.schema.names if name[:1].isdigit()]
-            batch = batch.select(parts).rename_columns([name.replace("_", ".", 1) for name in parts])
+            batch = held_by_frames(batch.select([name for name in batch.schema.names if name[:1].isdigit()]))
         accumulators.reserve(n)
         entries = np.arange(n, dtype=np.uint32)
         restore_accumulators(accumulators, entries, touched, batch)
