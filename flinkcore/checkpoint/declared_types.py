@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from flinkcore.common.typeinfo import (
     BasicArrayTypeInfo,
+    BasicType,
     BasicTypeInfo,
     DateTypeInfo,
     ListTypeInfo,
@@ -38,24 +39,7 @@ _OF_ELEMENTS: Final = {
     BasicArrayTypeInfo: "BASIC_ARRAY",
     ObjectArrayTypeInfo: "OBJECT_ARRAY",
 }
-_NAMES: Final = frozenset(
-    {
-        *(
-            "STRING",
-            "BYTE",
-            "BOOLEAN",
-            "SHORT",
-            "INT",
-            "LONG",
-            "FLOAT",
-            "DOUBLE",
-            "CHAR",
-            "BIG_INT",
-            "BIG_DEC",
-        ),
-        *("INSTANT", *_PLAIN.values()),
-    }
-)
+_NAMES: Final = frozenset((*BasicType.__members__, *_PLAIN.values()))
 
 
 def type_to_json(type_info: Any) -> Any:

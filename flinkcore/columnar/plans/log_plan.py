@@ -27,7 +27,7 @@ from flinkcore._native.time_summary import MAX_INTERVAL_MS
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, require_column
 from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
-from flinkcore.columnar.plans.keys import check_keys
+from flinkcore.columnar.plans.keys import check_keys, never_null_key
 from flinkcore.columnar.plans.nested_columns import NestedColumns
 from flinkcore.columnar.plans.uids import step_with_uid, watermarks_uids
 from flinkcore.common.execution_config import ExecutionConfig
@@ -108,8 +108,8 @@ class LogPlan(TimedLog):
 
     @property
     def never_null_key(self) -> str | None:
-        """The column of the key, if rows where it is null are rejected: a part of a composite key may be null."""
-        return self.keys[0] if len(self.keys) == 1 and not self.null_keys else None
+        """The column of the key, if rows where it is null are rejected."""
+        return never_null_key(self.keys, self.null_keys)
 
     @property
     def takes_all_events(self) -> bool:

@@ -10,6 +10,7 @@ from flinkcore._internal.arrow.column_ops import ColumnOp, output_schema
 from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorWindows, bound_type
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
+from flinkcore.columnar.plans.keys import never_null_key
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.errors import ConfigurationError
@@ -61,8 +62,8 @@ class StageInput:
 
     @property
     def never_null_key(self) -> str | None:
-        """The column of the key, if that cannot be null: a part of a composite key may be."""
-        return self.keys[0] if len(self.keys) == 1 and not self.null_keys else None
+        """The column of the key, if that cannot be null."""
+        return never_null_key(self.keys, self.null_keys)
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ class StateRows:
     def _lists(self, columns: dict[str, pa.Array], value: pa.Array, shape: Shape) -> pa.RecordBatch:
         types = self.types
         assert types.value is not None
-        offsets = pc.subtract(value.offsets, value.offsets[0]) if len(value) else value.offsets
+        offsets = _offsets(value)
         elements, of_elements = value.flatten(), shape[1]
         if types.has_ttl:
             times_of_access = elements.field(1)
@@ -162,13 +162,18 @@ def _batch(columns: dict[str, pa.Array]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
+def _offsets(lists: pa.Array) -> pa.Array:
+    """Return the offsets of lists in their flattened values."""
+    return pc.subtract(lists.offsets, lists.offsets[0]) if len(lists) else lists.offsets
+
+
 def _lists_of_one(values: pa.Array) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array(range(len(values) + 1), pa.int64()), values)
 
 
 def _merging_windows(columns: dict[str, pa.Array], value: pa.Array) -> pa.RecordBatch:
     """Return the windows in flight, each with the one that has its state, in a list for each key."""
-    offsets = pc.subtract(value.offsets, value.offsets[0]) if len(value) else value.offsets
+    offsets = _offsets(value)
     entries = value.flatten()
     windows = [java_values(entries.field(number), "time_window", times.TIME_WINDOW) for number in (0, 1)]
     pairs = pa.StructArray.from_arrays(windows, ["f0", "f1"])
@@ -180,7 +185,7 @@ def _buffer(lists: pa.Array, shape: Shape, serializer: StateSerializer) -> pa.Ar
     """Return the elements that an interval join has buffered, none of which is marked as joined, as in Flink."""
     ((element,),) = (each.parts for each in serializer.parts)
     values = java_values(lists.flatten(), shape[1], element)
-    offsets = pc.subtract(lists.offsets, lists.offsets[0]) if len(lists) else lists.offsets
+    offsets = _offsets(lists)
     joined = pa.repeat(pa.scalar(False), len(values))
     entries = pa.StructArray.from_arrays([joined, values], ["joined", "value"])
     return pa.LargeListArray.from_arrays(offsets, entries)

@@ -178,7 +178,7 @@ def _types_of_key_columns(job: Mapping[str, Any], uid: str) -> list[str]:
     return ["", ""] if any(", " in text for text in texts) else types
 
 
-class FlinkState(NamedTuple):
+class StateTarget(NamedTuple):
     """A keyed state or timers of a Flink job.
 
     Attributes
@@ -200,10 +200,10 @@ class FlinkStates(Protocol):
     def key(self) -> tuple[StateSerializer, bool]:
         """Return the serializer of the keys, and whether its key groups are those of the checkpoint."""
 
-    def state(self, name: str, tables: list[TableFile], key: StateSerializer) -> FlinkState:
+    def state(self, name: str, tables: list[TableFile], key: StateSerializer) -> StateTarget:
         """Return a state by its name and its tables, which have rows."""
 
-    def timers(self, name: str, tables: list[TableFile], key: StateSerializer) -> FlinkState:
+    def timers(self, name: str, tables: list[TableFile], key: StateSerializer) -> StateTarget:
         """Return the timers of a service by its name and its tables, which have rows."""
 
 
@@ -247,7 +247,7 @@ class JavaStates:
         """Return the serializer of the keys; see `CheckpointOperator.key`."""
         return self.operator.key()
 
-    def state(self, name: str, tables: list[TableFile], key: StateSerializer) -> FlinkState:
+    def state(self, name: str, tables: list[TableFile], key: StateSerializer) -> StateTarget:
         """Return a state with the types that are declared, or else follow from the values."""
         what = f"state {name!r} of operator {self.operator.uid!r}"
         shown = self.operator.target.names.get(name, name)
@@ -257,25 +257,25 @@ class JavaStates:
         map_key, value = self.operator.target.types_of(name)
         if name == MERGING_WINDOW_SET:
             windows = TupleSerializer((times.TIME_WINDOW, times.TIME_WINDOW))
-            return FlinkState(shown, KeyedTypes("LIST", key, times.VOID_NAMESPACE, None, windows, False))
+            return StateTarget(shown, KeyedTypes("LIST", key, times.VOID_NAMESPACE, None, windows, False))
         namespace = _namespace(tables, what)
         if name in BUFFERS and kind == "MAP":
             element = value or inferred([shape[2][1] for shape in shapes], what)
             entries = ListSerializer((BufferEntrySerializer((element,)),))
-            return FlinkState(shown, KeyedTypes("MAP", key, namespace, basic.LONG, entries, False))
+            return StateTarget(shown, KeyedTypes("MAP", key, namespace, basic.LONG, entries, False))
         if kind == "MAP" and map_key is None:
             map_key = inferred([shape[1] for shape in shapes], f"the keys of {what}")
         if value is None:
             of_values = shapes if kind not in ("LIST", "MAP") else [shape[-1] for shape in shapes]
             value = inferred([without_ttl(each) for each in of_values] if has_ttl else of_values, what)
         map_key = map_key if kind == "MAP" else None
-        return FlinkState(shown, KeyedTypes(kind, key, namespace, map_key, value, has_ttl))
+        return StateTarget(shown, KeyedTypes(kind, key, namespace, map_key, value, has_ttl))
 
-    def timers(self, name: str, tables: list[TableFile], key: StateSerializer) -> FlinkState:
+    def timers(self, name: str, tables: list[TableFile], key: StateSerializer) -> StateTarget:
         """Return timers with the namespaces that follow from the values."""
         namespace = _namespace(tables, f"timers {name!r} of operator {self.operator.uid!r}")
         types = KeyedTypes("TIMERS", key, namespace, None, None, False)
-        return FlinkState(self.operator.target.names.get(name, name), types)
+        return StateTarget(self.operator.target.names.get(name, name), types)
 
 
 def inferred(shapes: list[Shape], what: str) -> StateSerializer:
@@ -298,7 +298,7 @@ def _namespace(tables: list[TableFile], what: str) -> StateSerializer:
 
 
 def _state_content(
-    operator: CheckpointOperator, name: str, state: FlinkState, same_groups: bool
+    operator: CheckpointOperator, name: str, state: StateTarget, same_groups: bool
 ) -> KeyedStateContent:
     def batches(key_groups: range) -> Iterator[pa.RecordBatch]:
         subtasks = operator.parts_of(key_groups, same_groups)
@@ -318,7 +318,7 @@ def _state_content(
 
 
 def _timer_contents(
-    operator: CheckpointOperator, name: str, timers: FlinkState, same_groups: bool
+    operator: CheckpointOperator, name: str, timers: StateTarget, same_groups: bool
 ) -> Iterator[KeyedStateContent]:
     for is_event_time, domain in ((True, "event"), (False, "processing")):
 

@@ -33,7 +33,7 @@ from flinkcore.savepoints.serializers import basic, times
 from flinkcore.savepoints.serializers.composite import MapSerializer, RowSerializer
 from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.writing.checkpoint_rows import MERGING_WINDOW_SET, Conversions
-from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, FlinkState
+from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator, StateTarget
 from flinkcore.savepoints.writing.java_values import arrow_type, java_values
 
 _CONTENTS: Final = "window-contents"
@@ -141,7 +141,7 @@ class PythonStates:
             declared = basic.BYTES if is_any else serializer_of(key)
         return RowSerializer((declared,)), False
 
-    def state(self, name: str, tables: list[TableFile], key: StateSerializer) -> FlinkState:
+    def state(self, name: str, tables: list[TableFile], key: StateSerializer) -> StateTarget:
         """Return a state with the kind and the types that PyFlink keeps.
 
         Raises
@@ -163,7 +163,7 @@ class PythonStates:
             value = _thread_serializer(types.value, what)
             kind = kind if kind in ("LIST", "MAP") else "VALUE"
             conversions = Conversions(self._keys, _windows, _thread_values, _thread_values)
-            return FlinkState(shown, KeyedTypes(kind, key, namespace, map_key, value, has_ttl), conversions)
+            return StateTarget(shown, KeyedTypes(kind, key, namespace, map_key, value, has_ttl), conversions)
         written = partial(_coded, _coder(types.value, what).write)
         map_key, written_key = None, java_values
         if kind == "MAP":
@@ -172,9 +172,9 @@ class PythonStates:
             written = partial(_coded, _coder(types.value, what).write, null=None)
         kind = "MAP" if kind == "MAP" else "LIST"
         found = KeyedTypes(kind, key, namespace, map_key, basic.BYTES, has_ttl)
-        return FlinkState(PREFIX + shown, found, Conversions(self._keys, _windows, written_key, written))
+        return StateTarget(PREFIX + shown, found, Conversions(self._keys, _windows, written_key, written))
 
-    def timers(self, name: str, tables: list[TableFile], key: StateSerializer) -> FlinkState:
+    def timers(self, name: str, tables: list[TableFile], key: StateSerializer) -> StateTarget:
         """Return timers with the service that PyFlink has for them.
 
         Raises
@@ -187,7 +187,7 @@ class PythonStates:
             raise ConfigurationError(f"PyFlink has no {what}, which are of a step that only flinkcore has")
         types = KeyedTypes("TIMERS", key, self._namespace(tables, what), None, None, False)
         service = name if self.is_thread_mode else _USER_TIMERS
-        return FlinkState(service, types, Conversions(self._keys, _windows))
+        return StateTarget(service, types, Conversions(self._keys, _windows))
 
     def _namespace(self, tables: list[TableFile], what: str) -> StateSerializer:
         shapes = {json.dumps(table.shapes["namespace"]): table.shapes["namespace"] for table in tables}
@@ -203,7 +203,7 @@ class PythonStates:
             )
         return namespace
 
-    def _merging_windows(self, key: StateSerializer) -> FlinkState:
+    def _merging_windows(self, key: StateSerializer) -> StateTarget:
         conversions = Conversions(
             self._keys,
             _windows,
@@ -211,7 +211,7 @@ class PythonStates:
             partial(_coded, TIME_WINDOWS.write),
         )
         types = KeyedTypes("MAP", key, times.VOID_NAMESPACE, basic.BYTE_ARRAY_WRAPPER, basic.BYTES, False)
-        return FlinkState(PREFIX + MERGING_WINDOW_SET, types, conversions)
+        return StateTarget(PREFIX + MERGING_WINDOW_SET, types, conversions)
 
     def _types(self, name: str, tables: list[TableFile], what: str) -> _Types:
         """Return the types of a state: of a declared descriptor, or those that the program has declared."""

@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -178,13 +179,13 @@ public class Planner {
         void create(JsonNode declared) {
             String name = text((JsonNode) declared.get("name"));
             String kind = text((JsonNode) declared.get("kind"));
-            String[] inputs = texts((JsonNode) declared.get("inputs"));
-            String result = text((JsonNode) declared.get("result"));
-            UserDefinedFunction function = new DeclaredScalar(inputs, result);
+            Signature signature =
+                    new Signature(texts((JsonNode) declared.get("inputs")), text((JsonNode) declared.get("result")));
+            UserDefinedFunction function = new DeclaredScalar(signature);
             if (kind.equals("table")) {
-                function = new DeclaredTable(inputs, result);
+                function = new DeclaredTable(signature);
             } else if (kind.equals("aggregate")) {
-                function = new DeclaredAggregate(inputs, result);
+                function = new DeclaredAggregate(signature);
             }
             if (name.indexOf('.') < 0) {
                 tables.createTemporarySystemFunction(name, function);
@@ -243,31 +244,41 @@ public class Planner {
         }
     }
 
-    static TypeInference inference(DataTypeFactory types, String[] inputs, DataType result, boolean accumulates) {
-        TypeInference.Builder inference = TypeInference.newBuilder();
-        if (inputs == null) {
-            inference.inputTypeStrategy(InputTypeStrategies.WILDCARD);
-        } else {
-            List arguments = new ArrayList();
-            for (int number = 0; number < inputs.length; number++) {
-                arguments.add(types.createDataType(inputs[number]));
+    /** Types of a function of the user, as texts of SQL. */
+    public static class Signature implements Serializable {
+        final String[] inputs;
+        final String result;
+
+        Signature(String[] inputs, String result) {
+            this.inputs = inputs;
+            this.result = result;
+        }
+
+        TypeInference inference(DataTypeFactory types, boolean accumulates) {
+            TypeInference.Builder inference = TypeInference.newBuilder();
+            if (inputs == null) {
+                inference.inputTypeStrategy(InputTypeStrategies.WILDCARD);
+            } else {
+                List arguments = new ArrayList();
+                for (int number = 0; number < inputs.length; number++) {
+                    arguments.add(types.createDataType(inputs[number]));
+                }
+                inference.typedArguments(arguments);
             }
-            inference.typedArguments(arguments);
+            if (accumulates) {
+                inference.accumulatorTypeStrategy(TypeStrategies.explicit(DataTypes.BIGINT()));
+            }
+            DataType type = types.createDataType(result);
+            return inference.outputTypeStrategy(TypeStrategies.explicit(type)).build();
         }
-        if (accumulates) {
-            inference.accumulatorTypeStrategy(TypeStrategies.explicit(DataTypes.BIGINT()));
-        }
-        return inference.outputTypeStrategy(TypeStrategies.explicit(result)).build();
     }
 
     /** A function of the values of a row, which is called elsewhere. */
     public static class DeclaredScalar extends ScalarFunction {
-        final String[] inputs;
-        final String result;
+        final Signature signature;
 
-        DeclaredScalar(String[] inputs, String result) {
-            this.inputs = inputs;
-            this.result = result;
+        DeclaredScalar(Signature signature) {
+            this.signature = signature;
         }
 
         public Object eval(Object[] values) {
@@ -279,18 +290,16 @@ public class Planner {
         }
 
         public TypeInference getTypeInference(DataTypeFactory types) {
-            return inference(types, inputs, types.createDataType(result), false);
+            return signature.inference(types, false);
         }
     }
 
     /** A table function, which is called elsewhere. */
     public static class DeclaredTable extends TableFunction {
-        final String[] inputs;
-        final String result;
+        final Signature signature;
 
-        DeclaredTable(String[] inputs, String result) {
-            this.inputs = inputs;
-            this.result = result;
+        DeclaredTable(Signature signature) {
+            this.signature = signature;
         }
 
         public void eval(Object[] values) {
@@ -298,18 +307,16 @@ public class Planner {
         }
 
         public TypeInference getTypeInference(DataTypeFactory types) {
-            return inference(types, inputs, types.createDataType(result), false);
+            return signature.inference(types, false);
         }
     }
 
     /** An aggregate function, which is called elsewhere. */
     public static class DeclaredAggregate extends AggregateFunction {
-        final String[] inputs;
-        final String result;
+        final Signature signature;
 
-        DeclaredAggregate(String[] inputs, String result) {
-            this.inputs = inputs;
-            this.result = result;
+        DeclaredAggregate(Signature signature) {
+            this.signature = signature;
         }
 
         public Object createAccumulator() {
@@ -333,7 +340,7 @@ public class Planner {
         }
 
         public TypeInference getTypeInference(DataTypeFactory types) {
-            return inference(types, inputs, types.createDataType(result), true);
+            return signature.inference(types, true);
         }
     }
 
