@@ -14,9 +14,19 @@ from flinkcore.sql.planner.statements import statements_of
 KINDS = sorted(path.stem for path in GOLDEN.glob("*.jsonl") if path.stem not in ("functions", "scalar_error"))
 
 
+def looked_up(scenario: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the options of tables that are looked up, which the recorder has its own connector for."""
+    sources = (
+        node["temporalTable"]["lookupTableSource"]["table"]
+        for node in scenario["plan"]["nodes"]
+        if "temporalTable" in node
+    )
+    return {table["identifier"].split("`")[-2]: table["resolvedTable"]["options"] for table in sources}
+
+
 def script_of(scenario: dict[str, Any]) -> str:
     """Return the tables and the query of a scenario as a script."""
-    statements = []
+    statements, of_lookups = [], looked_up(scenario)
     for name, table in scenario["tables"].items():
         columns = [f"`{column}` {kind}" for column, kind in table["columns"]]
         if table.get("watermark"):
@@ -26,8 +36,13 @@ def script_of(scenario: dict[str, Any]) -> str:
         if table.get("primary_key"):
             columns.append(f"PRIMARY KEY ({', '.join(table['primary_key'])}) NOT ENFORCED")
         is_nested = any(re.match(r"(MAP|ROW|ARRAY|MULTISET)\s*[<(]", kind) for _, kind in table["columns"])
-        options = f"'connector'='filesystem', 'path'='file:///data/{name}', 'format'='{'json' if is_nested else 'csv'}'"
-        statements.append(f"CREATE TABLE `{name}` (\n  {', '.join(columns)}\n) WITH ({options})")
+        options = of_lookups.get(name) or {
+            "connector": "filesystem",
+            "path": f"file:///data/{name}",
+            "format": "json" if is_nested else "csv",
+        }
+        shown = ", ".join(f"'{option}'='{value}'" for option, value in options.items())
+        statements.append(f"CREATE TABLE `{name}` (\n  {', '.join(columns)}\n) WITH ({shown})")
     sql = scenario["sql"]
     *views, query = sql if isinstance(sql, list) else [sql]
     statements += views
