@@ -19,7 +19,7 @@ def notes_of(version: str, changelog: str) -> str:
     Raises
     ------
     SystemExit
-        If there is no such section, or nothing in it.
+        If the section is missing or empty.
     """
     heading = rf"^## \[{re.escape(version)}\].*\n((?:(?!## ).*\n?)*)"
     found = re.search(heading, changelog, re.MULTILINE)

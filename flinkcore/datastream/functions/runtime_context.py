@@ -176,7 +176,7 @@ class RuntimeContext(KeyedStateStore):
         ConfigurationError
             If the name is taken, or the function is not one over batches.
         SchemaError
-            If there is no such column, or an aggregate does not support its type.
+            If a column is missing, or an aggregate does not support its type.
         LifecycleError
             If the function has been opened already.
 

@@ -354,8 +354,8 @@ class SparkReplay:
     def _tasks_of_files(self) -> dict[tuple[int, ...], int]:
         """For each log that is read, the number of its tasks, if they also run the operator; else nothing.
 
-        They do if it is the only one and takes rows anywhere, each log is in files, and there is no checkpoint. With a
-        parallelism of 1, all rows come in total order.
+        They do if it is the only one and takes rows anywhere, each log is in files, and the job has no checkpoint. With
+        a parallelism of 1, all rows come in total order.
         """
         (first, *others), checkpoints = self.plan.stages, self.checkpoints
         if others or not first.takes_rows_anywhere or self._parallelism == 1:

@@ -253,7 +253,7 @@ class _Index:
     keys : pyarrow.RecordBatch
         Rows with a null are not found.
     n_rows : int
-        Number of rows, which all match if there is no column.
+        Number of rows, which all match if they have no key columns.
     """
 
     def __init__(self, keys: pa.RecordBatch, n_rows: int) -> None:
