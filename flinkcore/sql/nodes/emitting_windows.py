@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,12 +19,10 @@ from flinkcore.datastream.functions import KeyedBatchProcessFunction, RowResults
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.state import ColumnState
 from flinkcore.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkcore.sql.expressions.evaluation import integers, valid
-from flinkcore.sql.expressions.time_arithmetic import per_milli
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.emit_strategy import EmitStrategy
 from flinkcore.sql.nodes.rows import Program, Rows
-from flinkcore.sql.nodes.window_functions import WindowOfRow
+from flinkcore.sql.nodes.window_functions import WindowMillis, WindowOfRow, windows_of_row
 from flinkcore.sql.nodes.windows import SqlWindow, window_properties
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.types.logical_types import LogicalType, Root
@@ -37,35 +34,6 @@ _IS_LAST: Final = "last window#"
 
 _NEVER: Final = np.iinfo(np.int64).max
 _COUNT: Final = AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False))
-
-
-@dataclass(frozen=True, eq=False)
-class _BoundOfRow(ColumnExpression):
-    """A bound of a window of a row in ms, or whether the row is in it; picklable."""
-
-    rowtime: str
-    given: LogicalType
-    window: WindowOfRow
-    name: str
-
-    @property
-    def required_columns(self) -> frozenset[str]:
-        return frozenset([self.rowtime])
-
-    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
-        array = batch.column(self.rowtime)
-        times = integers(array) // per_milli(self.given)
-        starts, ends = self.window.bounds(times)
-        if self.name == "holds":
-            return pa.array(valid(array) & (ends > times))
-        return pa.array(starts if self.name == _START else ends, pa.int64())
-
-    def __str__(self) -> str:
-        window = self.window
-        return (
-            f"{self.name} of the window of {self.rowtime}: {window.size_ms} ms, each {window.step_ms} ms from "
-            f"{window.offset_ms} ms, {window.earlier} before the last"
-        )
 
 
 class EmittingWindows(KeyedBatchProcessFunction):
@@ -336,16 +304,15 @@ def _of_windows(rows: Rows, window: SqlWindow, keys: Sequence[str], native: Nati
     """Return each row once for each of its windows, with their bounds and what the aggregates read."""
     assigner = window.assigner
     assert isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows)
-    step = assigner.slide_ms if isinstance(assigner, SlidingEventTimeWindows) else assigner.size_ms
+    time, kind = rows.columns[window.rowtime], rows.types[window.rowtime]
     streams = []
-    for earlier in range(-(-assigner.size_ms // step)):
-        of_row = WindowOfRow(assigner.size_ms, step, assigner.offset_ms, earlier, False)
+    for of_row in windows_of_row(assigner):
 
-        def bound(name: str, of_row: WindowOfRow = of_row) -> _BoundOfRow:
-            return _BoundOfRow(rows.columns[window.rowtime], rows.types[window.rowtime], of_row, name)
+        def millis(name: str, of_row: WindowOfRow = of_row) -> WindowMillis:
+            return WindowMillis(time, kind, of_row, name)
 
-        stream = rows.stream.filter(bound("holds"))
-        added: dict[str, Any] = {_START: bound(_START), _END: bound(_END), _IS_LAST: pc.scalar(earlier == 0)}
-        streams.append(stream.select(*keys, **native.arguments, **added))
+        is_last = pc.scalar(of_row.earlier == 0)
+        added: dict[str, Any] = {_START: millis("start"), _END: millis("end"), _IS_LAST: is_last}
+        streams.append(rows.stream.filter(millis("holds")).select(*keys, **native.arguments, **added))
     first, *others = streams
     return first.union(*others) if others else first

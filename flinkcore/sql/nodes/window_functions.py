@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -62,9 +63,26 @@ class WindowOfRow:
         return starts, starts + self.size_ms
 
 
+def windows_of_row(
+    assigner: TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows,
+) -> list[WindowOfRow]:
+    """Return the windows that a row may be in, the one that ends last first."""
+    is_cumulate = isinstance(assigner, CumulativeEventTimeWindows)
+    step_ms = assigner.size_ms
+    if isinstance(assigner, CumulativeEventTimeWindows):
+        step_ms = assigner.step_ms
+    elif isinstance(assigner, SlidingEventTimeWindows):
+        step_ms = assigner.slide_ms
+    size_ms, offset_ms = assigner.size_ms, assigner.offset_ms
+    return [
+        WindowOfRow(size_ms, step_ms, offset_ms, earlier, is_cumulate)
+        for earlier in range(-(-size_ms // step_ms))
+    ]
+
+
 @dataclass(frozen=True, eq=False)
-class WindowColumn(ColumnExpression):
-    """A column of the window of a row; picklable.
+class WindowMillis(ColumnExpression):
+    """A bound of the window of a row in ms, or whether the row is in the window; picklable.
 
     Attributes
     ----------
@@ -73,33 +91,62 @@ class WindowColumn(ColumnExpression):
         Type of the rowtime.
     window : WindowOfRow
     name : str
-        "start", "end", "time", or "holds" for a condition: whether the row is in the window.
-    type : LogicalType
-    zone : str
-    clock : LocalClock or None
-        Clock by whose local times the windows are cut.
+        "start", "end", or "holds" for a condition: whether the row is in the window. Only then its bounds are right.
     """
 
     rowtime: str
     given: LogicalType
     window: WindowOfRow
     name: str
-    type: LogicalType
-    zone: str
-    clock: LocalClock | None = None
 
     @property
     def required_columns(self) -> frozenset[str]:
         return frozenset([self.rowtime])
 
+    def times(self, batch: pa.RecordBatch) -> Int64s:
+        """Return the times in ms by which windows are cut."""
+        return integers(batch.column(self.rowtime)) // per_milli(self.given)
+
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
-        array = batch.column(self.rowtime)
-        times, is_valid = integers(array) // per_milli(self.given), valid(array)
-        if self.clock is not None:
-            times = self.clock.local(times)
+        times = self.times(batch)
         starts, ends = self.window.bounds(times)
         if self.name == "holds":
-            return pa.array(is_valid & (ends > times))
+            return pa.array(valid(batch.column(self.rowtime)) & (ends > times))
+        return pa.array(starts if self.name == "start" else ends, pa.int64())
+
+    def __str__(self) -> str:
+        window = self.window
+        shape = f"{window.size_ms} ms, each {window.step_ms} ms from {window.offset_ms} ms"
+        return f"{self.name} of the window of {self.rowtime}: {shape}, {window.earlier} before the last"
+
+
+@dataclass(frozen=True, eq=False)
+class WindowColumn(WindowMillis):
+    """A column of the window of a row; picklable.
+
+    Attributes
+    ----------
+    name : str
+        As of `WindowMillis`, or "time", the last ms of the window.
+    type : LogicalType
+    zone : str
+    clock : LocalClock or None
+        Clock by whose local times the windows are cut.
+    """
+
+    type: LogicalType
+    zone: str
+    clock: LocalClock | None = None
+
+    def times(self, batch: pa.RecordBatch) -> Int64s:
+        times = super().times(batch)
+        return times if self.clock is None else self.clock.local(times)
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        if self.name == "holds":
+            return super().evaluate(batch)
+        is_valid = valid(batch.column(self.rowtime))
+        starts, ends = self.window.bounds(self.times(batch))
         found = np.asarray({"start": starts, "end": ends, "time": ends - 1}[self.name])
         if self.clock is not None:
             found = self.clock.first_instants(found) if self.type.root is Root.TIMESTAMP_LTZ else found
@@ -110,24 +157,15 @@ class WindowColumn(ColumnExpression):
             )
         return column(found * per_milli(self.type), is_valid, self.type.arrow)
 
-    def __str__(self) -> str:
-        window = self.window
-        shape = f"{window.size_ms} ms, each {window.step_ms} ms from {window.offset_ms} ms"
-        return f"{self.name} of the window of {self.rowtime}: {shape}, {window.earlier} before the last"
-
 
 def window_table_function(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return each row once for each of its windows, with their start, end and time."""
     windowing = node.json["windowing"]
     found = window_of(program, node, windowing)
     assigner = found.assigner
-    if isinstance(assigner, TumblingEventTimeWindows):
-        shape = (assigner.size_ms, assigner.size_ms, assigner.offset_ms)
-    elif isinstance(assigner, SlidingEventTimeWindows):
-        shape = (assigner.size_ms, assigner.slide_ms, assigner.offset_ms)
-    elif isinstance(assigner, CumulativeEventTimeWindows):
-        shape = (assigner.size_ms, assigner.step_ms, assigner.offset_ms)
-    else:
+    if not isinstance(
+        assigner, TumblingEventTimeWindows | SlidingEventTimeWindows | CumulativeEventTimeWindows
+    ):
         return session_rows(
             program, node, rows, found, windowing["window"].get("partition_key_indices") or ()
         )
@@ -137,20 +175,19 @@ def window_table_function(program: Program, node: PlanNode, rows: Rows) -> Rows:
         columns = (*rows.columns, *unique_names(node)[-len(bounds) :])
         kinds = tuple(kind for _, kind in node.fields)
         return replace(rows, columns=columns, types=kinds, windows=TableWindows(found, bounds))
-    return _spread(program, node, rows, found, shape)
+    return _spread(program, node, rows, found, windows_of_row(assigner))
 
 
 def _spread(
-    program: Program, node: PlanNode, rows: Rows, found: SqlWindow, shape: tuple[int, int, int]
+    program: Program, node: PlanNode, rows: Rows, found: SqlWindow, windows: list[WindowOfRow]
 ) -> Rows:
-    """Return each row once for each of its windows of this size, step and offset in ms."""
+    """Return each row once for each of these windows that it is in."""
     windowing = node.json["windowing"]
     rowtime, zone = windowing["timeAttributeIndex"], zone_of(program, node)
     names = unique_names(node)
     kinds = [kind for _, kind in node.fields]
     streams = []
-    for earlier in range(-(-shape[0] // shape[1])):
-        window = WindowOfRow(*shape, earlier, isinstance(found.assigner, CumulativeEventTimeWindows))
+    for window in windows:
 
         def of_window(name: str, kind: LogicalType, window: WindowOfRow = window) -> WindowColumn:
             return WindowColumn(
