@@ -418,6 +418,7 @@ class DeduplicateTransformation(OperatorTransformation, OneInputTransformation):
     keep: str
     by: str
     changes: bool
+    ttl_ms: int = 0
 
     @property
     def operator_name(self) -> str:
@@ -518,6 +519,7 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
     order_by: tuple[str, ...] | None = None
     descending: tuple[bool, ...] = ()
     nulls_last: tuple[bool, ...] = ()
+    ttl_ms: int = 0
 
     @property
     def operator_name(self) -> str:
@@ -543,6 +545,7 @@ class GroupAggregateTransformation(OperatorTransformation, OneInputTransformatio
     aggregates: tuple[tuple[str, Aggregate], ...]
     changes: bool
     results: tuple[ColumnExpression, ...] = ()
+    ttl_ms: int = 0
 
     @property
     def operator_name(self) -> str:

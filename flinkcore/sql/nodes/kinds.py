@@ -85,6 +85,12 @@ _STATELESS: Final = frozenset(
 )
 
 
+EXPIRING: Final = frozenset(("group-aggregate",))
+"""Nodes whose state may have a time to live."""
+
+EXPIRY_REFUSED: Final[Mapping[str, str]] = {}
+
+
 def needs_watermarks(node: PlanNode) -> bool:
     """Return whether a node needs watermarks."""
     if node.kind == "window-table-function":

@@ -143,6 +143,11 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     is_lenient = ignores_errors(table.get("resolvedTable", {}).get("options") or {})
     kinds = {each["name"]: each for each in schema.get("columns", ())}
     stream = log_of_table(program, node, table)
+    if program.expires and ((log := event_log_of(stream)) is None or log.arrival is None):
+        raise node.refuse(
+            "state of the plan expires by processing time, which is the rows' arrival, and its log has none",
+            "Give from_event_log(..., arrival='column'), or plan the query with SET 'table.exec.state.ttl' = '0 ms'",
+        )
     names = unique_names(node)
     scanned = {
         name: ScannedColumn(column, kind.with_nullable(True), is_lenient)
