@@ -175,6 +175,9 @@ class RegularJoin(JoinOperation):
         For each stream, if its rows are changes, columns of which a key has one row for each value: a row that comes
         replaces that with the same values. Without columns a key has one row. By default a row that is withdrawn equals
         one that came before in all columns.
+    ttl_ms : tuple of two ints
+        For each stream, time to live of its rows in ms of processing time after they were written; 0 if they never
+        expire. With one, results are changes.
     """
 
     call: ClassVar[str] = "join_regular"
@@ -183,6 +186,7 @@ class RegularJoin(JoinOperation):
 
     with_changes: bool = False
     unique_keys: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
+    ttl_ms: tuple[int, int] = (0, 0)
 
     @property
     def changes(self) -> bool:

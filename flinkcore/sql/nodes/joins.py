@@ -209,20 +209,24 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
     given = left.changes | right.changes
     gives_padded = sides.how not in ("inner", "semi")
     kinds = given | {"-D"} if gives_padded else given
+    ttls = program.ttls(node) or (0, 0)
     unique_keys = (
-        _unique_key(left, node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
-        _unique_key(right, node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
+        _unique_key(left, ttls[0], node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
+        _unique_key(right, ttls[1], node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
     )
-    operation = RegularJoin(**sides.settings(), with_changes=bool(kinds), unique_keys=unique_keys)
+    with_changes = bool(kinds) or any(ttls)
+    operation = RegularJoin(
+        **sides.settings(), with_changes=with_changes, unique_keys=unique_keys, ttl_ms=(ttls[0], ttls[1])
+    )
     results = streams[0]._joined(streams[1], operation)
     return program.of_operator(node, results, sides.columns(), changes=kinds)
 
 
 def _unique_key(
-    rows: Rows, upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
+    rows: Rows, ttl_ms: int, upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
 ) -> tuple[str, ...] | None:
     """Return the columns by which Flink's state of a side finds a row of a key, or None if by all of them."""
-    if not rows.changes or not upsert_keys:
+    if not (rows.changes or ttl_ms) or not upsert_keys:
         return None
     if any(set(each) <= set(join_keys) for each in upsert_keys):
         return ()

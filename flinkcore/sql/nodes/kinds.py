@@ -85,7 +85,7 @@ _STATELESS: Final = frozenset(
 )
 
 
-EXPIRING: Final = frozenset(("group-aggregate", "deduplicate", "changelog-normalize"))
+EXPIRING: Final = frozenset(("group-aggregate", "deduplicate", "changelog-normalize", "join"))
 """Nodes whose state may have a time to live."""
 
 EXPIRY_REFUSED: Final[Mapping[str, str]] = {}
