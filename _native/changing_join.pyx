@@ -248,7 +248,9 @@ cdef bint _settle_row(ChangingJoin* self, ResultRow* row, bint passed) except -1
     if what <= Candidate.LAST_OF_PAIRS and not passed:
         return False
     if self.expires and what <= Candidate.LAST_OF_PAIRS and self.counts_matches[side]:
-        _write(self, side, row.right if side else row.left, row.value >> 1)
+        # A later event may have written it before this result was taken.
+        if row.value >> 1 > _written(self, side, row.right if side else row.left):
+            _write(self, side, row.right if side else row.left, row.value >> 1)
     if what == Candidate.PAIR_COMES or what == Candidate.PAIR_GOES:
         self.passed += self.counts_matches[1 - side]
         if what == Candidate.PAIR_COMES and self.counts_matches[side]:

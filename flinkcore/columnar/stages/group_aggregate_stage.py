@@ -21,6 +21,7 @@ from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregat
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS, ImmediateKernel
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.row_changes import kinds_of
+from flinkcore.columnar.stages.arriving_rows import EXPIRY
 from flinkcore.columnar.stages.function_accumulators import TABLE, FunctionAccumulators
 from flinkcore.columnar.stages.kept_values_column import SHOWN, KeptValuesColumn
 from flinkcore.columnar.stages.relational_stage import RelationalStage
@@ -30,9 +31,6 @@ from flinkcore.time_plane.timeline import Timeline
 from flinkcore.time_plane.total_order import Events
 
 _INSERT, _UPDATE_BEFORE, _UPDATE_AFTER, _DELETE = range(4)
-
-EXPIRY: Final = "expiry"
-"""Name of the table of times at which keys expire, in the state of an operator."""
 
 _COUNT: Final = ("count", None, None)
 """A last aggregate where rows are withdrawn: a key without rows has no result."""

@@ -520,6 +520,7 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
     descending: tuple[bool, ...] = ()
     nulls_last: tuple[bool, ...] = ()
     ttl_ms: int = 0
+    expires_by_timer: bool = False
 
     @property
     def operator_name(self) -> str:

@@ -85,7 +85,9 @@ _STATELESS: Final = frozenset(
 )
 
 
-EXPIRING: Final = frozenset(("group-aggregate", "deduplicate", "changelog-normalize", "join"))
+EXPIRING: Final = frozenset(
+    ("group-aggregate", "deduplicate", "changelog-normalize", "join", "over-aggregate")
+)
 """Nodes whose state may have a time to live."""
 
 EXPIRY_REFUSED: Final[Mapping[str, str]] = {}

@@ -15,9 +15,11 @@ from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.graph.transformations import OverTransformation, Transformation
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.group_aggregates import require_one_state
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import Literal, Rex, rex_of
+from flinkcore.sql.plan.state_ttl import STATE_TTL
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TEXTS, LogicalType, Root
 
 _IN_PLACE_OF_NULL: Final[Mapping[Root, Any]] = {
@@ -47,6 +49,10 @@ class Frame:
         "event_time" or "arrival".
     late_as_unbounded : bool
         Whether rows are late as those of unbounded frames.
+    ttl_ms : int
+        Time to live of a key's state, in ms; 0 if it never expires.
+    expires_by_timer : bool
+        Whether a timer clears the state.
     """
 
     rows: int | None
@@ -54,6 +60,8 @@ class Frame:
     unit: str
     by: str
     late_as_unbounded: bool = False
+    ttl_ms: int = 0
+    expires_by_timer: bool = False
 
     @classmethod
     def of(cls, node: PlanNode, spec: Mapping[str, Any], group: Mapping[str, Any], by: str) -> Frame:
@@ -97,6 +105,8 @@ class Frame:
             self.by,
             tuple(aggregates.items()),
             self.late_as_unbounded,
+            ttl_ms=self.ttl_ms,
+            expires_by_timer=self.expires_by_timer,
         )
 
 
@@ -190,11 +200,13 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         rows.require_time(node, order)
     if group["upperBound"]["kind"] != "CURRENT_ROW":
         raise node.refuse("frames end with the current row", "Write AND CURRENT ROW")
-    frame = Frame.of(node, spec, group, by)
+    frame = _expiring(program, node, Frame.of(node, spec, group, by))
     constants = [program.rex(node, each) for each in spec["constants"]]
     over = _Over(program, node, _with_constants(program, node, rows, constants))
     calls = [AggregateCall.of(written, program.functions) for written in group["aggCalls"]]
     for call in calls:
+        if frame.ttl_ms and not frame.is_bounded:
+            require_one_state(node, call, withdraws=False)
         if call.function is not None and call.function.columns and not frame.is_bounded:
             raise node.refuse(
                 f"the function {call.function.name} is vectorized, and Flink calls those for bounded frames alone",
@@ -215,6 +227,20 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if not native.aggregates:
         native.add(_COUNT)  # for the rows alone
     return program.of_operator(node, over.through(frame, native), columns, times=rows.times)
+
+
+def _expiring(program: Program, node: PlanNode, frame: Frame) -> Frame:
+    """Return a frame whose keys expire as the setting says: not a range of time, whose rows leave by themselves."""
+    (ttl_ms,) = program.ttls(node)
+    if not ttl_ms or frame.range_ms is not None:
+        return frame
+    if frame.by == "event_time":
+        raise node.refuse(
+            f"its state expires ({STATE_TTL.key()}), which is supported for frames by the processing time alone",
+            "Write RANGE BETWEEN INTERVAL ... PRECEDING AND CURRENT ROW, whose rows leave by themselves, or plan the "
+            f"query with SET '{STATE_TTL.key()}' = '0 ms'",
+        )
+    return replace(frame, ttl_ms=ttl_ms, expires_by_timer=frame.is_bounded)
 
 
 def _with_constants(program: Program, node: PlanNode, rows: Rows, constants: Sequence[Rex]) -> Rows:
