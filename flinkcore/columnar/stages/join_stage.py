@@ -40,7 +40,7 @@ from flinkcore.datastream.graph.join_operations import (
 from flinkcore.time_plane.total_order import Events
 
 JOIN_KINDS: Final[Mapping[type[JoinOperation], Callable[[Any], JoinKind]]] = {
-    TimeIntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms),
+    TimeIntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms, join.by_clock),
     WindowJoin: lambda join: window_join(),
     RegularJoin: lambda join: regular_join(),
     TemporalJoin: lambda join: temporal_join(),

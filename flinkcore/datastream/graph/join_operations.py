@@ -103,6 +103,9 @@ class TimeIntervalJoin(JoinOperation):
     ----------
     lower_ms, upper_ms : int
         Bounds of the right timestamp minus the left one.
+    by_clock : bool
+        Whether timestamps are arrivals: a row that may only match earlier ones matches none that comes after it in the
+        same millisecond, as in Flink's ``ProcTimeIntervalJoin``.
     """
 
     call: ClassVar[str] = "join_interval"
@@ -110,6 +113,7 @@ class TimeIntervalJoin(JoinOperation):
 
     lower_ms: int = 0
     upper_ms: int = 0
+    by_clock: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,7 +140,8 @@ class TimeIntervalJoin(JoinOperation):
 
     @property
     def settings(self) -> dict[str, str]:
-        return {"right - left in": f"[{self.lower_ms} ms, {self.upper_ms} ms]"}
+        clock = {"by": "arrival"} if self.by_clock else {}
+        return {"right - left in": f"[{self.lower_ms} ms, {self.upper_ms} ms]", **clock}
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.join_operations import RegularJoin
+from flinkcore.datastream.graph.join_operations import RegularJoin, TimeIntervalJoin
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
@@ -139,8 +139,6 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     """Return pairs of rows whose times are close."""
     spec = node.json["intervalJoinSpec"]
     bounds = spec["windowBounds"]
-    if not bounds["isEventTime"]:
-        raise node.refuse("an interval of processing time is not supported", "Compare the rowtimes")
     for rows, field in ((left, "leftTimeIndex"), (right, "rightTimeIndex")):
         rows.require_inserts(node, _OF_CHANGES)
         rows.require_time(node, bounds[field])
@@ -149,7 +147,15 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
         raise node.refuse("no times are in its interval", "Exchange the bounds")
     sides = _Sides(program, node, spec["joinSpec"], left, right)
     streams = sides.keyed()
-    results = streams[0].join_interval(streams[1], lower, upper, **sides.settings())
+    by_clock = not bounds["isEventTime"]
+    if by_clock and sides.how != "inner":
+        raise node.refuse(
+            "an outer join of an interval of processing time is not supported: rows without a match come by one clock, "
+            "and two logs have one each",
+            "Write an inner join, or compare the rowtimes",
+        )
+    operation = TimeIntervalJoin(**sides.settings(), lower_ms=lower, upper_ms=upper, by_clock=by_clock)
+    results = streams[0]._joined(streams[1], operation)
     # The timestamp of a pair is the later one of both.
     times = set()
     if upper <= 0 and sides.how in ("inner", "left"):

@@ -17,6 +17,7 @@ from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.group_aggregates import require_one_state
 from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.windows import is_range_of_processing_time
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import Literal, Rex, rex_of
 from flinkcore.sql.plan.state_ttl import STATE_TTL
@@ -79,10 +80,6 @@ class Frame:
         else:
             raise node.refuse(
                 "frames begin before the current row", "Write BETWEEN ... PRECEDING AND CURRENT ROW"
-            )
-        if not is_rows and by == "arrival":
-            raise node.refuse(
-                "a range of processing time is not supported", "Write a number of rows, or take the rowtime"
             )
         return cls(back, None, unit, by) if is_rows else cls(None, back, unit, by)
 
@@ -195,7 +192,9 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if len(fields) != 1 or not fields[0]["isAscending"]:
         raise node.refuse("frames are ordered by a time, ascending", "Write ORDER BY the rowtime")
     order = fields[0]["index"]
-    by = "arrival" if rows.types[order].time_attribute == "PROCTIME" else "event_time"
+    # Rows of a plan with a range of processing time have their arrival as timestamp.
+    by_clock = is_range_of_processing_time(node)
+    by = "arrival" if rows.types[order].time_attribute == "PROCTIME" and not by_clock else "event_time"
     if by == "event_time":
         rows.require_time(node, order)
     if group["upperBound"]["kind"] != "CURRENT_ROW":
@@ -226,7 +225,8 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     columns += [earlier[number] if number in earlier else next(results) for number in range(len(calls))]
     if not native.aggregates:
         native.add(_COUNT)  # for the rows alone
-    return program.of_operator(node, over.through(frame, native), columns, times=rows.times)
+    results = over.through(frame, native)
+    return program.of_operator(node, results, columns, times=rows.times, by_clock=by_clock)
 
 
 def _expiring(program: Program, node: PlanNode, frame: Frame) -> Frame:

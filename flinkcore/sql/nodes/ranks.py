@@ -85,16 +85,11 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
 
 
 def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return rows in the order of their rowtimes and of further columns, each when the watermark comes to it."""
+    """Return rows in the order of their rowtimes and of further columns, each when the watermark, or the clock, comes to it."""
     rows.require_inserts(node, _OF_CHANGES)
     time, *others = node.json["orderBy"]["fields"]
-    if rows.types[time["index"]].time_attribute == "PROCTIME":
-        if others:
-            names = ", ".join(repr(node.names[each["index"]]) for each in others)
-            raise node.refuse(
-                f"an order of equal processing times by further columns ({names}) is not supported",
-                f"Write ORDER BY {node.names[time['index']]} alone, and sort the results by all columns",
-            )
+    by_clock = rows.types[time["index"]].time_attribute == "PROCTIME"
+    if by_clock and not others:
         return rows
     rows.require_time(node, time["index"])
     # A frame of one row waits and is late as a row that is sorted.
@@ -111,7 +106,8 @@ def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
         nulls_last=tuple(each["nullIsLast"] for each in others),
     )
     results = keyed._then(step)
-    return program.of_operator(node, results, [pc.field(name) for name in rows.columns], times=rows.times)
+    columns = [pc.field(name) for name in rows.columns]
+    return program.of_operator(node, results, columns, times=rows.times, by_clock=by_clock)
 
 
 def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
