@@ -12,7 +12,7 @@ from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.expressions.user_functions import UserFunctions
-from flinkcore.sql.nodes.kinds import EXPIRING, EXPIRY_REFUSED, NODES, REFUSED, needs_watermarks
+from flinkcore.sql.nodes.kinds import EXPIRING, EXPIRY_REFUSED, NODES, REFUSED, WITHOUT_TTL, needs_watermarks
 from flinkcore.sql.nodes.rows import OF_ARRIVALS, Program, Rows, Tables
 from flinkcore.sql.nodes.scans import names_of
 from flinkcore.sql.nodes.windows import is_of_processing_time
@@ -26,9 +26,6 @@ from flinkcore.sql.sink_rows import SinkRows
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-_WITHOUT_TTL: Final = (
-    f"Plan the query with SET '{STATE_TTL.key()}' = '0 ms', or give this state '0 ms' in a STATE_TTL hint"
-)
 _LEGACY_CAST: Final = "table.exec.legacy-cast-behaviour"
 
 
@@ -149,7 +146,7 @@ def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:
     if node.kind not in EXPIRING and any(program.ttls(node)):
         raise node.refuse(
             f"its state expires ({STATE_TTL.key()} or a STATE_TTL hint), which is not supported for a {node.kind}",
-            EXPIRY_REFUSED.get(node.kind, _WITHOUT_TTL),
+            EXPIRY_REFUSED.get(node.kind, WITHOUT_TTL),
         )
     try:
         return builder(program, node, *inputs)

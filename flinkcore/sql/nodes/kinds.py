@@ -90,7 +90,16 @@ EXPIRING: Final = frozenset(
 )
 """Nodes whose state may have a time to live."""
 
-EXPIRY_REFUSED: Final[Mapping[str, str]] = {}
+WITHOUT_TTL: Final = "Plan the query with SET 'table.exec.state.ttl' = '0 ms', or write '0 ms' as the ttl of its state in the plan"
+EXPIRY_REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("rank", "sort-limit", "limit"),
+        "Flink may keep rows longer than that, in a cache whose content depends on the parallelism and on restarts "
+        f"(table.exec.rank.topn-cache-size). {WITHOUT_TTL}",
+    ),
+    "temporal-join": "Run the plan without the setting table.exec.state.ttl",
+}
+"""Advice for other nodes whose state has one."""
 
 
 def needs_watermarks(node: PlanNode) -> bool:

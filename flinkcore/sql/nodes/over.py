@@ -193,8 +193,8 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         raise node.refuse("frames are ordered by a time, ascending", "Write ORDER BY the rowtime")
     order = fields[0]["index"]
     # Rows of a plan with a range of processing time have their arrival as timestamp.
-    by_clock = is_range_of_processing_time(node)
-    by = "arrival" if rows.types[order].time_attribute == "PROCTIME" and not by_clock else "event_time"
+    waits = rows.types[order].time_attribute != "PROCTIME" or is_range_of_processing_time(node)
+    by = "event_time" if waits else "arrival"
     if by == "event_time":
         rows.require_time(node, order)
     if group["upperBound"]["kind"] != "CURRENT_ROW":
@@ -225,8 +225,7 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     columns += [earlier[number] if number in earlier else next(results) for number in range(len(calls))]
     if not native.aggregates:
         native.add(_COUNT)  # for the rows alone
-    results = over.through(frame, native)
-    return program.of_operator(node, results, columns, times=rows.times, by_clock=by_clock)
+    return program.of_operator(node, over.through(frame, native), columns, times=rows.times)
 
 
 def _expiring(program: Program, node: PlanNode, frame: Frame) -> Frame:
@@ -237,8 +236,8 @@ def _expiring(program: Program, node: PlanNode, frame: Frame) -> Frame:
     if frame.by == "event_time":
         raise node.refuse(
             f"its state expires ({STATE_TTL.key()}), which is supported for frames by the processing time alone",
-            "Write RANGE BETWEEN INTERVAL ... PRECEDING AND CURRENT ROW, whose rows leave by themselves, or plan the "
-            f"query with SET '{STATE_TTL.key()}' = '0 ms'",
+            "Write RANGE BETWEEN INTERVAL ... PRECEDING AND CURRENT ROW, whose rows leave by themselves, or run the "
+            "plan without the setting",
         )
     return replace(frame, ttl_ms=ttl_ms, expires_by_timer=frame.is_bounded)
 

@@ -85,11 +85,10 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
 
 
 def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return rows in the order of their rowtimes and of further columns, each when the watermark, or the clock, comes to it."""
+    """Return rows in the order of a time and of further columns, each when the watermark or the clock comes to it."""
     rows.require_inserts(node, _OF_CHANGES)
     time, *others = node.json["orderBy"]["fields"]
-    by_clock = rows.types[time["index"]].time_attribute == "PROCTIME"
-    if by_clock and not others:
+    if rows.types[time["index"]].time_attribute == "PROCTIME" and not others:
         return rows
     rows.require_time(node, time["index"])
     # A frame of one row waits and is late as a row that is sorted.
@@ -106,8 +105,7 @@ def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
         nulls_last=tuple(each["nullIsLast"] for each in others),
     )
     results = keyed._then(step)
-    columns = [pc.field(name) for name in rows.columns]
-    return program.of_operator(node, results, columns, times=rows.times, by_clock=by_clock)
+    return program.of_operator(node, results, [pc.field(name) for name in rows.columns], times=rows.times)
 
 
 def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:

@@ -294,7 +294,6 @@ class Program:
         of_windows: bool = False,
         changes: Collection[str] = (),
         only: Any = None,
-        by_clock: bool = False,
         state: FlinkState | None = None,
     ) -> Rows:
         """Return the rows of an operator, with the columns of its node.
@@ -311,17 +310,13 @@ class Program:
             node has none.
         only : expression, optional
             Condition on the operator's results.
-        by_clock : bool
-            Whether results come by the processing time: those that only the end of the log brings have not come yet.
         state : FlinkState, optional
             State of Flink's operator, if it can be exchanged.
         """
         stream._transformation.settings.flink_state = (state or FlinkState.refused(node)).to_text()
         names = unique_names(node)
-        if self.emitted_at is not None or by_clock:
+        if self.emitted_at is not None:
             stream = stream.with_emitted_at(EMITTED_AT)
-        if by_clock:
-            stream = stream.filter(pc.field(EMITTED_AT).is_valid())
         if only is not None:
             stream = stream.filter(only)
         kinds = frozenset(changes)

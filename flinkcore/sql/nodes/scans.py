@@ -200,8 +200,8 @@ def _with_arrivals(
     if log is None or log.arrival is None or log.arrival_unit not in (None, "ms"):
         if program.by_arrival:
             raise node.refuse(
-                "a node of the plan waits for the processing time, which is the rows' arrival, and its log has none, or not "
-                "in ms",
+                "a node of the plan waits for the processing time, which is the arrival of rows, and its log has "
+                "none, or not in ms",
                 "Give from_event_log(..., arrival='column', split=None)",
             )
         return Rows(stream.select(*carried, **scanned), tuple(scanned), kinds)
