@@ -90,7 +90,9 @@ EXPIRING: Final = frozenset(
 )
 """Nodes whose state may have a time to live."""
 
-WITHOUT_TTL: Final = "Plan the query with SET 'table.exec.state.ttl' = '0 ms', or write '0 ms' as the ttl of its state in the plan"
+WITHOUT_TTL: Final = (
+    "Plan the query with SET 'table.exec.state.ttl' = '0 ms', or write that as the ttl of its state"
+)
 EXPIRY_REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("rank", "sort-limit", "limit"),

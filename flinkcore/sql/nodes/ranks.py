@@ -22,6 +22,7 @@ from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.flink_state import FlinkState
 
 RANK: Final = "rank#"
 _OF_ONE_ROW: Final = "rows#"
@@ -39,7 +40,7 @@ def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     results = keyed._then(DeduplicateTransformation(keyed._input(), keep, by, changes, ttl_ms))
     columns = [pc.field(name) for name in rows.columns]
     kinds = ("-U", "+U") if changes else ()
-    state = deduplicated_state(node, rows)
+    state = FlinkState.expiring(node) if ttl_ms else deduplicated_state(node, rows)
     return program.of_operator(node, results, columns, times=rows.times, changes=kinds, state=state)
 
 
