@@ -35,6 +35,7 @@ MODULES = (
     "json_lines",
     "kept_values",
     "key_dictionary",
+    "key_expiry",
     "key_groups",
     "key_lists",
     "key_timers",

@@ -322,6 +322,30 @@ def rounded_kinds(scenario: dict[str, Any]) -> list[list[str]]:
     ]
 
 
+BY_CLOCK = ("ttl", "proctime")
+"""Kinds of scenarios whose rows come at readings of the clock."""
+
+NO_READING = 10**15
+"""In place of a reading of the clock after the last row of the tables, of which a log does not know."""
+
+
+def by_clock(scenario: dict[str, Any], found: list[int]) -> tuple[list[int], list[int]]:
+    """Return the readings of the clock at which rows were found and are wanted; those found are steps at the end."""
+    clock, last, readings = scenario["now"], scenario["now"], []
+    for step in scenario["arrival"]:
+        if isinstance(step, dict):
+            clock = step["pt"]
+        else:
+            last = clock
+        readings.append(clock)
+    wanted = [readings[step] if step < len(readings) else NO_READING for step in scenario["at"]]
+    end = len(readings)
+    return (
+        [NO_READING if reading == end else reading for reading in found],
+        [reading if reading <= last else NO_READING for reading in wanted],
+    )
+
+
 def steps_of(line: dict[str, Any], columns: list[list[str]], end: int, with_at: bool) -> list[list[Any]]:
     """Return the rows of each step as a sorted list; the ends of all tables are one step."""
     rows = [
@@ -415,6 +439,9 @@ def check(scenario: dict[str, Any]) -> None:
     wanted = {"rows": scenario["rows"], "at": scenario["at"]}
     if _merges_elsewhere(scenario):
         found, wanted = ({**each, "rows": _without_merges(each["rows"])} for each in (found, wanted))
+    if scenario["kind"] in BY_CLOCK:
+        found["at"], wanted["at"] = by_clock(scenario, found["at"])
+        moves, steps = False, NO_READING
     got, want = (steps_of(each, columns, steps, not moves) for each in (found, wanted))
     assert got == want, f"got {got}, want {want}"
     if error is None and not _counts_no_late_rows(scenario):

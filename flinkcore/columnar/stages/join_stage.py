@@ -40,7 +40,7 @@ from flinkcore.datastream.graph.join_operations import (
 from flinkcore.time_plane.total_order import Events
 
 JOIN_KINDS: Final[Mapping[type[JoinOperation], Callable[[Any], JoinKind]]] = {
-    TimeIntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms),
+    TimeIntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms, join.by_clock),
     WindowJoin: lambda join: window_join(),
     RegularJoin: lambda join: regular_join(),
     TemporalJoin: lambda join: temporal_join(),
@@ -72,6 +72,7 @@ class JoinStage(RelationalStage):
             self._windows = operation.assigner
         self._timestamp_range = operator.timestamp_range
         self._changing = operator.changing
+        self._keeps_changes = operator.keeps_changes
         self._changes: tuple[Kinds, Identities] | None = None
         self._gives_left_alone = operator.gives_left_alone
         self._condition: Select | None = None
@@ -84,11 +85,13 @@ class JoinStage(RelationalStage):
 
     def _made_kernel(self, operator: Join, steps_done: int, result_limit: int) -> RelationalKernel:
         operation = operator.operation
-        if any(operator.changing):
+        if operator.keeps_changes:
             assert isinstance(operation, RegularJoin)
             left, right = (
-                is_changing and key is not None
-                for is_changing, key in zip(operator.changing, operation.unique_keys, strict=True)
+                (is_changing or ttl_ms > 0) and key is not None
+                for is_changing, key, ttl_ms in zip(
+                    operator.changing, operation.unique_keys, operation.ttl_ms, strict=True
+                )
             )
             return ChangingJoinKernel(
                 self._keys,
@@ -99,6 +102,7 @@ class JoinStage(RelationalStage):
                 replaces=(left, right),
                 steps_done=steps_done,
                 result_limit=result_limit,
+                ttl_ms=operation.ttl_ms,
             )
         return JoinKernel(
             JOIN_KINDS[type(operation)](operation),
@@ -120,6 +124,10 @@ class JoinStage(RelationalStage):
             right = pa.schema([right.field(name) for name in names])
         return [left, right]
 
+    def _forget_expired(self, now_ms: int) -> None:
+        assert isinstance(self._kernel, ChangingJoinKernel)
+        self._kernel.forget_expired(now_ms)
+
     # ---- events ----
 
     def _kept_rows(
@@ -130,13 +138,13 @@ class JoinStage(RelationalStage):
         if rows is not None:
             is_second = is_second[rows]
         numbers = np.empty(len(is_second), np.int64)
-        if any(self._changing):
+        if self._keeps_changes:
             self._changes = np.zeros(len(is_second), np.uint8), np.zeros((len(is_second), 2), np.uint64)
         for side, kept in enumerate(self._kept):
             places = np.flatnonzero(is_second == bool(side))
             if len(places):
                 whole = self._inputs.batch_of(side, events.batch)
-                if self._changing[side]:
+                if self._changing[side] or self._operator_plan.ttl_ms:
                     self._read_changes(
                         side, whole.take(pa.array(places if rows is None else rows[places])), places
                     )
@@ -154,7 +162,8 @@ class JoinStage(RelationalStage):
         assert isinstance(self._operation, RegularJoin)
         assert self._changes is not None
         kinds, identities = self._changes
-        kinds[places] = kinds_of(rows)
+        if self._changing[side]:
+            kinds[places] = kinds_of(rows)
         identities[places] = identities_of(rows, self._operation.unique_keys[side])
 
     def _keys_of_rows(self, batch: pa.RecordBatch, rows: RowNumbers | None) -> pa.RecordBatch:
@@ -183,7 +192,7 @@ class JoinStage(RelationalStage):
                 can_match &= column.is_valid().to_numpy(zero_copy_only=False)
             can_match = can_match.view(np.uint8)
         if self._changes is not None:
-            return *events, can_match, *self._changes
+            return *events, can_match, *self._changes, self._arrivals
         if self._windows is None:
             return *events, can_match
         windows, each = windows_of(self._windows, timestamps), np.arange(len(timestamps) + 1)

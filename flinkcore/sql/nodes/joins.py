@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.join_operations import RegularJoin
+from flinkcore.datastream.graph.join_operations import RegularJoin, TimeIntervalJoin
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
@@ -139,8 +139,6 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     """Return pairs of rows whose times are close."""
     spec = node.json["intervalJoinSpec"]
     bounds = spec["windowBounds"]
-    if not bounds["isEventTime"]:
-        raise node.refuse("an interval of processing time is not supported", "Compare the rowtimes")
     for rows, field in ((left, "leftTimeIndex"), (right, "rightTimeIndex")):
         rows.require_inserts(node, _OF_CHANGES)
         rows.require_time(node, bounds[field])
@@ -149,7 +147,15 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
         raise node.refuse("no times are in its interval", "Exchange the bounds")
     sides = _Sides(program, node, spec["joinSpec"], left, right)
     streams = sides.keyed()
-    results = streams[0].join_interval(streams[1], lower, upper, **sides.settings())
+    by_clock = not bounds["isEventTime"]
+    if by_clock and sides.how != "inner":
+        raise node.refuse(
+            "an outer join of an interval of processing time is not supported: rows without a match come by one clock, "
+            "and two logs have one each",
+            "Write an inner join, or compare the rowtimes",
+        )
+    operation = TimeIntervalJoin(**sides.settings(), lower_ms=lower, upper_ms=upper, by_clock=by_clock)
+    results = streams[0]._joined(streams[1], operation)
     # The timestamp of a pair is the later one of both.
     times = set()
     if upper <= 0 and sides.how in ("inner", "left"):
@@ -209,20 +215,24 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
     given = left.changes | right.changes
     gives_padded = sides.how not in ("inner", "semi")
     kinds = given | {"-D"} if gives_padded else given
+    ttls = program.ttls(node) or (0, 0)
     unique_keys = (
-        _unique_key(left, node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
-        _unique_key(right, node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
+        _unique_key(left, ttls[0], node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
+        _unique_key(right, ttls[1], node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
     )
-    operation = RegularJoin(**sides.settings(), with_changes=bool(kinds), unique_keys=unique_keys)
+    with_changes = bool(kinds) or any(ttls)
+    operation = RegularJoin(
+        **sides.settings(), with_changes=with_changes, unique_keys=unique_keys, ttl_ms=(ttls[0], ttls[1])
+    )
     results = streams[0]._joined(streams[1], operation)
     return program.of_operator(node, results, sides.columns(), changes=kinds)
 
 
 def _unique_key(
-    rows: Rows, upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
+    rows: Rows, ttl_ms: int, upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
 ) -> tuple[str, ...] | None:
     """Return the columns by which Flink's state of a side finds a row of a key, or None if by all of them."""
-    if not rows.changes or not upsert_keys:
+    if not (rows.changes or ttl_ms) or not upsert_keys:
         return None
     if any(set(each) <= set(join_keys) for each in upsert_keys):
         return ()

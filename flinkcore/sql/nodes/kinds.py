@@ -85,6 +85,25 @@ _STATELESS: Final = frozenset(
 )
 
 
+EXPIRING: Final = frozenset(
+    ("group-aggregate", "deduplicate", "changelog-normalize", "join", "over-aggregate")
+)
+"""Nodes whose state may have a time to live."""
+
+WITHOUT_TTL: Final = (
+    "Plan the query with SET 'table.exec.state.ttl' = '0 ms', or write that as the ttl of its state"
+)
+EXPIRY_REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("rank", "sort-limit", "limit"),
+        "Flink may keep rows longer than that, in a cache whose content depends on the parallelism and on restarts "
+        f"(table.exec.rank.topn-cache-size). {WITHOUT_TTL}",
+    ),
+    "temporal-join": "Run the plan without the setting table.exec.state.ttl",
+}
+"""Advice for other nodes whose state has one."""
+
+
 def needs_watermarks(node: PlanNode) -> bool:
     """Return whether a node needs watermarks."""
     if node.kind == "window-table-function":

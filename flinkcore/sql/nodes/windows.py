@@ -256,8 +256,24 @@ def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) ->
     return SqlWindow(assigner, is_instant, windowing["timeAttributeIndex"], kind == "hop", clock)
 
 
+def is_range_of_processing_time(node: PlanNode) -> bool:
+    """Return whether the frames of an over-aggregate are ranges of processing time."""
+    (group,) = node.json["overSpec"]["groups"]
+    (order, *_) = group["orderBy"]["fields"]
+    _, kind = node.input.fields[order["index"]]
+    is_bounded = group["lowerBound"]["kind"] == "BOUNDED_WINDOW" and not group["isRows"]
+    return is_bounded and kind.time_attribute == "PROCTIME"
+
+
 def is_of_processing_time(node: PlanNode) -> bool:
-    """Return whether the windows of a node are those of processing time."""
+    """Return whether a node waits for the processing time: for the end of its windows, ranges, intervals or ties."""
+    if node.kind == "temporal-sort":
+        first, *others = node.json["orderBy"]["fields"]
+        return bool(others) and node.input.fields[first["index"]][1].time_attribute == "PROCTIME"
+    if node.kind == "over-aggregate":
+        return is_range_of_processing_time(node)
+    if node.kind == "interval-join":
+        return not node.json["intervalJoinSpec"]["windowBounds"]["isEventTime"]
     if node.kind == "group-window-aggregate":
         field = node.json["window"]["timeField"]
         return type_of(field.get("fieldType", field.get("type"))).time_attribute == "PROCTIME"

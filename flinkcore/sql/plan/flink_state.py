@@ -100,6 +100,11 @@ class FlinkState:
         """Return the state of a node of which no layout is known."""
         return cls.of(node, refusal=f"the state of {node.kind} is not exchanged with Flink")
 
+    @classmethod
+    def expiring(cls, node: PlanNode) -> FlinkState:
+        """Return the state of a node that has a time to live."""
+        return cls.of(node, refusal="state that expires is not exchanged with Flink")
+
     def to_text(self) -> str:
         """Return the state as text for the description of a job."""
         keys, rows = ([(column, str(kind)) for column, kind in each] for each in (self.keys, self.rows))
