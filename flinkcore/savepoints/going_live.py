@@ -34,6 +34,7 @@ from flinkcore.savepoints.writing.pyflink_states import PythonStates
 from flinkcore.savepoints.writing.savepoint_writer import (
     OperatorContent,
     SavepointWriter,
+    directory_without_savepoint,
     operator_metadata,
     subtask_of_text,
     text_of_subtask,
@@ -114,6 +115,16 @@ class SavepointTarget:
         """Directory of the checkpoint from which it is made, if the job has no other."""
         return f"{os.fspath(self.path).rstrip('/')}/{_CHECKPOINT}"
 
+    def check(self, stores: Stores = ENVIRONMENT) -> None:
+        """Check that the directory has no savepoint, before the job runs.
+
+        Raises
+        ------
+        ConfigurationError
+            If it has, or the path is empty.
+        """
+        directory_without_savepoint(self.path, stores)
+
     def complete(
         self,
         checkpoint: str | os.PathLike[str],
@@ -187,7 +198,7 @@ class SavepointTarget:
             writer.commit([operator_metadata(*each) for each in zip(contents, written, strict=True)])
         except BaseException:
             with suppress(OSError):
-                writer.remove_others()
+                writer.remove_files()
             raise
         writer.remove_others(chain.from_iterable(written))
 

@@ -174,7 +174,7 @@ class JobCheckpoints:
         Raises
         ------
         ConfigurationError
-            If something else is in the directory, or the checkpoint that the job is restored from is no longer there.
+            If something else is in the directory, there is a savepoint already, or the checkpoint that the job is restored from is no longer there.
         """
         if self.restored is not None and self.restored.was_replaced():
             raise ConfigurationError(
@@ -185,6 +185,8 @@ class JobCheckpoints:
             )
         if self.stop_path is None:
             return StoppingJob(self.plan, None)
+        if self.savepoint is not None:
+            self.savepoint.check(self.stores)
         pending = PendingCheckpoint.begin(self.stop_path, self.plan.max_parallelism, self.stores)
         return StoppingJob(self.plan, pending, self.savepoint, self.stores)
 
