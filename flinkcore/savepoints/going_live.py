@@ -105,6 +105,11 @@ class SavepointTarget:
                 f"execution_mode is 'process' or 'thread', as python.execution-mode of PyFlink, not "
                 f"{self.execution_mode!r}"
             )
+        if not isinstance(self.sources, Mapping):
+            raise ArgumentTypeError(
+                "sources has for the uid of each source the offsets by topic, such as {'clicks-source': {'clicks': "
+                f"next_offsets(log)}}}}, not {self.sources!r}"
+            )
         for uid, topics in self.sources.items():
             _check_source(uid, topics)
             if any(operator.uid == uid for operator in self.operators):
@@ -172,11 +177,18 @@ class SavepointTarget:
         """
         _refuse_waiting_events(checkpoint)
         groups = self.max_parallelism or checkpoint.max_parallelism
+        job = checkpoint.manifest.job
+        of_plans = {uid: FlinkState.of_job(job, uid) for uid in checkpoint.manifest.parts_by_operator()}
         operators = tuple(
             CheckpointOperator(
-                checkpoint, uid, target, _key_groups(checkpoint, uid, groups), self.execution_mode
+                checkpoint,
+                uid,
+                target,
+                _key_groups(of_plans[uid], groups),
+                self.execution_mode,
+                of_plans[uid],
             )
-            for uid, target in self._pairs(checkpoint)
+            for uid, target in self._pairs(checkpoint, of_plans)
         )
         contents = [_content(operator) for operator in operators]
         sources = [_source(uid, topics, groups) for uid, topics in self.sources.items()]
@@ -202,7 +214,9 @@ class SavepointTarget:
             raise
         writer.remove_others(chain.from_iterable(written))
 
-    def _pairs(self, checkpoint: Checkpoint) -> list[tuple[str, FlinkOperator]]:
+    def _pairs(
+        self, checkpoint: Checkpoint, of_plans: Mapping[str, FlinkState | None]
+    ) -> list[tuple[str, FlinkOperator]]:
         """Return the operators of the checkpoint with those of the Flink job."""
         where = checkpoint.storage.path
         parts = checkpoint.manifest.parts_by_operator()
@@ -219,8 +233,9 @@ class SavepointTarget:
             )
         if not self.operators:
             return [
-                (uid, FlinkOperator(_uid_in_flink(checkpoint, uid)))
+                (uid, FlinkOperator(uid if state is None else state.uid))
                 for uid in stateful
+                for state in [of_plans[uid]]
                 if uid not in self.leave_out
             ]
         pairs: list[tuple[str, FlinkOperator]] = []
@@ -304,21 +319,14 @@ def _one_after_the_other(task: Callable[[int], str], n_tasks: int) -> list[str]:
     return [task(number) for number in range(n_tasks)]
 
 
-def _uid_in_flink(checkpoint: Checkpoint, uid: str) -> str:
-    state = FlinkState.of_job(checkpoint.manifest.job, uid)
-    return uid if state is None else state.uid
-
-
-def _key_groups(checkpoint: Checkpoint, uid: str, groups: int) -> int:
+def _key_groups(of_plan: FlinkState | None, groups: int) -> int:
     """Return the number of key groups of an operator: one, if a plan gives it no key."""
-    state = FlinkState.of_job(checkpoint.manifest.job, uid)
-    return groups if state is None or state.keys or state.refusal else 1
+    return groups if of_plan is None or of_plan.keys or of_plan.refusal else 1
 
 
 def _content(operator: CheckpointOperator) -> OperatorContent:
-    of_plan = FlinkState.of_job(operator.checkpoint.manifest.job, operator.uid)
-    if of_plan is not None:
-        return sql_content(operator, of_plan)
+    if operator.of_plan is not None:
+        return sql_content(operator, operator.of_plan)
     if operator.has(TableKind.RELATION):
         raise ConfigurationError(
             f"operator {operator.uid!r} keeps rows over columns, and no operator of Flink's DataStream API has such a "

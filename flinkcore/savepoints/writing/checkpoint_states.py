@@ -34,6 +34,7 @@ from flinkcore.savepoints.writing.checkpoint_rows import (
     without_ttl,
 )
 from flinkcore.savepoints.writing.state_files import KeyedStateContent
+from flinkcore.sql.plan.flink_state import FlinkState
 
 TIMERS: Final = "_timer_state/"
 OWN_STATE: Final = "flinkcore."
@@ -54,6 +55,8 @@ class CheckpointOperator:
         Number of key groups of the Flink job.
     execution_mode : {"process", "thread"} or None
         Mode of a PyFlink program; None if the job is one in Java.
+    of_plan : FlinkState or None
+        How Flink keeps its state, if it is an operator of a compiled plan.
     """
 
     checkpoint: Checkpoint
@@ -61,6 +64,7 @@ class CheckpointOperator:
     target: FlinkOperator
     max_parallelism: int
     execution_mode: str | None = None
+    of_plan: FlinkState | None = None
 
     @property
     def parts(self) -> list[OperatorPart]:

@@ -21,11 +21,12 @@ from flinkcore.common import Row, Time, Types
 from flinkcore.datastream import KeyedProcessFunction
 from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError, SavepointError
+from flinkcore.errors import ArgumentTypeError, CheckpointError, ConfigurationError, DataError, SavepointError
 from flinkcore.operators.state import DistributionMode, KeyedStateSnapshot, OperatorStateSnapshot
 from flinkcore.savepoints import FlinkOperator, FlinkWindow, SavepointTarget
 from flinkcore.savepoints.writing import savepoint_writer
 from flinkcore.savepoints.writing.java_hashes import key_groups
+from flinkcore.sql.plan.flink_state import FlinkState
 
 LOG = pa.table({"user": ["ada", "bob", "ada"], "price": [3, 5, 8], "time": [10**12, 10**12 + 1, 10**12 + 2]})
 OUT = pa.schema({"user": pa.string()})
@@ -294,3 +295,9 @@ def test_arguments_of_other_types_are_refused() -> None:
         FlinkOperator("a", key=int)  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match="stop_with_savepoint takes a path"):
         stream().process(Last(), OUT).execute(stop_with_savepoint=7)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "{", '{"uid": "5_sort", "kind": "sort"}', "1"])
+def test_a_description_of_a_plan_that_is_none_is_an_error(text: str) -> None:
+    with pytest.raises(CheckpointError, match="is not one of this version of flinkcore"):
+        FlinkState.of_text(text)

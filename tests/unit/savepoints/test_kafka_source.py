@@ -79,7 +79,9 @@ def test_partitions_without_a_reader_are_listed_without_an_offset() -> None:
     assert offsets == {"clicks": {}}
     with pytest.raises(ConfigurationError, match=r"the topic 'click'; it reads \['clicks'\]"):
         offsets["click"]
-    with pytest.raises(ConfigurationError, match=r"partition 1, which begins at .* \(latest\)\. Add its next"):
+    with pytest.raises(
+        ConfigurationError, match=r"partition 1, which begins at .* \(latest\)\. Add its next"
+    ):
         offsets["clicks"].unread()
     offsets["clicks"][1] = 4
     assert DUMP.filter(offsets["clicks"].unread())["partition"].to_pylist() == [0, 0]
@@ -157,6 +159,7 @@ def test_rows_that_have_been_read_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("sources", "reason"),
     [
+        ([("s", {"clicks": {0: 1}})], "offsets by topic"),
         ({"s": {}}, "offsets by topic"),
         ({"s": {"clicks": {}}}, "offsets by partition"),
         ({"s": {"clicks": {0: -1}}}, "whole numbers"),
