@@ -47,9 +47,8 @@ class LogEnvironment(EnvironmentSettings):
     def _require_cut(self) -> None:
         if self._until is not None and not self._has_cut:
             raise ConfigurationError(
-                "--until cuts event logs without an until= of their own, and topics with a dump in their place, and the "
-                "program has no such source. Leave it out, or replace its sources: --replace-source KafkaSource "
-                "TOPIC=DUMP"
+                "--until cuts event logs without an until= of their own, and topics with a dump in their place; the "
+                "program has no such source. Leave it out, or give a dump: --replace-source KafkaSource TOPIC=DUMP"
             )
 
     @abstractmethod

@@ -174,7 +174,8 @@ class JobCheckpoints:
         Raises
         ------
         ConfigurationError
-            If something else is in the directory, there is a savepoint already, or the checkpoint that the job is restored from is no longer there.
+            If something else is in the directory, the savepoint to write is there already, or the checkpoint that the
+            job is restored from is no longer there.
         """
         if self.restored is not None and self.restored.was_replaced():
             raise ConfigurationError(
