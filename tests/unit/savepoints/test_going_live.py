@@ -108,6 +108,13 @@ def test_a_value_that_its_type_cannot_hold_is_an_error(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "s") == []
 
 
+def test_a_field_that_an_object_does_not_have_is_an_error(tmp_path: Path) -> None:
+    path = written_state(tmp_path / "c", [Row(user="a", cent=5)], ["x"])
+    order = savepoints.pojo("com.acme.Order", {"user": Types.STRING(), "cents": Types.INT()})
+    with pytest.raises(DataError, match="it has no field 'cent'; its fields are"):
+        savepoints.write(path, tmp_path / "s", [FlinkOperator("op", states={"state": order})])
+
+
 def test_values_of_several_types_need_a_declaration(tmp_path: Path) -> None:
     path = written_state(tmp_path / "c", [1, "a"], ["x", "y"])
     with pytest.raises(
