@@ -197,9 +197,8 @@ def _refuse_losses(value: Any, target: pa.DataType) -> None:
             _refuse_losses(each, target.value_type)
     elif isinstance(value, datetime.datetime) and kinds.is_date(target):
         raise ValueError(f"{value.isoformat()} has a time of day, and its type none")
-    elif isinstance(value, datetime.datetime | datetime.time) and getattr(target, "unit", None) == "ms":
-        if value.microsecond % 1000:
-            raise ValueError(f"{value.isoformat()} has microseconds, and its type milliseconds")
+    elif getattr(target, "unit", None) == "ms" and getattr(value, "microsecond", 0) % 1000:
+        raise ValueError(f"{value.isoformat()} has microseconds, and its type milliseconds")
 
 
 def _refuse_others(value: dict[str, Any], names: list[str]) -> None:
