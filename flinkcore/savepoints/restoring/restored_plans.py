@@ -118,8 +118,8 @@ class RestoredPlanState:
         return found
 
     @cached_property
-    def _watermark_ms(self) -> int:
-        """Watermark up to which windows have fired: the least of all subtasks."""
+    def watermark_ms(self) -> int:
+        """Watermark up to which windows have fired: the least of all subtasks; -2**63 if there is none."""
         found = self.found.states.get(WATERMARK)
         if not isinstance(found, OperatorState):
             return MIN_TIMESTAMP
@@ -263,7 +263,7 @@ class RestoredPlanState:
         n_slices = contents.size_ms // contents.slide_ms
         of_slice = np.repeat(np.arange(len(ends)), n_slices)
         own_ends = ends[of_slice] + np.tile(np.arange(n_slices), len(ends)) * contents.slide_ms
-        is_open = own_ends - 1 > self._watermark_ms
+        is_open = own_ends - 1 > self.watermark_ms
         of_slice, own_ends = of_slice[is_open], own_ends[is_open]
         names = keys.schema.names
         ids = KeyDictionary(keys.schema, names).ids(keys) if names else np.zeros(len(ends), np.uint32)
