@@ -202,7 +202,7 @@ class SavepointTarget:
         run = _one_after_the_other if run_tasks is None else run_tasks
         written: list[list[SubtaskState]] = [[] for _ in operators]
         try:
-            texts = run(_WriteSubtask(writer, operators, subtasks), len(subtasks))
+            texts = run(_WriteSubtask(writer, operators, subtasks, dict(enumerate(contents))), len(subtasks))
             for (number, _), text in zip(subtasks, texts, strict=True):
                 written[number].append(subtask_of_text(text))
             contents += sources
@@ -309,10 +309,17 @@ class _WriteSubtask:
     writer: SavepointWriter
     operators: tuple[CheckpointOperator, ...]
     subtasks: tuple[tuple[int, int], ...]
+    contents: dict[int, OperatorContent]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process finds the content of its operator again: functions that read rows are not pickled.
+        return {**self.__dict__, "contents": {}}
 
     def __call__(self, number: int) -> str:
         operator, index = self.subtasks[number]
-        return text_of_subtask(self.writer.subtask(_content(self.operators[operator]), index))
+        if operator not in self.contents:
+            self.contents[operator] = _content(self.operators[operator])
+        return text_of_subtask(self.writer.subtask(self.contents[operator], index))
 
 
 def _one_after_the_other(task: Callable[[int], str], n_tasks: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -65,6 +65,11 @@ class CheckpointOperator:
     max_parallelism: int
     execution_mode: str | None = None
     of_plan: FlinkState | None = None
+    last_table: dict[str, CheckpointTable] = field(default_factory=dict, compare=False, repr=False)
+    """The table that was read last, by its file: several states are made of one."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "last_table": {}}
 
     @property
     def parts(self) -> list[OperatorPart]:
@@ -92,7 +97,10 @@ class CheckpointOperator:
 
     def read(self, table: TableFile) -> CheckpointTable:
         """Return the content of a table."""
-        return read_table(self.checkpoint.storage, table)
+        if table.file not in self.last_table:
+            self.last_table.clear()
+            self.last_table[table.file] = read_table(self.checkpoint.storage, table)
+        return self.last_table[table.file]
 
     def key(self) -> tuple[StateSerializer, bool]:
         """Return the serializer of the keys, and whether its key groups are those of the checkpoint.
