@@ -1,8 +1,8 @@
 """Savepoints of Flink: keys with a value and a timer, and keys with an open window, written and read back.
 
 Baselines are flinkcore's own checkpoint of the same state, and Flink, which writes and restores it from its heap.
-`FLINKCORE_BENCH_EVENTS` sets the number of keys (1 M). A savepoint is written from a checkpoint, whose reading is counted;
-all rounds write to one disk, so compare CPU times.
+`FLINKCORE_BENCH_EVENTS` sets the number of keys (1 M). A savepoint is written from a checkpoint, whose reading is
+counted; all rounds write to one disk, so compare CPU times.
 """
 
 from __future__ import annotations
