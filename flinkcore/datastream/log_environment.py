@@ -37,7 +37,7 @@ class LogEnvironment(EnvironmentSettings):
     """Time of arrival at which logs and topics are cut that the program does not cut itself."""
 
     _has_cut = False
-    """Whether a log or a topic of the program is cut there."""
+    """True once a log or a topic of the program is cut there."""
 
     def _until_ms(self, unit: TimeUnit | None = None) -> int | None:
         """Return where a log or a topic is cut that the program does not cut itself."""

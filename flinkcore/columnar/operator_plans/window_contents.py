@@ -82,5 +82,5 @@ def watermark_of_beginning(job: Mapping[str, Any], uid: str) -> int | None:
         return int(str(text).removeprefix(_OF_FLINK))
     except ValueError:
         raise CheckpointError(
-            f"the windows of operator {uid!r} begin with {text!r}, which is no savepoint"
+            f"the windows of operator {uid!r} begin with {text!r}, not with a savepoint"
         ) from None
