@@ -22,7 +22,7 @@ class NextOffsets(dict[int, int]):
     offsets : mapping of int to int, optional
         By partition.
     starts : mapping of int to str, optional
-        How partitions begin of which a job has read nothing: ``earliest``, ``latest``, ``committed`` or
+        Beginnings of partitions of which a job has read nothing: ``earliest``, ``latest``, ``committed`` or
         ``not known yet``.
 
     Examples

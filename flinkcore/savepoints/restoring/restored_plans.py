@@ -119,7 +119,7 @@ class RestoredPlanState:
 
     @cached_property
     def watermark_ms(self) -> int:
-        """Watermark up to which windows have fired: the least of all subtasks; -2**63 if there is none."""
+        """Watermark up to which windows have fired: the least of all subtasks; -2**63 without one."""
         found = self.found.states.get(WATERMARK)
         if not isinstance(found, OperatorState):
             return MIN_TIMESTAMP

@@ -56,7 +56,7 @@ class CheckpointOperator:
     execution_mode : {"process", "thread"} or None
         Mode of a PyFlink program; None if the job is one in Java.
     of_plan : FlinkState or None
-        How Flink keeps its state, if it is an operator of a compiled plan.
+        State in Flink, if it is an operator of a compiled plan.
     """
 
     checkpoint: Checkpoint
