@@ -196,27 +196,31 @@ class RestoredPlanState:
         self, state: KeyedState, first: int, last: int
     ) -> list[tuple[pa.RecordBatch, pa.Array, pa.Array | None]]:
         """Return the keys, accumulators and ends of slices of the rows in a range of key groups."""
-        found = []
-        for batch in state.batches():
-            keys = self._key_columns(batch)
+
+        def own(key: pa.Array) -> npt.NDArray[np.int64]:
+            # Flink hashes the bytes of a row, so that keys of any of its key groups are among those of the task.
+            keys = self._key_columns(key)
             groups = event_key_groups(keys, keys.schema.names, self.operator.max_parallelism)
-            rows = pa.array(np.flatnonzero((groups >= first) & (groups <= last)))
-            if len(rows):
-                ends = batch.column("namespace").take(rows) if self._has_windows else None
-                found.append((keys.take(rows), batch.column("value").take(rows), ends))
+            return np.flatnonzero((groups >= first) & (groups <= last))
+
+        found = []
+        for batch in state.batches_of_keys(own):
+            if batch.num_rows:
+                ends = batch.column("namespace") if self._has_windows else None
+                found.append((self._key_columns(batch.column("key")), batch.column("value"), ends))
         if self._has_windows and found:
             # The slices of a window may lie in several batches.
             keys, values, ends = zip(*found, strict=True)
             return [(pa.concat_batches(keys), pa.concat_arrays(values), pa.concat_arrays(ends))]
         return found
 
-    def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        key, numbers = batch.column("key"), {name: i for i, (name, _) in enumerate(self.state.keys)}
+    def _key_columns(self, key: pa.Array) -> pa.RecordBatch:
+        numbers = {name: i for i, (name, _) in enumerate(self.state.keys)}
         fields = list(self.operator.key_fields or ())
         if not fields:
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(key), pa.struct([])))
         columns = [
-            pa.array(np.zeros(batch.num_rows, np.int64)).cast(each.type)
+            pa.array(np.zeros(len(key), np.int64)).cast(each.type)
             if each.name == BESIDE_NULL
             else key.field(numbers[each.name]).cast(each.type)
             for each in fields
