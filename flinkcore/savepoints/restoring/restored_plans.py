@@ -117,8 +117,8 @@ class RestoredPlanState:
         return found
 
     @cached_property
-    def _watermark_ms(self) -> int:
-        """Watermark up to which windows have fired: the least of all subtasks."""
+    def watermark_ms(self) -> int:
+        """Watermark up to which windows have fired: the least of all subtasks; -2**63 without one."""
         found = self.found.states.get(WATERMARK)
         if not isinstance(found, OperatorState):
             return MIN_TIMESTAMP
@@ -191,25 +191,29 @@ class RestoredPlanState:
         self, state: KeyedState, first: int, last: int
     ) -> list[tuple[pa.RecordBatch, pa.Array, pa.Array | None]]:
         """Return the keys, accumulators and ends of slices of the rows in a range of key groups."""
-        found = []
-        for batch in state.batches():
-            keys = self._key_columns(batch)
+
+        def own(key: pa.Array) -> npt.NDArray[np.int64]:
+            # Flink hashes the bytes of a row, so that keys of any of its key groups are among those of the task.
+            keys = self._key_columns(key)
             groups = event_key_groups(keys, keys.schema.names, self.operator.max_parallelism)
-            rows = pa.array(np.flatnonzero((groups >= first) & (groups <= last)))
-            if len(rows):
-                ends = batch.column("namespace").take(rows) if self._has_windows else None
-                found.append((keys.take(rows), batch.column("value").take(rows), ends))
+            return np.flatnonzero((groups >= first) & (groups <= last))
+
+        found = []
+        for batch in state.batches_of_keys(own):
+            if batch.num_rows:
+                ends = batch.column("namespace") if self._has_windows else None
+                found.append((self._key_columns(batch.column("key")), batch.column("value"), ends))
         if self._has_windows and found:
             # The slices of a window may lie in several batches.
             keys, values, ends = zip(*found, strict=True)
             return [(pa.concat_batches(keys), pa.concat_arrays(values), pa.concat_arrays(ends))]
         return found
 
-    def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        key, numbers = batch.column("key"), {name: i for i, (name, _) in enumerate(self.state.keys)}
+    def _key_columns(self, key: pa.Array) -> pa.RecordBatch:
+        numbers = {name: i for i, (name, _) in enumerate(self.state.keys)}
         fields = list(self.operator.key_fields or ())
         if not fields:
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(key), pa.struct([])))
         columns = [key.field(numbers[each.name]).cast(each.type) for each in fields]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
@@ -253,7 +257,7 @@ class RestoredPlanState:
         n_slices = contents.size_ms // contents.slide_ms
         of_slice = np.repeat(np.arange(len(ends)), n_slices)
         own_ends = ends[of_slice] + np.tile(np.arange(n_slices), len(ends)) * contents.slide_ms
-        is_open = own_ends - 1 > self._watermark_ms
+        is_open = own_ends - 1 > self.watermark_ms
         of_slice, own_ends = of_slice[is_open], own_ends[is_open]
         names = keys.schema.names
         ids = (
