@@ -351,11 +351,16 @@ def test_a_replay_leaves_the_session_of_its_dataframe_as_it_is(
     assert counting_session(log) is not None
     env = SparkExecutionEnvironment(spark)
     stream = env.from_event_log(log, timestamp=F.col("ended") * 1000, arrival="received")
-    results = per_minute(stream).to_arrow()
+    result = per_minute(stream).execute()
     table = pa.Table.from_pylist([row.asDict() for row in log.sort("received").collect()])
-    assert content(results) == expected(table)
+    assert content(result.to_arrow()) == expected(table)
     (rows,) = kept
     assert rows.rows._jdf.sparkSession().equals(spark._jsparkSession)
+    persistent = spark.sparkContext._jsc.getPersistentRDDs()
+    rdd = rows.dataframe._jdf.queryExecution().analyzed().rdd().id()
+    assert rdd in persistent
+    rows.release()
+    assert rdd not in spark.sparkContext._jsc.getPersistentRDDs()
 
 
 def test_columns_that_a_replay_does_not_need_are_not_evaluated(spark: Any) -> None:

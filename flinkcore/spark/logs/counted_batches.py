@@ -1,9 +1,9 @@
-"""Rows of one width on their way to Python, in batches whose rows Spark counts and whose bytes it does not measure.
+"""Rows of one width, which Spark passes to Python in batches that it counts and does not measure.
 
 Where batches have a limit in bytes, Spark adds up the buffers of a batch after each row that it writes
-(`BatchedPythonArrowInput.writeSizedBatch`), which takes two fifths of the time of the way. If all rows have one width,
-their number limits the bytes, too. The setting is one of a copy of the session, since rows of other jobs that begin in
-the session at the same time may be blocks.
+(`BatchedPythonArrowInput.writeSizedBatch`), which takes two fifths of the time of `mapInArrow`. If all rows have one
+width, their number limits the bytes, too. The setting is one of a copy of the session, since rows of other jobs that
+begin in the session at the same time may be blocks.
 """
 
 from __future__ import annotations
