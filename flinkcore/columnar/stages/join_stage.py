@@ -141,12 +141,13 @@ class JoinStage(RelationalStage):
                         side, whole.take(pa.array(places if rows is None else rows[places])), places
                     )
                 own = whole.select(kept.schema.names)
-                if rows is None and 2 * len(places) >= len(is_second):
+                at = places if rows is None else rows[places]
+                # Numbers ascend as rows arrive: state is restored in their order.
+                if 2 * len(places) >= own.num_rows and (rows is None or (at[1:] > at[:-1]).all()):
                     # Rows of nulls in between cost less than a copy of the others.
-                    numbers[places] = kept.add(own) + places
+                    numbers[places] = kept.add(own) + at
                 else:
-                    chosen = own.take(pa.array(places if rows is None else rows[places]))
-                    numbers[places] = kept.add(chosen) + np.arange(len(places))
+                    numbers[places] = kept.add(own.take(pa.array(at))) + np.arange(len(places))
         return self._keys_of_rows(events.batch, rows), numbers, is_second.astype(np.int8)
 
     def _read_changes(self, side: int, rows: pa.RecordBatch, places: Int64s) -> None:
