@@ -237,7 +237,7 @@ class NumberedRows:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether values of a type are of one size, or strings of bytes."""
+    """Return true if values of a type are of one size, or strings of bytes."""
     of_one_size = (
         pa.types.is_boolean(kind)
         or pa.types.is_integer(kind)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._internal.arrow.column_ops import Select, expression_columns
+from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore._native.changing_join import ChangingJoinKernel
 from flinkcore._native.interval_join import interval_join
 from flinkcore._native.join_kernel import JoinKernel, JoinKind
@@ -132,23 +133,37 @@ class JoinStage(RelationalStage):
         numbers = np.empty(len(is_second), np.int64)
         if any(self._changing):
             self._changes = np.zeros(len(is_second), np.uint8), np.zeros((len(is_second), 2), np.uint64)
-        for side, kept in enumerate(self._kept):
+        for side in range(2):
             places = np.flatnonzero(is_second == bool(side))
             if len(places):
-                whole = self._inputs.batch_of(side, events.batch)
-                if self._changing[side]:
-                    self._read_changes(
-                        side, whole.take(pa.array(places if rows is None else rows[places])), places
-                    )
-                own = whole.select(kept.schema.names)
                 at = places if rows is None else rows[places]
-                # Numbers ascend as rows arrive: state is restored in their order.
-                if 2 * len(places) >= own.num_rows and (rows is None or (at[1:] > at[:-1]).all()):
+                if self._changing[side]:
+                    whole = self._inputs.batch_of(side, events.batch)
+                    self._read_changes(side, whole.take(pa.array(at)), places)
+                numbers[places] = self._kept_of_side(side, events, at)
+        return self._keys_of_rows(events, rows), numbers, is_second.astype(np.int8)
+
+    def _kept_of_side(self, side: int, events: Events, at: npt.NDArray[Any]) -> Int64s:
+        """Keep the rows of one input, which lie `at` these places, and return their numbers, which ascend."""
+        kept = self._kept[side]
+        names = kept.schema.names
+        # State is restored in the order of the numbers.
+        if not (at[1:] > at[:-1]).all():
+            own = self._inputs.batch_of(side, events.batch).select(names)
+            return kept.add(own.take(pa.array(at))) + np.arange(len(at))
+        numbers = np.empty(len(at), np.int64)
+        first = begin = 0
+        for batch in events.batches:
+            last = int(np.searchsorted(at, begin + batch.num_rows))
+            if last > first:
+                own, rows = self._inputs.batch_of(side, batch).select(names), at[first:last] - begin
+                if 2 * len(rows) >= batch.num_rows:
                     # Rows of nulls in between cost less than a copy of the others.
-                    numbers[places] = kept.add(own) + at
+                    numbers[first:last] = kept.add(own) + rows
                 else:
-                    numbers[places] = kept.add(own.take(pa.array(at))) + np.arange(len(places))
-        return self._keys_of_rows(events.batch, rows), numbers, is_second.astype(np.int8)
+                    numbers[first:last] = kept.add(own.take(pa.array(rows))) + np.arange(len(rows))
+            first, begin = last, begin + batch.num_rows
+        return numbers
 
     def _read_changes(self, side: int, rows: pa.RecordBatch, places: Int64s) -> None:
         """Find the kinds and identities of rows of one input, which are at these places among the events."""
@@ -158,13 +173,20 @@ class JoinStage(RelationalStage):
         kinds[places] = kinds_of(rows)
         identities[places] = identities_of(rows, self._operation.unique_keys[side])
 
-    def _keys_of_rows(self, batch: pa.RecordBatch, rows: RowNumbers | None) -> pa.RecordBatch:
-        columns = [
-            pc.coalesce(batch.column(first), batch.column(second))
-            for first, second in zip(*self._keys_of, strict=True)
-        ]
-        fields = [pa.field(field.name, field.type) for field in self._context.plan.key_fields]
-        keys = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    def _keys_of_rows(self, events: Events, rows: RowNumbers | None) -> pa.RecordBatch:
+        schema = pa.schema([pa.field(field.name, field.type) for field in self._context.plan.key_fields])
+        keys = joined(
+            [
+                pa.RecordBatch.from_arrays(
+                    [
+                        pc.coalesce(batch.column(first), batch.column(second))
+                        for first, second in zip(*self._keys_of, strict=True)
+                    ],
+                    schema=schema,
+                )
+                for batch in events.batches
+            ]
+        )
         return keys if rows is None else keys.take(pa.array(rows))
 
     def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
