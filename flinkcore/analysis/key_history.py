@@ -325,7 +325,7 @@ def key_history(planned: PlannedJob, key: Any, window: Any = None) -> KeyHistory
         If the job is of another kind, or the key or the window is none of it; before anything is read.
     """
     stage = _only_operator(planned)
-    asked = Key.of(key, stage.key_fields, stage.null_keys)
+    asked = Key.of(key, stage.key_fields, stage.key.nulls)
     if window is not None:
         asked_window(window)
         if stage.operator.windows is None:

@@ -64,8 +64,8 @@ class JoinStage(RelationalStage):
         self._operation = operation = operator.operation
         first, second = context.plan.inputs
         self._keys_of = (
-            [f"0.{name}" for name in first.keys],
-            [f"1.{name}" for name in second.keys],
+            [f"0.{name}" for name in first.key.names],
+            [f"1.{name}" for name in second.key.names],
         )
         self._windows: WindowsByTime | None = None
         if isinstance(operation, WindowJoin):
@@ -117,7 +117,7 @@ class JoinStage(RelationalStage):
         left, right = map(without_kind, inputs)
         if operator.gives_left_alone:
             names = [] if self._condition is None else self._read.right
-            key = self._context.plan.inputs[1].keys[0]
+            key = self._context.plan.inputs[1].key.names[0]
             right = pa.schema([right.field(name) for name in names or [key]])
         return [left, right]
 
