@@ -56,7 +56,8 @@ def test_rows_are_those_that_arrow_takes_from_the_joined_pieces(data: st.DataObj
     found = gathered(pieces, numbers)
     found.validate(full=True)
     assert found.type == kind
-    assert found.equals(taken) and found.null_count == taken.null_count
+    assert found.equals(taken)
+    assert found.null_count == taken.null_count
 
 
 def test_a_number_that_no_row_has_is_refused() -> None:
