@@ -789,7 +789,7 @@ NEVER_WITHOUT_THE_GIL = {
     "WindowKernel",
     "WrappingColumn",
 }
-NEVER_CHANGED = {"PackedSteps", "WindowCalendar"}
+NEVER_CHANGED = {"PackedSteps", "RowPlaces", "WindowCalendar"}
 TESTED_BELOW = {"CheckedStream", "CurrentKeyTimers"}
 MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: such a class has no state in C
 
