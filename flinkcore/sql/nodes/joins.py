@@ -74,13 +74,18 @@ class _Sides:
         right = (f"{name}{_SUFFIX}" if name in taken else name for name in self.right.columns)
         return (*self.left.columns, *right)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments that all joins have."""
+    @property
+    def nulls_equal(self) -> bool:
+        """Return whether keys with nulls match each other."""
         filtered = self.spec["filterNulls"]
         if len(set(filtered)) > 1:
             raise self.node.refuse(
                 "a condition with both = and IS NOT DISTINCT FROM is not supported", "Write one of them"
             )
+        return bool(filtered) and not filtered[0]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that all joins have, except for `nulls_equal`."""
         written = self.spec.get("nonEquiCondition")
         where = None
         if written is not None:
@@ -89,7 +94,6 @@ class _Sides:
             "how": self.how,
             "where": where,
             "suffix": _SUFFIX,
-            "nulls_equal": bool(filtered) and not filtered[0],
         }
 
     def keyed(self, further: Sequence[Sequence[int]] = ((), ())) -> tuple[KeyedLogStream, KeyedLogStream]:
@@ -149,7 +153,9 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
         raise node.refuse("no times are in its interval", "Exchange the bounds")
     sides = _Sides(program, node, spec["joinSpec"], left, right)
     streams = sides.keyed()
-    results = streams[0].join_interval(streams[1], lower, upper, **sides.settings())
+    results = streams[0].join_interval(
+        streams[1], lower, upper, nulls_equal=sides.nulls_equal, **sides.settings()
+    )
     # The timestamp of a pair is the later one of both.
     times = set()
     if upper <= 0 and sides.how in ("inner", "left"):
@@ -177,7 +183,9 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
         for windowing in written
     ]
     streams = sides.keyed(further)
-    joined = streams[0].join_window(streams[1], windows[0].assigner, **sides.settings())
+    joined = streams[0].join_window(
+        streams[1], windows[0].assigner, nulls_equal=sides.nulls_equal, **sides.settings()
+    )
     results = windows[0].of_clock(joined)
     return program.of_operator(node, results, sides.columns(), of_windows=True)
 
@@ -198,7 +206,8 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     right.require_time(node, node.json["rightTimeAttributeIndex"])
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
     streams = sides.keyed()
-    results = streams[0].join_temporal(streams[1], **sides.settings())
+    # TemporalRowTimeJoinOperator looks a version up by its key alone, and null is a key.
+    results = streams[0].join_temporal(streams[1], nulls_equal=True, **sides.settings())
     return program.of_operator(node, results, sides.columns(), times=left.times)
 
 
@@ -213,7 +222,9 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
         _unique_key(left, node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
         _unique_key(right, node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
     )
-    operation = RegularJoin(**sides.settings(), with_changes=bool(kinds), unique_keys=unique_keys)
+    operation = RegularJoin(
+        **sides.settings(), nulls_equal=sides.nulls_equal, with_changes=bool(kinds), unique_keys=unique_keys
+    )
     results = streams[0]._joined(streams[1], operation)
     return program.of_operator(node, results, sides.columns(), changes=kinds)
 

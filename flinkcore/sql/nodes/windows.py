@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.common.time import Time
 from flinkcore.datastream.logs.log_stream import LogStream
@@ -246,6 +247,9 @@ _SIZES: Final = {
 }
 
 
+_SLICES: Final = ("size", "slide", "step")
+
+
 def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) -> SqlWindow:
     """Return the windows over a time attribute that a node describes."""
     time = type_of(windowing["timeAttributeType"])
@@ -277,11 +281,27 @@ def window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     windowing = node.json["windowing"]
     calls = node.json["aggCalls"]
     if windowing["strategy"] == "TimeAttribute":
-        window = window_of(program, node, windowing)
+        window = _sliced_window(program, node, windowing)
         return aggregated(program, node, rows, window, node.json["grouping"], calls)
     if windowing["strategy"] == "WindowAttached":
         return _of_attached_windows(program, node, rows, windowing, node.json["grouping"], calls)
     raise node.refuse(f"windows of the strategy {windowing['strategy']} are not supported")
+
+
+def _sliced_window(program: Program, node: PlanNode, windowing: Mapping[str, Any]) -> SqlWindow:
+    """Return the windows of an aggregate that Flink cuts into slices, with a warning where it loses rows of them."""
+    window = window_of(program, node, windowing)
+    sizes = [duration_ms(text) for name, text in windowing["window"].items() if name in _SLICES]
+    if window.is_instant and windowing["isRowtime"] and sizes:
+        # TimeWindowUtil.getNextTriggerWatermark: in a zone without daylight saving, buffered rows are written when a
+        # slice ends in UTC. A window that has ended before gets no timer, or has been emitted without them.
+        zone = zone_of(program, node)
+        if (fixed_offset_ms(zone) or 0) % gcd(*sizes):
+            warn_user(
+                f"{node.description}: Flink loses rows of such windows in the zone {zone}, where they begin between "
+                "full multiples of their length in UTC. Here these rows are kept, as in a zone with daylight saving"
+            )
+    return window
 
 
 def local_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
@@ -299,7 +319,7 @@ def global_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Row
     windowing = local.json["windowing"]
     grouping, calls = local.json["grouping"], node.json["aggCalls"]
     if windowing["strategy"] == "TimeAttribute":
-        return aggregated(program, node, rows, window_of(program, local, windowing), grouping, calls)
+        return aggregated(program, node, rows, _sliced_window(program, local, windowing), grouping, calls)
     return _of_attached_windows(program, node, rows, windowing, grouping, calls)
 
 
