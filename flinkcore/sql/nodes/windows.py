@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from math import gcd
 from typing import Any, Final
@@ -419,7 +419,7 @@ def aggregated(
     only = pc.field("watermark") != MAX_TIMESTAMP if program.by_arrival else None
     key = [(rows.columns[number], rows.types[number]) for number in grouping]
     is_utc = not window.is_instant or fixed_offset_ms(zone_of(program, node)) == 0
-    is_own = attached is None and not program.by_arrival
+    is_own = attached is None and window.rowtime >= 0 and not program.by_arrival
     state = window_state(node, window.assigner, native, key, is_utc=is_utc) if is_own else None
     return program.of_operator(
         node, results, expressions, times=times, of_windows=True, only=only, state=state
@@ -434,11 +434,19 @@ def _of_attached_windows(
     grouping: Sequence[int],
     calls: Sequence[Mapping[str, Any]],
 ) -> Rows:
-    """Return aggregates of rows that are results of windows: those of one window have its last millisecond as time."""
+    """Return aggregates of rows by the windows that they have as columns.
+
+    Results of windows have the last millisecond of theirs as time, and so are in a window of a millisecond.
+    """
+    if rows.windows is not None:
+        # Flink does not share the slices of these windows: it merges none.
+        window = replace(rows.windows.window, rowtime=-1)
+        return aggregated(program, node, rows, window, grouping, calls)
     if not rows.of_windows:
         raise node.refuse(
-            "aggregates by the windows of a window table function are supported only over results of windows",
-            "Aggregate over the table function itself",
+            "aggregates by the windows of a window table function whose bounds are computed with before are not "
+            "supported",
+            "Compute with window_start and window_end after it",
         )
     window = SqlWindow(TumblingEventTimeWindows.of(Time.milliseconds(1)), False)
     attached = (windowing["windowStart"], windowing["windowEnd"])
