@@ -7,10 +7,13 @@ from jobs.random_sql.relations import NUMBERS, Draw, Impossible, Relation
 
 
 def aggregates(
-    draw: Draw, of: Relation, most: int = 4, *, merges: bool = False
+    draw: Draw, of: Relation, most: int = 4, *, merges: bool = False, of_sessions: bool = False
 ) -> dict[str, tuple[str, str]]:
     """Draw aggregates: text and kind by the names of their columns."""
     rng, found = draw.random, {}
+    is_ordered = (
+        not of.is_open and not of_sessions
+    )  # sessions that meet are joined in the order of a hash set
     for _ in range(rng.randint(1, most)):
         forms: list[tuple[str, str]] = [("COUNT(*)", "long")]
         for name, kind in of.columns.items():
@@ -27,9 +30,9 @@ def aggregates(
                 forms += [(f"MIN({name})", kind), (f"MAX({name})", kind)]
             if not of.is_open and not merges:
                 forms += [(f"{rng.choice(['FIRST_VALUE', 'LAST_VALUE'])}({name})", kind)]
-            if not of.is_open and kind == "text":
+            if is_ordered and kind == "text":
                 forms += [(f"LISTAGG({name})", "text"), (f"LISTAGG(DISTINCT {name}, '|')", "text")]
-            if not of.is_open and kind in ("text", "long", "int"):
+            if is_ordered and kind in ("text", "long", "int"):
                 forms += [(f"ARRAY_AGG({name})", "other")]
         text, kind = rng.choice(forms)
         if draw.chance(0.2):

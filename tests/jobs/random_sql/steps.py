@@ -54,7 +54,7 @@ def group_by(draw: Draw) -> None:
             "",
             {key: of.columns[key] for key in keys} | kinds_of(found),
             updates=True,
-            is_open=of.is_open or bool(marks) or "(" in group,
+            is_open=of.is_open or bool(marks) or "(" in group or (of.updates and not keys),
             exact=of.exact and not of.is_open,
         ),
     )

@@ -14,7 +14,7 @@ from jobs.random_sql.aggregates import (
     total_order,
 )
 from jobs.random_sql.expressions import condition
-from jobs.random_sql.relations import Draw, Impossible, Relation, seconds
+from jobs.random_sql.relations import SCALARS, Draw, Impossible, Relation, seconds
 
 
 def _window_function(draw: Draw, of: Relation) -> tuple[str, str, list[str]]:
@@ -42,9 +42,9 @@ def window_aggregate(draw: Draw) -> None:
     draw_phases(draw)
     source, windows, session_keys = _window_function(draw, of)
     is_session = "SESSION" in source
-    keys = session_keys if is_session else draw.some(list(of.columns), 0, 2)
+    keys = session_keys if is_session else draw.some(of.of(*SCALARS), 0, 2)
     group, marks = (", ".join(keys), []) if is_session else grouped(draw, keys)
-    found = aggregates(draw, of, merges=not windows.startswith("TUMBLE"))
+    found = aggregates(draw, of, merges=not windows.startswith("TUMBLE"), of_sessions=is_session)
     found |= {draw.name("g"): (mark, "long") for mark in marks}
     has_time = draw.chance(0.5)
     shown = [
@@ -95,7 +95,7 @@ def of_windows(draw: Draw) -> Relation:
 def window_again(draw: Draw) -> None:
     """Aggregate, rank or deduplicate rows of windows."""
     of = of_windows(draw)
-    keys = draw.some(list(of.columns), 0, 1)
+    keys = draw.some(of.of(*SCALARS), 0, 1)
     if draw.chance(0.5):
         found = aggregates(draw, of, merges=True)
         shown = [*keys, "window_start", "window_end", *shown_aggregates(found)]
@@ -129,8 +129,8 @@ def group_window(draw: Draw) -> None:
     step = rng.choice([1, 2, 3, 5, 10])
     lengths = [step, step * rng.choice([1, 2, 3])] if kind == "HOP" else [step]
     window = f"({of.rowtime}, {', '.join(map(seconds, lengths))})"
-    keys = draw.some(list(of.columns), 0, 2)
-    found = aggregates(draw, of, merges=kind != "TUMBLE")
+    keys = draw.some(of.of(*SCALARS), 0, 2)
+    found = aggregates(draw, of, merges=kind != "TUMBLE", of_sessions=kind == "SESSION")
     has_time = draw.chance(0.5)
     shown = [*keys, f"{kind}_START{window} AS ws", f"{kind}_END{window} AS we", *shown_aggregates(found)]
     shown += [f"{kind}_ROWTIME{window} AS ts"] if has_time else []

@@ -174,3 +174,7 @@ def test_windows_of_which_flink_loses_rows_are_warned_of(
     stream_of(scenario | {"plan": json.loads(text), "settings": settings}, environment_of(scenario))
     expected = f"Flink loses rows of such windows in the zone {zone}"
     assert [expected in str(warning.message) for warning in recwarn] == [True] * loses
+
+
+def test_a_key_of_lists_is_refused_when_the_plan_is_read() -> None:
+    refused("random-key_of_arrays", {}, r"a key of ARRAY<INT> is not supported. CAST it to STRING before")
