@@ -74,13 +74,18 @@ class _Sides:
         right = (f"{name}{_SUFFIX}" if name in taken else name for name in self.right.columns)
         return (*self.left.columns, *right)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments that all joins have."""
+    @property
+    def nulls_equal(self) -> bool:
+        """Return whether keys with nulls match each other."""
         filtered = self.spec["filterNulls"]
         if len(set(filtered)) > 1:
             raise self.node.refuse(
                 "a condition with both = and IS NOT DISTINCT FROM is not supported", "Write one of them"
             )
+        return bool(filtered) and not filtered[0]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that all joins have, except for `nulls_equal`."""
         written = self.spec.get("nonEquiCondition")
         where = None
         if written is not None:
@@ -89,7 +94,6 @@ class _Sides:
             "how": self.how,
             "where": where,
             "suffix": _SUFFIX,
-            "nulls_equal": bool(filtered) and not filtered[0],
         }
 
     def keyed(self, further: Sequence[Sequence[int]] = ((), ())) -> tuple[KeyedLogStream, KeyedLogStream]:
@@ -154,7 +158,9 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
             "and two logs have one each",
             "Write an inner join, or compare the rowtimes",
         )
-    operation = TimeIntervalJoin(**sides.settings(), lower_ms=lower, upper_ms=upper, by_clock=by_clock)
+    operation = TimeIntervalJoin(
+        **sides.settings(), nulls_equal=sides.nulls_equal, lower_ms=lower, upper_ms=upper, by_clock=by_clock
+    )
     results = streams[0]._joined(streams[1], operation)
     # The timestamp of a pair is the later one of both.
     times = set()
@@ -183,7 +189,9 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
         for windowing in written
     ]
     streams = sides.keyed(further)
-    joined = streams[0].join_window(streams[1], windows[0].assigner, **sides.settings())
+    joined = streams[0].join_window(
+        streams[1], windows[0].assigner, nulls_equal=sides.nulls_equal, **sides.settings()
+    )
     results = windows[0].of_clock(joined)
     return program.of_operator(node, results, sides.columns(), of_windows=True)
 
@@ -204,7 +212,8 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     right.require_time(node, node.json["rightTimeAttributeIndex"])
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
     streams = sides.keyed()
-    results = streams[0].join_temporal(streams[1], **sides.settings())
+    # TemporalRowTimeJoinOperator looks a version up by its key alone, and null is a key.
+    results = streams[0].join_temporal(streams[1], nulls_equal=True, **sides.settings())
     return program.of_operator(node, results, sides.columns(), times=left.times)
 
 
@@ -222,7 +231,11 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
     )
     with_changes = bool(kinds) or any(ttls)
     operation = RegularJoin(
-        **sides.settings(), with_changes=with_changes, unique_keys=unique_keys, ttl_ms=(ttls[0], ttls[1])
+        **sides.settings(),
+        nulls_equal=sides.nulls_equal,
+        with_changes=with_changes,
+        unique_keys=unique_keys,
+        ttl_ms=(ttls[0], ttls[1]),
     )
     results = streams[0]._joined(streams[1], operation)
     return program.of_operator(node, results, sides.columns(), changes=kinds)
