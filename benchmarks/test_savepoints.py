@@ -6,7 +6,6 @@ A savepoint is written from a checkpoint, whose reading is counted; all rounds w
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +17,13 @@ import pytest
 
 import flinkcore as fc
 from benchmarks.measuring import measure
+from benchmarks.sizes import size
 from benchmarks.test_checkpoint import MAX_PARALLELISM, filled
 from flinkcore import savepoints
 from flinkcore.checkpoint import PendingCheckpoint
 from flinkcore.common import MIN_TIMESTAMP
 
-KEYS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 1_000_000))
+KEYS = size(1_000_000)
 KINDS = pytest.mark.parametrize("key_of", [int, str], ids=["int", "str"])
 
 
