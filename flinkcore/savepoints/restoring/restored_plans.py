@@ -38,7 +38,6 @@ from flinkcore.savepoints.sql_states import (
     WATERMARK,
     WINDOW_ACCUMULATORS,
 )
-from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.flink_state import FlinkState
 
 _TIMER_TABLE: Final = "timers"
@@ -156,18 +155,14 @@ class RestoredPlanState:
     def _deduplicated(self, first: int, last: int) -> dict[str, CheckpointTable]:
         """Return the rows of keys, those that have none any more, and the timers of those that wait."""
         of_rows = self.operator.row_names[0]
-        types = {name: kind.arrow for name, kind in self.state.rows} | {BESIDE_NULL: pa.int64()}
+        types = {name: kind.arrow for name, kind in self.state.rows}
         tables, timers = [], []
         for name in sorted(self._names):
             for keys, value, _ in self._rows(self._state(name), first, last):
                 n, has_row = len(value), name != EMITTED
                 numbers = {column: i for i, (column, _) in enumerate(self.state.rows)} if has_row else {}
                 columns = {
-                    each: value.field(numbers[each])
-                    if each in numbers
-                    else pa.array(np.zeros(n, np.int64))
-                    if has_row
-                    else pa.nulls(n, types[each])
+                    each: value.field(numbers[each]) if has_row else pa.nulls(n, types[each])
                     for each in of_rows
                 }
                 time = pa.array(np.zeros(n, np.int64))
@@ -215,12 +210,7 @@ class RestoredPlanState:
         fields = list(self.operator.key_fields or ())
         if not fields:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
-        columns = [
-            pa.array(np.zeros(batch.num_rows, np.int64)).cast(each.type)
-            if each.name == BESIDE_NULL
-            else key.field(numbers[each.name]).cast(each.type)
-            for each in fields
-        ]
+        columns = [key.field(numbers[each.name]).cast(each.type) for each in fields]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _table(self, keys: pa.RecordBatch, value: pa.Array, ends: pa.Array | None) -> pa.RecordBatch:
@@ -266,7 +256,11 @@ class RestoredPlanState:
         is_open = own_ends - 1 > self._watermark_ms
         of_slice, own_ends = of_slice[is_open], own_ends[is_open]
         names = keys.schema.names
-        ids = KeyDictionary(keys.schema, names).ids(keys) if names else np.zeros(len(ends), np.uint32)
+        ids = (
+            KeyDictionary(keys.schema, names, null_keys=True).ids(keys)
+            if names
+            else np.zeros(len(ends), np.uint32)
+        )
         order = np.lexsort((ends[of_slice], own_ends, ids[of_slice]))
         of_slice, own_ends = of_slice[order], own_ends[order]
         is_first = np.ones(len(order), np.bool_)
