@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
 from benchmarks.processes import found_by
+from benchmarks.sizes import size
 
 pytest.importorskip("pyspark")
 
-EVENTS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 20_000_000))
+EVENTS = size(20_000_000)
 
 _peaks: dict[str, int] = {}
 
