@@ -15,6 +15,7 @@ from flinkcore.columnar.operator_plans.relational import (
     with_row_kind,
     without_kind,
 )
+from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import DeduplicateTransformation
 from flinkcore.errors import ConfigurationError
@@ -34,18 +35,21 @@ class Deduplication(RelationalPlan):
         Whether results are changes, at once.
     of_changes : bool
         Whether the rows are changes, with a row kind.
+    late_tag : OutputTag or None
+        Side output of late rows, or None if they are dropped.
     """
 
     keeps_last: bool
     by_time: bool
     changes: bool
     of_changes: bool = False
+    late_tag: OutputTag | None = None
 
     uid_prefix: ClassVar[str] = "deduplicate"
 
     @classmethod
     def of(cls, step: DeduplicateTransformation) -> Deduplication:
-        return cls(step.keep == "last", step.by == "event_time", step.changes)
+        return cls(step.keep == "last", step.by == "event_time", step.changes, late_tag=step.late_tag)
 
     @property
     def function_name(self) -> str:

@@ -18,6 +18,7 @@ from flinkcore.columnar.operator_plans.frame_plans import (
 )
 from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
+from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.transformations import OverTransformation
 
 
@@ -43,6 +44,8 @@ class Over(RelationalPlan):
     order_by, descending, nulls_last : tuples
         Columns that order rows of equal timestamps, before the order of arrival. `order_by` is None if the rows are not
         sorted: a sort does not drop rows at timestamps up to 0, as frames do.
+    late_tag : OutputTag or None
+        Side output of late rows, or None if they are dropped.
     """
 
     rows: int | None
@@ -54,6 +57,7 @@ class Over(RelationalPlan):
     order_by: tuple[str, ...] | None = None
     descending: tuple[bool, ...] = ()
     nulls_last: tuple[bool, ...] = ()
+    late_tag: OutputTag | None = None
 
     uid_prefix: ClassVar[str] = "over"
 
@@ -70,6 +74,7 @@ class Over(RelationalPlan):
             step.order_by,
             step.descending,
             step.nulls_last,
+            step.late_tag,
         )
 
     @property

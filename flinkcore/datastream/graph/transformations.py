@@ -415,6 +415,7 @@ class DeduplicateTransformation(OperatorTransformation, OneInputTransformation):
     keep: str
     by: str
     changes: bool
+    late_tag: OutputTag | None = None
 
     @property
     def operator_name(self) -> str:
@@ -467,6 +468,7 @@ class TopTransformation(OperatorTransformation, OneInputTransformation):
     window: WindowAssigner[Any, Any] | None = None
     window_end: str | None = None
     unique_key: tuple[str, ...] | None = None
+    late_tag: OutputTag | None = None
 
     @property
     def operator_name(self) -> str:
@@ -515,6 +517,7 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
     order_by: tuple[str, ...] | None = None
     descending: tuple[bool, ...] = ()
     nulls_last: tuple[bool, ...] = ()
+    late_tag: OutputTag | None = None
 
     @property
     def operator_name(self) -> str:
