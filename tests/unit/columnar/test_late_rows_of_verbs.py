@@ -87,6 +87,14 @@ def test_rows_are_late_for_frames_of_two_rows_behind_the_last_row_of_their_key(
     assert late_rows(keyed.over(1).side_output_late_data(LATE).aggregate(rows=count())) == numbers
 
 
+@pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+def test_a_job_with_late_rows_of_a_verb_is_compared_under_another_strategy() -> None:
+    first = log(lambda number: 0).deduplicate(late_to=LATE)
+    later = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(20))
+    compared = first.what_if(later, keys=["key"])
+    assert [found["last_n"].to_pylist() for found in compared.results] == [[0], [1]]
+
+
 def late_rows(results: LogStream) -> list[int]:
     result = results.execute()
     late = result.get_side_output(LATE).to_arrow()
