@@ -18,6 +18,7 @@ from flinkcore.columnar.operator_plans.frame_plans import (
 )
 from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind, shown_ttl
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
+from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.transformations import OverTransformation
 
 
@@ -48,6 +49,8 @@ class Over(RelationalPlan):
         expires.
     expires_by_timer : bool
         Whether a timer clears the state, which is up to half a time to live late.
+    late_tag : OutputTag or None
+        Side output of late rows, or None if they are dropped.
     """
 
     rows: int | None
@@ -61,6 +64,7 @@ class Over(RelationalPlan):
     nulls_last: tuple[bool, ...] = ()
     ttl_ms: int = 0
     expires_by_timer: bool = False
+    late_tag: OutputTag | None = None
 
     uid_prefix: ClassVar[str] = "over"
 
@@ -79,6 +83,7 @@ class Over(RelationalPlan):
             step.nulls_last,
             step.ttl_ms,
             step.expires_by_timer,
+            step.late_tag,
         )
 
     @property
