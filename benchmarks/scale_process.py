@@ -103,7 +103,7 @@ ENVIRONMENTS: dict[str, tuple[Callable[[ScaleJob], Any], str]] = {
     "flinkcore": (_embedded, f"embedded replay, parallelism {THREADS},"),
     "flinkcore-spark": (_on_spark, "spark replay"),
 }
-"""Where flinkcore's engines run a job, and what its plan says of that."""
+"""The environment of each engine of flinkcore, and the part of a plan that names it."""
 
 
 def check_plan(engine: str, job: ScaleJob) -> None:

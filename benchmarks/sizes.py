@@ -1,4 +1,4 @@
-"""How large a suite is: `FLINKCORE_BENCH_EVENTS` sets its number of events, or of what it counts instead."""
+"""The size of a suite: `FLINKCORE_BENCH_EVENTS` sets its number of events, or of what it counts instead."""
 
 from __future__ import annotations
 
