@@ -91,7 +91,7 @@ class RelationalStage(Stage[Events]):
         """Begin without state."""
         plan, operator = self._context.plan, self._operator_plan
         key_schema = pa.schema(plan.key_fields)
-        self._keys = KeyDictionary(key_schema, list(plan.keys), plan.max_parallelism, plan.null_keys)
+        self._keys = KeyDictionary(key_schema, list(plan.keys), plan.max_parallelism, plan.key.nulls)
         self._timers = TimerHeap(plan.max_parallelism, self._key_group_range)
         self._kept = [NumberedRows(schema) for schema in self._kept_schemas(plan.input_schemas, operator)]
         limit = max(1, min(MOST_RESULTS, plan.batch_bytes // LEAST_ROW_BYTES))

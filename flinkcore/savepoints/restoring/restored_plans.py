@@ -38,7 +38,6 @@ from flinkcore.savepoints.sql_states import (
     WATERMARK,
     WINDOW_ACCUMULATORS,
 )
-from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.flink_state import FlinkState
 
 _TIMER_TABLE: Final = "timers"
@@ -118,8 +117,8 @@ class RestoredPlanState:
         return found
 
     @cached_property
-    def _watermark_ms(self) -> int:
-        """Watermark up to which windows have fired: the least of all subtasks."""
+    def watermark_ms(self) -> int:
+        """Watermark up to which windows have fired: the least of all subtasks; -2**63 without one."""
         found = self.found.states.get(WATERMARK)
         if not isinstance(found, OperatorState):
             return MIN_TIMESTAMP
@@ -156,18 +155,14 @@ class RestoredPlanState:
     def _deduplicated(self, first: int, last: int) -> dict[str, CheckpointTable]:
         """Return the rows of keys, those that have none any more, and the timers of those that wait."""
         of_rows = self.operator.row_names[0]
-        types = {name: kind.arrow for name, kind in self.state.rows} | {BESIDE_NULL: pa.int64()}
+        types = {name: kind.arrow for name, kind in self.state.rows}
         tables, timers = [], []
         for name in sorted(self._names):
             for keys, value, _ in self._rows(self._state(name), first, last):
                 n, has_row = len(value), name != EMITTED
                 numbers = {column: i for i, (column, _) in enumerate(self.state.rows)} if has_row else {}
                 columns = {
-                    each: value.field(numbers[each])
-                    if each in numbers
-                    else pa.array(np.zeros(n, np.int64))
-                    if has_row
-                    else pa.nulls(n, types[each])
+                    each: value.field(numbers[each]) if has_row else pa.nulls(n, types[each])
                     for each in of_rows
                 }
                 time = pa.array(np.zeros(n, np.int64))
@@ -196,31 +191,30 @@ class RestoredPlanState:
         self, state: KeyedState, first: int, last: int
     ) -> list[tuple[pa.RecordBatch, pa.Array, pa.Array | None]]:
         """Return the keys, accumulators and ends of slices of the rows in a range of key groups."""
-        found = []
-        for batch in state.batches():
-            keys = self._key_columns(batch)
+
+        def own(key: pa.Array) -> npt.NDArray[np.int64]:
+            # Flink hashes the bytes of a row, so that keys of any of its key groups are among those of the task.
+            keys = self._key_columns(key)
             groups = event_key_groups(keys, keys.schema.names, self.operator.max_parallelism)
-            rows = pa.array(np.flatnonzero((groups >= first) & (groups <= last)))
-            if len(rows):
-                ends = batch.column("namespace").take(rows) if self._has_windows else None
-                found.append((keys.take(rows), batch.column("value").take(rows), ends))
+            return np.flatnonzero((groups >= first) & (groups <= last))
+
+        found = []
+        for batch in state.batches_of_keys(own):
+            if batch.num_rows:
+                ends = batch.column("namespace") if self._has_windows else None
+                found.append((self._key_columns(batch.column("key")), batch.column("value"), ends))
         if self._has_windows and found:
             # The slices of a window may lie in several batches.
             keys, values, ends = zip(*found, strict=True)
             return [(pa.concat_batches(keys), pa.concat_arrays(values), pa.concat_arrays(ends))]
         return found
 
-    def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        key, numbers = batch.column("key"), {name: i for i, (name, _) in enumerate(self.state.keys)}
+    def _key_columns(self, key: pa.Array) -> pa.RecordBatch:
+        numbers = {name: i for i, (name, _) in enumerate(self.state.keys)}
         fields = list(self.operator.key_fields or ())
         if not fields:
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
-        columns = [
-            pa.array(np.zeros(batch.num_rows, np.int64)).cast(each.type)
-            if each.name == BESIDE_NULL
-            else key.field(numbers[each.name]).cast(each.type)
-            for each in fields
-        ]
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(key), pa.struct([])))
+        columns = [key.field(numbers[each.name]).cast(each.type) for each in fields]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _table(self, keys: pa.RecordBatch, value: pa.Array, ends: pa.Array | None) -> pa.RecordBatch:
@@ -263,10 +257,14 @@ class RestoredPlanState:
         n_slices = contents.size_ms // contents.slide_ms
         of_slice = np.repeat(np.arange(len(ends)), n_slices)
         own_ends = ends[of_slice] + np.tile(np.arange(n_slices), len(ends)) * contents.slide_ms
-        is_open = own_ends - 1 > self._watermark_ms
+        is_open = own_ends - 1 > self.watermark_ms
         of_slice, own_ends = of_slice[is_open], own_ends[is_open]
         names = keys.schema.names
-        ids = KeyDictionary(keys.schema, names).ids(keys) if names else np.zeros(len(ends), np.uint32)
+        ids = (
+            KeyDictionary(keys.schema, names, null_keys=True).ids(keys)
+            if names
+            else np.zeros(len(ends), np.uint32)
+        )
         order = np.lexsort((ends[of_slice], own_ends, ids[of_slice]))
         of_slice, own_ends = of_slice[order], own_ends[order]
         is_first = np.ones(len(order), np.bool_)

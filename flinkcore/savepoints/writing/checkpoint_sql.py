@@ -240,7 +240,11 @@ class _SqlOperator:
         rows = np.flatnonzero(fires <= ends + (contents.size_ms - contents.slide_ms))
         names = [name.removeprefix("key.") for name in batch.schema.names if name.startswith("key.")]
         keys = key_columns_of(batch, names)
-        of_keys = KeyDictionary(keys.schema, names).ids(keys) if names else np.zeros(len(ends), np.uint32)
+        of_keys = (
+            KeyDictionary(keys.schema, names, null_keys=True).ids(keys)
+            if names
+            else np.zeros(len(ends), np.uint32)
+        )
         places = np.stack((of_keys[rows].astype(np.int64), fires[rows]), axis=1)
         rows = rows[np.unique(places, axis=0, return_index=True)[1]]
         fires = fires[rows]

@@ -20,11 +20,11 @@ from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_win
 from flinkcore.sql.nodes.flink_states import deduplicated_state
 from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
-from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.flink_state import FlinkState
 
 RANK: Final = "rank#"
+_SAME: Final = "order#"
 _OF_ONE_ROW: Final = "rows#"
 _OF_CHANGES: Final = "Take the first rows of a query whose rows do not change, such as a window aggregate"
 
@@ -77,9 +77,8 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the first rows by arrival."""
     rows.require_inserts(node, _OF_CHANGES)
     ranks = node.json["rankRange"]
-    results = rows.keyed(()).top(
-        ranks["end"] - ranks["start"] + 1, by=BESIDE_NULL, skip=ranks["start"] - 1, changes=True
-    )
+    keyed = rows.keyed((), **{_SAME: pc.scalar(0)})
+    results = keyed.top(ranks["end"] - ranks["start"] + 1, by=_SAME, skip=ranks["start"] - 1, changes=True)
     # Equal rows are ranked by their arrival, so that none is replaced.
     columns = [pc.field(name) for name in rows.columns]
     return program.of_operator(node, results, columns, times=rows.times, only=pc.field(ROW_KIND) == "+I")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flinkcore.errors import CheckpointError
+from flinkcore.errors import CheckpointError, UnsupportedOperationError
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.types.logical_types import LogicalType, type_of
 
@@ -122,6 +122,8 @@ class FlinkState:
         """
         try:
             content = json.loads(text)
+            if not isinstance(content, dict) or set(content) != set(cls.__dataclass_fields__):
+                raise ValueError("it has other parts")
             keys, rows = (
                 tuple((str(column), type_of(kind)) for column, kind in content.pop(name))
                 for name in ("keys", "rows")
@@ -131,9 +133,10 @@ class FlinkState:
                 for role, kind, names in content.pop("fields")
             )
             return cls(keys=keys, rows=rows, fields=fields, **content)
-        except (ValueError, TypeError, KeyError) as failure:
+        except (ValueError, TypeError, KeyError, UnsupportedOperationError) as failure:
             raise CheckpointError(
-                "the checkpoint does not describe the state of a plan's operator"
+                f"the description of an operator of a plan, {text!r:.80}, is not one of this version of flinkcore: "
+                f"{failure}. Run the job again from its log"
             ) from failure
 
     @classmethod
