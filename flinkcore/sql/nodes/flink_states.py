@@ -5,12 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from flinkcore.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
+from flinkcore.datastream.window import (
+    CumulativeEventTimeWindows,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
 from flinkcore.sql.nodes.aggregates import NativeAggregates
 from flinkcore.sql.nodes.function_aggregates import WindowResult
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.flink_state import EXTREME, OR_ZERO, PRESENT, VALUE, AccumulatorField, FlinkState
+from flinkcore.sql.plan.flink_state import (
+    CUMULATE,
+    EXTREME,
+    HOP,
+    OR_ZERO,
+    PRESENT,
+    SESSION,
+    TUMBLE,
+    VALUE,
+    AccumulatorField,
+    Columns,
+    FlinkState,
+    Layout,
+    StateWindows,
+)
 from flinkcore.sql.types.logical_types import FLOATS, LogicalType, Root
 
 _BIGINT: Final = LogicalType(Root.BIGINT)
@@ -32,7 +52,7 @@ def group_state(
     fields, refusal = _accumulator_fields(native)
     if native.withdraws:
         refusal = "its input withdraws rows, and such accumulators are not exchanged with Flink"
-    return FlinkState.of(node, keys, fields, refusal=refusal)
+    return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), refusal=refusal)
 
 
 def window_state(
@@ -54,34 +74,91 @@ def window_state(
     is_utc : bool
         Whether windows are cut by UTC.
     """
-    if node.kind == "group-window-aggregate":
-        return FlinkState.refused(node)
-    is_hop = isinstance(assigner, SlidingEventTimeWindows)
-    fields, refusal = _accumulator_fields(native, counts_rows=is_hop)
-    if not isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows):
-        refusal = (
-            f"the state of {type(assigner).__name__} is not exchanged with Flink, that of TUMBLE and HOP is"
-        )
-    elif isinstance(assigner, SlidingEventTimeWindows) and assigner.size_ms % assigner.slide_ms:
+    windows = _windows(assigner, by_window=node.kind == "group-window-aggregate")
+    # Flink knows by a count which of the windows that have begun are empty.
+    counts_rows = windows is not None and windows.kind == HOP and not windows.by_window
+    fields, refusal = _accumulator_fields(native, counts_rows=counts_rows)
+    if windows is None:
+        refusal = f"the state of {type(assigner).__name__} is not exchanged with Flink"
+    elif windows.kind == HOP and windows.size_ms % windows.slide_ms:
         refusal = "windows whose size is not a multiple of their slide are not exchanged with Flink"
     elif not is_utc:
         refusal = "windows that are cut by another local time than UTC are not exchanged with Flink"
-    return FlinkState.of(node, keys, fields, refusal=refusal)
+    return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), windows=windows, refusal=refusal)
+
+
+def _windows(assigner: WindowAssigner[Any, Any], *, by_window: bool) -> StateWindows | None:
+    if isinstance(assigner, EventTimeSessionWindows):
+        return StateWindows(SESSION, by_window=by_window)
+    if isinstance(assigner, TumblingEventTimeWindows):
+        return StateWindows(TUMBLE, assigner.size_ms, assigner.size_ms, assigner.offset_ms, by_window)
+    if isinstance(assigner, SlidingEventTimeWindows):
+        return StateWindows(HOP, assigner.size_ms, assigner.slide_ms, assigner.offset_ms, by_window)
+    if isinstance(assigner, CumulativeEventTimeWindows):
+        return StateWindows(CUMULATE, assigner.size_ms, assigner.step_ms, assigner.offset_ms)
+    return None
 
 
 def deduplicated_state(node: PlanNode, rows: Rows) -> FlinkState:
     """Return the state of a deduplication: the row of each key, or that it has been emitted."""
-    times = [number for number, kind in enumerate(rows.types) if kind.time_attribute == "ROWTIME"]
     keeps_last = node.json["keepLastRow"]
-    if not node.json["isRowtime"] or len(times) != 1 or keeps_last == node.json["outputInsertOnly"]:
+    keys, columns = _chosen(rows, node.json["uniqueKeys"]), _columns(rows)
+    if not node.json["isRowtime"]:
+        layout = Layout.LAST_ROW if keeps_last else Layout.EMITTED_KEY
+        return FlinkState.of(node, keys=keys, layout=layout, inputs=(columns,))
+    times = _rowtimes(rows)
+    if len(times) != 1 or keeps_last == node.json["outputInsertOnly"]:
         return FlinkState.of(
             node,
-            refusal="of deduplications the last row, and the first row without changes, by the only rowtime of "
-            "their rows are exchanged with Flink",
+            refusal="of deduplications by rowtime the last row, and the first row without changes, by the only "
+            "rowtime of their rows are exchanged with Flink",
         )
-    columns = list(zip(rows.columns, rows.types, strict=True))
-    keys = [columns[number] for number in node.json["uniqueKeys"]]
-    return FlinkState.of(node, keys, rows=columns, rowtime=times[0], waits=not keeps_last)
+    layout = Layout.LAST_ROW if keeps_last else Layout.FIRST_ROW
+    return FlinkState.of(node, keys=keys, layout=layout, inputs=(columns,), rowtimes=tuple(times))
+
+
+def rank_state(node: PlanNode, rows: Rows) -> FlinkState:
+    """Return the state of a rank: the highest rows of each key."""
+    strategy, ranks = node.json["rankStrategy"], node.json["rankRange"]
+    is_first = ranks["start"] == ranks["end"] == 1
+    by_strategy = {"AppendFast": Layout.TOP_OF_INSERTS, "UpdateFast": Layout.TOP_OF_UPDATES}
+    if strategy["type"] not in by_strategy:
+        return FlinkState.of(
+            node,
+            refusal=f"the sorted maps of a rank of the strategy {strategy['type']}, over rows that are withdrawn, are "
+            "not exchanged with Flink",
+        )
+    return FlinkState.of(
+        node,
+        keys=_chosen(rows, node.json["partition"]["fields"]),
+        layout=Layout.TOP_ROW if is_first else by_strategy[strategy["type"]],
+        inputs=(_columns(rows),),
+        order=tuple(
+            (each["index"], not each["isAscending"], each["nullIsLast"])
+            for each in node.json["orderBy"]["fields"]
+        ),
+        unique=tuple(strategy.get("primaryKeys", ())),
+        last_rank=ranks["end"],
+    )
+
+
+def limit_state(node: PlanNode, rows: Rows) -> FlinkState:
+    """Return the state of a limit: the first rows, as a rank of all rows has them."""
+    return FlinkState.of(
+        node, layout=Layout.TOP_OF_INSERTS, inputs=(_columns(rows),), last_rank=node.json["rankRange"]["end"]
+    )
+
+
+def _rowtimes(rows: Rows) -> list[int]:
+    return [number for number, kind in enumerate(rows.types) if kind.time_attribute == "ROWTIME"]
+
+
+def _columns(rows: Rows) -> Columns:
+    return tuple(zip(rows.columns, rows.types, strict=True))
+
+
+def _chosen(rows: Rows, numbers: Sequence[int]) -> Columns:
+    return tuple((rows.columns[number], rows.types[number]) for number in numbers)
 
 
 def _accumulator_fields(

@@ -13,7 +13,7 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.top_rows import top_step
 from flinkcore.datastream.graph.transformations import OverTransformation, TopTransformation
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
-from flinkcore.sql.nodes.flink_states import deduplicated_state
+from flinkcore.sql.nodes.flink_states import deduplicated_state, limit_state, rank_state
 from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.column_names import BESIDE_NULL
@@ -65,7 +65,10 @@ def rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
     keyed = rows.keyed(node.json["partition"]["fields"])
     results = keyed._then(top_step(keyed._input(), **arguments, rank="row_number", changes=True))
     columns = [pc.field(name) for name in (*rows.columns, *_rank_columns(node))]
-    return program.of_operator(node, results, columns, times=rows.times, changes=("-U", "+U", "-D"))
+    state = rank_state(node, rows)
+    return program.of_operator(
+        node, results, columns, times=rows.times, changes=("-U", "+U", "-D"), state=state
+    )
 
 
 def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
@@ -77,7 +80,8 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
     )
     # Equal rows are ranked by their arrival, so that none is replaced.
     columns = [pc.field(name) for name in rows.columns]
-    return program.of_operator(node, results, columns, times=rows.times, only=pc.field(ROW_KIND) == "+I")
+    only, state = pc.field(ROW_KIND) == "+I", limit_state(node, rows)
+    return program.of_operator(node, results, columns, times=rows.times, only=only, state=state)
 
 
 def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final, TypeAlias
 
 from flinkcore.errors import CheckpointError
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -22,6 +23,28 @@ EXTREME: Final = "extreme"
 """The least or greatest float of two aggregates: the first value, if it is NaN, or else the extreme of the others."""
 PRESENT: Final = "present"
 """A count that Flink adds to know which windows are empty; here no window without rows is kept."""
+
+TUMBLE, HOP, CUMULATE, SESSION = "tumble", "hop", "cumulate", "session"
+"""Kinds of windows."""
+
+Columns: TypeAlias = tuple[tuple[str, LogicalType], ...]
+"""Names of columns with their types."""
+
+
+class Layout(str, Enum):
+    """Form in which Flink keeps the rows of an operator."""
+
+    ACCUMULATORS = "accumulators"
+    LAST_ROW = "last row"
+    FIRST_ROW = "first row"
+    EMITTED_KEY = "emitted key"
+    TOP_OF_INSERTS = "top rows of inserts"
+    TOP_ROW = "top row"
+    TOP_OF_UPDATES = "top rows of updates"
+
+
+_TRANSFORMATIONS: Final = {"limit": "rank"}
+"""Names that transformations have in uids, of nodes of another name."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +66,27 @@ class AccumulatorField:
 
 
 @dataclass(frozen=True)
+class StateWindows:
+    """Windows of an operator by event time.
+
+    Attributes
+    ----------
+    kind : str
+        `TUMBLE`, `HOP`, `CUMULATE` or `SESSION`.
+    size_ms, slide_ms, offset_ms : int
+        0 for sessions; the slide is the step of windows that cumulate.
+    by_window : bool
+        Whether Flink keeps accumulators by window, of a legacy group window, and not by slice.
+    """
+
+    kind: str
+    size_ms: int = 0
+    slide_ms: int = 0
+    offset_ms: int = 0
+    by_window: bool = False
+
+
+@dataclass(frozen=True)
 class FlinkState:
     """State of an operator of a compiled plan, as Flink's operator of the same node keeps it.
 
@@ -58,12 +102,19 @@ class FlinkState:
         Columns of the key with their types.
     fields : tuple of AccumulatorField
         Fields of accumulators, of an aggregate.
-    rows : tuple of (str, LogicalType)
-        Columns of the rows that are kept, of a deduplication.
-    rowtime : int
-        Number of their time attribute.
-    waits : bool
-        Whether rows wait for the watermark.
+    windows : StateWindows or None
+        Windows of the accumulators.
+    layout : Layout
+    inputs : tuple of tuple of (str, LogicalType)
+        Columns of the rows that are kept, by input.
+    rowtimes : tuple of int
+        Number of the time attribute of each input, if it matters.
+    order : tuple of (int, bool, bool)
+        Columns that order rows, by number, whether descending, and whether nulls come last.
+    unique : tuple of int
+        Columns of the unique key of rows, by number.
+    last_rank : int
+        Highest rank of rows that are kept.
     refusal : str
         Reason why the state cannot be exchanged with Flink, or an empty text.
     """
@@ -71,29 +122,22 @@ class FlinkState:
     uid: str
     kind: str
     node: str
-    keys: tuple[tuple[str, LogicalType], ...] = ()
+    keys: Columns = ()
     fields: tuple[AccumulatorField, ...] = ()
-    rows: tuple[tuple[str, LogicalType], ...] = ()
-    rowtime: int = 0
-    waits: bool = False
+    windows: StateWindows | None = None
+    layout: Layout = Layout.ACCUMULATORS
+    inputs: tuple[Columns, ...] = ()
+    rowtimes: tuple[int, ...] = ()
+    order: tuple[tuple[int, bool, bool], ...] = ()
+    unique: tuple[int, ...] = ()
+    last_rank: int = 0
     refusal: str = ""
 
     @classmethod
-    def of(
-        cls,
-        node: PlanNode,
-        keys: Sequence[tuple[str, LogicalType]] = (),
-        fields: Sequence[AccumulatorField] = (),
-        *,
-        rows: Sequence[tuple[str, LogicalType]] = (),
-        rowtime: int = 0,
-        waits: bool = False,
-        refusal: str = "",
-    ) -> FlinkState:
-        """Return the state of a node."""
-        named = f"node {node.id} of the plan, {node.description}"
-        uid = f"{node.id}_{node.kind}"
-        return cls(uid, node.kind, named, tuple(keys), tuple(fields), tuple(rows), rowtime, waits, refusal)
+    def of(cls, node: PlanNode, **content: Any) -> FlinkState:
+        """Return the state of a node; `content` has the other attributes."""
+        uid = f"{node.id}_{_TRANSFORMATIONS.get(node.kind, node.kind)}"
+        return cls(uid, node.kind, f"node {node.id} of the plan, {node.description}", **content)
 
     @classmethod
     def refused(cls, node: PlanNode) -> FlinkState:
@@ -102,9 +146,11 @@ class FlinkState:
 
     def to_text(self) -> str:
         """Return the state as text for the description of a job."""
-        keys, rows = ([(column, str(kind)) for column, kind in each] for each in (self.keys, self.rows))
         fields = [(each.role, str(each.type), each.aggregates) for each in self.fields]
-        return json.dumps({**self.__dict__, "keys": keys, "rows": rows, "fields": fields})
+        inputs = [_written(columns) for columns in self.inputs]
+        windows = None if self.windows is None else self.windows.__dict__
+        content = {"keys": _written(self.keys), "inputs": inputs, "fields": fields, "windows": windows}
+        return json.dumps({**self.__dict__, **content})
 
     @classmethod
     def of_text(cls, text: str) -> FlinkState:
@@ -117,15 +163,17 @@ class FlinkState:
         """
         try:
             content = json.loads(text)
-            keys, rows = (
-                tuple((str(column), type_of(kind)) for column, kind in content.pop(name))
-                for name in ("keys", "rows")
+            content["layout"] = Layout(content["layout"])
+            if content["windows"] is not None:
+                content["windows"] = StateWindows(**content["windows"])
+            content["keys"] = _read(content["keys"])
+            content["inputs"] = tuple(map(_read, content["inputs"]))
+            content["fields"] = tuple(
+                AccumulatorField(role, type_of(kind), tuple(names)) for role, kind, names in content["fields"]
             )
-            fields = tuple(
-                AccumulatorField(role, type_of(kind), tuple(names))
-                for role, kind, names in content.pop("fields")
-            )
-            return cls(keys=keys, rows=rows, fields=fields, **content)
+            content["order"] = tuple(map(tuple, content["order"]))
+            content |= {name: tuple(content[name]) for name in ("rowtimes", "unique")}
+            return cls(**content)
         except (ValueError, TypeError, KeyError) as failure:
             raise CheckpointError(
                 "the checkpoint does not describe the state of a plan's operator"
@@ -136,3 +184,13 @@ class FlinkState:
         """Return the state of an operator from the description of its job, or None if it is not one of a plan."""
         text = job.get(f"{uid}: {SETTING}", job.get(SETTING))
         return None if text is None else cls.of_text(text)
+
+
+def _written(columns: Columns) -> list[tuple[str, str, str | None]]:
+    return [(column, str(kind), kind.time_attribute) for column, kind in columns]
+
+
+def _read(columns: Sequence[tuple[str, str, str | None]]) -> Columns:
+    return tuple(
+        (column, replace(type_of(kind), time_attribute=attribute)) for column, kind, attribute in columns
+    )
