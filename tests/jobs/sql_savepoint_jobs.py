@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
+from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +33,7 @@ _TUMBLE: Final = "TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '10' SECON
 _HOP: Final = "TABLE(HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '15' SECOND))"
 _CUMULATE: Final = "TABLE(CUMULATE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '4' SECOND, INTERVAL '12' SECOND))"
 _SESSION: Final = "TABLE(SESSION(TABLE clicks PARTITION BY u, DESCRIPTOR(ts), INTERVAL '2' SECOND))"
+_CLOSE: Final = "a.ts BETWEEN b.ts - INTERVAL '3' SECOND AND b.ts + INTERVAL '2' SECOND"
 _BY_WINDOW: Final = "window_start, window_end"
 
 QUERIES: Final[dict[str, str]] = {
@@ -94,8 +97,26 @@ QUERIES: Final[dict[str, str]] = {
         "COUNT(*) k FROM clicks GROUP BY u, i)) WHERE rn <= 3"
     ),
     "limit": "SELECT u, n FROM clicks LIMIT 60",
+    "interval_join": f"SELECT a.u, a.n, b.v, a.ts FROM clicks a JOIN clicks b ON a.u = b.u AND {_CLOSE}",
+    "left_interval_join": (
+        f"SELECT a.u, a.n, b.v FROM clicks a LEFT JOIN clicks b ON a.u = b.u AND a.i < b.i AND {_CLOSE}"
+    ),
+    "full_interval_join": f"SELECT a.n, b.v FROM clicks a FULL JOIN clicks b ON a.u = b.u AND a.i < b.i AND {_CLOSE}",
+    "join": "SELECT a.u, a.n, b.v FROM clicks a JOIN clicks b ON a.u = b.u AND a.i = b.i",
+    "join_of_nulls": (
+        "SELECT a.u, a.flag, b.i FROM (SELECT u, flag FROM clicks WHERE i > 3) a JOIN (SELECT u, i FROM clicks WHERE "
+        "i < 0) b ON a.u IS NOT DISTINCT FROM b.u"
+    ),
+    "left_join": "SELECT a.u, a.n, b.v FROM clicks a LEFT JOIN clicks b ON a.u = b.u AND a.i = b.i AND a.v < b.v",
+    "full_join": "SELECT a.n, b.v, b.m FROM clicks a FULL JOIN clicks b ON a.u = b.u AND a.i = b.i AND a.v < b.v",
 }
 """Queries whose state is exchanged with Flink."""
+
+_CACHES: Final = ("IntervalJoinLeftCache", "IntervalJoinRightCache")
+_OF_CACHES: Final = (
+    *("IntervalJoinLeftTimerState", "IntervalJoinRightTimerState"),
+    "_timer_state/event_user-timers",
+)
 
 NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "hop": ("window-aggs",),  # the count that Flink adds says only that a slice is not empty
@@ -104,14 +125,20 @@ NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
         "window-aggs",
     ),  # accumulators have the name of any window of a session
     "group_session": ("session-window-mapping", "window-aggs"),
+    # Flink also marks rows of inner inputs that have matched, and keeps those whose key is null.
+    "interval_join": (*_CACHES, *_OF_CACHES),
+    "left_interval_join": (_CACHES[1], *_OF_CACHES),
 }
 """States in which Flink has something else that makes no difference to results."""
 
-LOWER_RANKS: Final = ("data-state-with-append", "data-state-with-update")
-"""States in which Flink keeps some rows of lower ranks, which never come up."""
+FEWER: Final = ("data-state-with-append", "data-state-with-update", "left-records", "right-records")
+"""States in which Flink also keeps rows that never come up: of lower ranks, and of keys that match nothing."""
 
 IN_ONE_TASK: Final = ("rank_of_counts",)
 """Jobs whose operators pass rows on to each other by key: in several tasks, their order is chance in Flink."""
+
+OF_CHANCE: Final = ("left_join", "full_join")
+"""Jobs whose two inputs Flink reads in turns of chance, so that it is chance which changes cancel each other."""
 
 REFUSED: Final[dict[str, str]] = {
     "count_distinct": "SELECT u, COUNT(DISTINCT n) FROM clicks GROUP BY u",
@@ -122,6 +149,17 @@ REFUSED: Final[dict[str, str]] = {
     ),
 }
 """Queries whose state is refused by name."""
+
+
+def changes(job: str, rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return the rows of a job as sorted lines; of those in which some cancel each other, the others."""
+    if job not in OF_CHANCE:
+        return sorted(map(json.dumps, rows))
+    found = Counter[str]()
+    for kind, *values in rows:
+        found[json.dumps(["+I", *values])] += 1 if kind in ("+I", "+U") else -1
+    left = {line: count for line, count in found.items() if count}
+    return sorted(line for line, count in left.items() for _ in range(abs(count)))
 
 
 def phases(job: str) -> dict[str, str]:

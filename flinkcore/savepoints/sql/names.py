@@ -22,6 +22,12 @@ TOP_ROW: Final = "Top1-Rank-State"
 """Row of each key of ``FastTop1Function``."""
 TOP_OF_UPDATES: Final = "data-state-with-update"
 """Rows of ``UpdatableTopNFunction`` by their unique key, each with its place among those that are ordered alike."""
+INTERVAL_CACHES: Final = ("IntervalJoinLeftCache", "IntervalJoinRightCache")
+"""Rows of each input of ``RowTimeIntervalJoin`` by their time."""
+INTERVAL_TIMERS: Final = ("IntervalJoinRightTimerState", "IntervalJoinLeftTimerState")
+"""Time at which that join cleans up the rows of each input, which has the name of the other one."""
+JOINED_RECORDS: Final = ("left-records", "right-records")
+"""Rows of each input of ``StreamingJoinOperator`` and ``WindowJoinOperator``."""
 
 OF_TIMERS: Final = "_timer_state/"
 """Beginning of the names of timers."""

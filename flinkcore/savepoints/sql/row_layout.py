@@ -69,7 +69,7 @@ class SavepointTables:
     state : FlinkState
     operator : JobOperator
     read : callable
-        Returns the entries of the state of a name, with their keys as columns of a checkpoint, or None if there is
+        Returns the entries of the state of a name, with their keys as columns of a checkpoint, or None without
         any.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from flinkcore.datastream.window import (
@@ -146,6 +146,45 @@ def limit_state(node: PlanNode, rows: Rows) -> FlinkState:
     """Return the state of a limit: the first rows, as a rank of all rows has them."""
     return FlinkState.of(
         node, layout=Layout.TOP_OF_INSERTS, inputs=(_columns(rows),), last_rank=node.json["rankRange"]["end"]
+    )
+
+
+def interval_join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
+    """Return the state of a join of rows whose times are close."""
+    return _join_state(node, node.json["intervalJoinSpec"]["joinSpec"], Layout.INTERVAL_JOIN, left, right)
+
+
+def join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
+    """Return the state of a regular join."""
+    spec = node.json["joinSpec"]
+    if spec["joinType"] in ("SEMI", "ANTI") or left.changes or right.changes:
+        return FlinkState.of(
+            node,
+            refusal="of joins without a time, inner and outer ones of rows that do not change are exchanged with Flink",
+        )
+    if node.json.get("leftUpsertKeys") or node.json.get("rightUpsertKeys"):
+        return FlinkState.of(
+            node, refusal="the state of a join whose rows have a unique key is not exchanged with Flink"
+        )
+    return _join_state(node, spec, Layout.REGULAR_JOIN, left, right)
+
+
+def _join_state(
+    node: PlanNode, spec: Mapping[str, Any], layout: Layout, left: Rows, right: Rows
+) -> FlinkState:
+    keys = spec["leftKeys"]
+    if len(set(keys)) < len(keys):
+        return FlinkState.of(
+            node, refusal="the state of a join that compares a column twice is not exchanged with Flink"
+        )
+    filtered = spec["filterNulls"]
+    return FlinkState.of(
+        node,
+        keys=_chosen(left, keys),
+        layout=layout,
+        inputs=(_columns(left), _columns(right)),
+        outer=(spec["joinType"] in ("LEFT", "FULL"), spec["joinType"] in ("RIGHT", "FULL")),
+        nulls_equal=bool(filtered) and not filtered[0],
     )
 
 

@@ -15,6 +15,7 @@ from flinkcore.datastream.graph.join_operations import RegularJoin
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
+from flinkcore.sql.nodes.flink_states import interval_join_state, join_state
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.nodes.windows import WindowBound, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -156,7 +157,8 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
         times.add(bounds["leftTimeIndex"])
     if lower >= 0 and sides.how in ("inner", "right"):
         times.add(len(left.columns) + bounds["rightTimeIndex"])
-    return program.of_operator(node, results, sides.columns(), times=times)
+    state = interval_join_state(node, left, right)
+    return program.of_operator(node, results, sides.columns(), times=times, state=state)
 
 
 def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
@@ -215,7 +217,8 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
     )
     operation = RegularJoin(**sides.settings(), with_changes=bool(kinds), unique_keys=unique_keys)
     results = streams[0]._joined(streams[1], operation)
-    return program.of_operator(node, results, sides.columns(), changes=kinds)
+    state = join_state(node, left, right)
+    return program.of_operator(node, results, sides.columns(), changes=kinds, state=state)
 
 
 def _unique_key(

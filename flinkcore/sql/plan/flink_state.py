@@ -41,6 +41,8 @@ class Layout(str, Enum):
     TOP_OF_INSERTS = "top rows of inserts"
     TOP_ROW = "top row"
     TOP_OF_UPDATES = "top rows of updates"
+    INTERVAL_JOIN = "interval join"
+    REGULAR_JOIN = "regular join"
 
 
 _TRANSFORMATIONS: Final = {"limit": "rank"}
@@ -115,6 +117,10 @@ class FlinkState:
         Columns of the unique key of rows, by number.
     last_rank : int
         Highest rank of rows that are kept.
+    outer : tuple of bool
+        Whether the rows of each input come out without a match, too, of a join.
+    nulls_equal : bool
+        Whether keys with nulls match each other, of a join.
     refusal : str
         Reason why the state cannot be exchanged with Flink, or an empty text.
     """
@@ -131,6 +137,8 @@ class FlinkState:
     order: tuple[tuple[int, bool, bool], ...] = ()
     unique: tuple[int, ...] = ()
     last_rank: int = 0
+    outer: tuple[bool, ...] = ()
+    nulls_equal: bool = False
     refusal: str = ""
 
     @classmethod
@@ -172,7 +180,7 @@ class FlinkState:
                 AccumulatorField(role, type_of(kind), tuple(names)) for role, kind, names in content["fields"]
             )
             content["order"] = tuple(map(tuple, content["order"]))
-            content |= {name: tuple(content[name]) for name in ("rowtimes", "unique")}
+            content |= {name: tuple(content[name]) for name in ("rowtimes", "unique", "outer")}
             return cls(**content)
         except (ValueError, TypeError, KeyError) as failure:
             raise CheckpointError(
