@@ -98,9 +98,8 @@ class RestoredPlanState:
     @cached_property
     def _states(self) -> Mapping[str, KeyedTypes]:
         """Types of the states in Flink by name."""
-        if self.state.layout is not Layout.ACCUMULATORS:
-            return layout_of(self.state).states()
-        return aggregate_states(self.state)
+        rows = {} if self.state.layout is Layout.ACCUMULATORS else layout_of(self.state).states()
+        return {**rows, **(aggregate_states(self.state) if self.state.has_accumulators else {})}
 
     def _state(self, name: str) -> KeyedState:
         found = self.found.states[name]
@@ -132,14 +131,10 @@ class RestoredPlanState:
             If a value has no place in the job.
         """
         key_groups = (first, last)
-        if self.state.layout is not Layout.ACCUMULATORS:
-            return OperatorSnapshot(key_groups, relations=self._kept_rows(first, last))
         if self.state.windows is None:
-            tables = [
-                self._frames(keys, batch.column("value"))
-                for batch, keys in self._batches(self._state(ACCUMULATORS), first, last)
-            ]
-            relations = {FRAMES: CheckpointTable(pa.concat_batches(tables), {}, {})} if tables else {}
+            relations = {} if self.state.layout is Layout.ACCUMULATORS else self._kept_rows(first, last)
+            if self.state.has_accumulators:
+                relations |= self._frames(first, last)
             return OperatorSnapshot(key_groups, relations=relations)
         entries = self._entries(WINDOW_ACCUMULATORS, first, last)
         if entries is None:
@@ -219,15 +214,20 @@ class RestoredPlanState:
             slides=windows is None,
         )
 
-    def _frames(self, keys: pa.RecordBatch, value: pa.Array) -> pa.RecordBatch:
+    def _frames(self, first: int, last: int) -> dict[str, CheckpointTable]:
+        entries = self._entries(ACCUMULATORS, first, last)
+        if entries is None:
+            return {}
+        n = entries.num_rows
         columns = {
-            **self._named_keys(keys),
-            "part": pa.array(np.zeros(len(value), np.uint8)),
+            **key_columns(entries),
+            "part": pa.array(np.zeros(n, np.uint8)),
             # The number of rows of a key matters only if they can be taken back.
-            "time": pa.array(np.ones(len(value), np.int64)),
-            **columns_of_frames(self._held(value)),
+            "time": pa.array(np.ones(n, np.int64)),
+            **columns_of_frames(self._held(entries.column("value"))),
         }
-        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+        return {FRAMES: CheckpointTable(batch, {}, {})}
 
     def _named_keys(self, keys: pa.RecordBatch) -> dict[str, pa.Array]:
         names = keys.schema.names

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.plan.flink_state import EXTREME, OR_ZERO, PRESENT, AccumulatorField
+from flinkcore.sql.plan.flink_state import EXTREME, OR_ZERO, PRESENT, ZERO, AccumulatorField
 from flinkcore.sql.types.logical_types import INTEGERS, LogicalType, Root
 
 _WIDE: LogicalType = LogicalType(Root.BIGINT)
@@ -56,7 +56,7 @@ def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int
         column = cast_number(column, _WIDE, field.type)
     elif field.type.root is Root.FLOAT:
         column = cast_number(column, _DOUBLE, field.type)
-    if field.role == OR_ZERO:
+    if field.role in (OR_ZERO, ZERO):
         column = column.fill_null(pa.scalar(0).cast(column.type))
     return column
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from flinkcore.savepoints.sql.deduplicated_rows import EmittedKey, FirstRow, LastRow
 from flinkcore.savepoints.sql.joined_rows import IntervalJoin, RegularJoin
+from flinkcore.savepoints.sql.pending_rows import PendingRows
 from flinkcore.savepoints.sql.row_layout import RowLayout
 from flinkcore.savepoints.sql.top_rows import ChangingTopRows, TopRow, TopRows
 from flinkcore.sql.plan.flink_state import FlinkState, Layout
@@ -17,6 +18,7 @@ _LAYOUTS: Final[dict[Layout, type[RowLayout]]] = {
     Layout.TOP_ROW: TopRow,
     Layout.TOP_OF_INSERTS: TopRows,
     Layout.TOP_OF_UPDATES: ChangingTopRows,
+    Layout.PENDING_ROWS: PendingRows,
     Layout.INTERVAL_JOIN: IntervalJoin,
     Layout.REGULAR_JOIN: RegularJoin,
 }

@@ -28,6 +28,8 @@ INTERVAL_TIMERS: Final = ("IntervalJoinRightTimerState", "IntervalJoinLeftTimerS
 """Time at which that join cleans up the rows of each input, which has the name of the other one."""
 JOINED_RECORDS: Final = ("left-records", "right-records")
 """Rows of each input of ``StreamingJoinOperator`` and ``WindowJoinOperator``."""
+PENDING_ROWS: Final = "inputState"
+"""Rows by their time of the functions of OVER, which wait or are in a frame."""
 
 OF_TIMERS: Final = "_timer_state/"
 """Beginning of the names of timers."""

@@ -18,7 +18,9 @@ from flinkcore.savepoints.serializers import times
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
 from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.sql.accumulators import rows_of_columns
+from flinkcore.sql.nodes.aggregates import Argument
 from flinkcore.sql.plan.flink_state import Columns, FlinkState
+from flinkcore.sql.types.logical_types import LogicalType, Root
 
 Entries = dict[str, pa.Array]
 """Entries of a state by column: ``key``, and those that reading the state returns."""
@@ -81,9 +83,13 @@ class SavepointTables:
         """Return the columns of rows in a checkpoint, or of `n` rows that are missing."""
         prefix = PREFIXES[number]
         places = {name: (place, kind) for place, (name, kind) in enumerate(self.state.inputs[number])}
+        computed = {name: (number, form) for name, number, form in self.state.computed}
         columns = {f"has_{prefix}": pa.repeat(pa.scalar(rows is not None), n)}
         for name in self.operator.row_names[number]:
             if name == ROW_KIND:
+                continue
+            if name in computed and rows is not None:
+                columns[f"{prefix}.{name}"] = self._computed(rows, *computed[name])
                 continue
             place, kind = places.get(name, (-1, None))
             type = pa.int64() if kind is None else kind.arrow
@@ -94,6 +100,14 @@ class SavepointTables:
             else:
                 columns[f"{prefix}.{name}"] = rows.field(place).cast(type)
         return columns
+
+    def _computed(self, rows: pa.Array, number: int, form: str) -> pa.Array:
+        """Return an argument of an aggregate."""
+        if number < 0:
+            return Argument(None, LogicalType(Root.TINYINT)).evaluate(pa.RecordBatch.from_struct_array(rows))
+        name, kind = self.state.inputs[0][number]
+        batch = pa.RecordBatch.from_arrays([rows.field(number).cast(kind.arrow)], [name])
+        return Argument(name, kind, form=form).evaluate(batch)
 
     def rowtimes(self, rows: pa.Array, number: int = 0) -> pa.Array:
         """Return the time attribute of rows in ms, or 0 if they have none."""

@@ -80,16 +80,15 @@ class _SqlOperator:
         groups, windows = self.operator.max_parallelism, self.state.windows
         listed: list[list[OperatorStateContent]] = []
         parallelism = max(1, min(len(self.operator.parts), groups))
-        if self.state.layout is not Layout.ACCUMULATORS:
-            keyed = self._rows()
-        else:
+        keyed = [] if self.state.layout is Layout.ACCUMULATORS else self._rows()
+        if self.state.has_accumulators:
             of_states = {WINDOW_TIMERS: self._timers, SESSIONS: self._sessions}
-            keyed = [
+            keyed += [
                 KeyedStateContent(name, types, self._batches(of_states.get(name, self._accumulators)))
                 for name, types in aggregate_states(self.state).items()
             ]
-            if windows is not None and not windows.by_window:
-                listed = [[self._watermark()] for _ in range(parallelism)]
+        if windows is not None and not windows.by_window:
+            listed = [[self._watermark()] for _ in range(parallelism)]
         return OperatorContent(self.operator.target.uid, groups, parallelism, self._key, keyed, listed)
 
     def _rows(self) -> list[KeyedStateContent]:

@@ -12,7 +12,7 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from flinkcore.sql.nodes.aggregates import NativeAggregates
+from flinkcore.sql.nodes.aggregates import AggregateCall, Argument, NativeAggregates
 from flinkcore.sql.nodes.function_aggregates import WindowResult
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -25,6 +25,7 @@ from flinkcore.sql.plan.flink_state import (
     SESSION,
     TUMBLE,
     VALUE,
+    ZERO,
     AccumulatorField,
     Columns,
     FlinkState,
@@ -38,7 +39,7 @@ _STRING: Final = LogicalType(Root.VARCHAR, precision=2**31 - 1)
 
 _EXCHANGED: Final = frozenset(
     (
-        *(("COUNT", "as it is"), ("SUM", "as it is"), ("AVG", "mean")),
+        *(("COUNT", "as it is"), ("SUM", "as it is"), ("$SUM0", "sum or zero"), ("AVG", "mean")),
         *((name, form) for name in ("MIN", "MAX") for form in ("as it is", "extreme")),
     )
 )
@@ -149,6 +150,37 @@ def limit_state(node: PlanNode, rows: Rows) -> FlinkState:
     )
 
 
+def over_state(
+    node: PlanNode, rows: Rows, native: NativeAggregates, calls: Sequence[AggregateCall]
+) -> FlinkState:
+    """Return the state of OVER: rows that wait for the watermark, and accumulators of keys."""
+    spec = node.json["overSpec"]
+    (group,) = spec["groups"]
+    order = group["orderBy"]["fields"][0]["index"]
+    fields, refusal = _accumulator_fields(native)
+    of_earlier_rows = [call.name for call in calls if call.name in ("RANK", "DENSE_RANK", "LAG")]
+    if rows.types[order].time_attribute != "ROWTIME" or group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING":
+        refusal = "of OVER, frames by rowtime that begin with the first row are exchanged with Flink"
+    elif of_earlier_rows:
+        refusal = f"the accumulators of {of_earlier_rows[0]} are not exchanged with Flink"
+    computed = []
+    for name, argument in native.arguments.items():
+        if not isinstance(argument, Argument) or argument.column not in (None, *rows.columns):
+            refusal = refusal or "aggregates of constants and functions are not exchanged with Flink"
+            continue
+        number = -1 if argument.column is None else rows.columns.index(argument.column)
+        computed.append((name, number, argument.form))
+    return FlinkState.of(
+        node,
+        keys=_chosen(rows, spec["partition"]["fields"]),
+        fields=tuple(fields),
+        layout=Layout.PENDING_ROWS,
+        inputs=(_columns(rows),),
+        computed=tuple(computed),
+        refusal=refusal,
+    )
+
+
 def interval_join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
     """Return the state of a join of rows whose times are close."""
     return _join_state(node, node.json["intervalJoinSpec"]["joinSpec"], Layout.INTERVAL_JOIN, left, right)
@@ -230,7 +262,7 @@ def _accumulator_fields(
             fields.append(AccumulatorField(OR_ZERO, _sum_type(result.given), (total,)))
             fields.append(AccumulatorField(VALUE, _BIGINT, (count,)))
         else:
-            role = EXTREME if result.form == "extreme" else VALUE
+            role = {"extreme": EXTREME, "sum or zero": ZERO}.get(result.form, VALUE)
             fields.append(AccumulatorField(role, type, result.parts))
     calls = [result.call for result in native.results if not isinstance(result, WindowResult)]
     has_count = any(call.name == "COUNT" and not call.arguments and call.filter < 0 for call in calls)

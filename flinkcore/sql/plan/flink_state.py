@@ -21,6 +21,8 @@ OR_ZERO: Final = "or zero"
 """The result of an aggregate, 0 if it has none."""
 EXTREME: Final = "extreme"
 """The least or greatest float of two aggregates: the first value, if it is NaN, or else the extreme of the others."""
+ZERO: Final = "zero"
+"""The result of an aggregate, which is 0 if there is none."""
 PRESENT: Final = "present"
 """A count that Flink adds to know which windows are empty; here no window without rows is kept."""
 
@@ -41,6 +43,7 @@ class Layout(str, Enum):
     TOP_OF_INSERTS = "top rows of inserts"
     TOP_ROW = "top row"
     TOP_OF_UPDATES = "top rows of updates"
+    PENDING_ROWS = "pending rows"
     INTERVAL_JOIN = "interval join"
     REGULAR_JOIN = "regular join"
 
@@ -56,7 +59,7 @@ class AccumulatorField:
     Attributes
     ----------
     role : str
-        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME` or `PRESENT`.
+        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME`, `ZERO` or `PRESENT`.
     type : LogicalType
     aggregates : tuple of str
         Names of native aggregates.
@@ -109,6 +112,8 @@ class FlinkState:
     layout : Layout
     inputs : tuple of tuple of (str, LogicalType)
         Columns of the rows that are kept, by input.
+    computed : tuple of (str, int, str)
+        Columns that are computed for aggregates: name, number of the column or -1, and form of the values.
     rowtimes : tuple of int
         Number of the time attribute of each input, if it matters.
     order : tuple of (int, bool, bool)
@@ -133,6 +138,7 @@ class FlinkState:
     windows: StateWindows | None = None
     layout: Layout = Layout.ACCUMULATORS
     inputs: tuple[Columns, ...] = ()
+    computed: tuple[tuple[str, int, str], ...] = ()
     rowtimes: tuple[int, ...] = ()
     order: tuple[tuple[int, bool, bool], ...] = ()
     unique: tuple[int, ...] = ()
@@ -151,6 +157,11 @@ class FlinkState:
     def refused(cls, node: PlanNode) -> FlinkState:
         """Return the state of a node of which no layout is known."""
         return cls.of(node, refusal=f"the state of {node.kind} is not exchanged with Flink")
+
+    @property
+    def has_accumulators(self) -> bool:
+        """Return whether it has accumulators, maybe beside rows."""
+        return self.layout in (Layout.ACCUMULATORS, Layout.PENDING_ROWS)
 
     def to_text(self) -> str:
         """Return the state as text for the description of a job."""
@@ -179,7 +190,7 @@ class FlinkState:
             content["fields"] = tuple(
                 AccumulatorField(role, type_of(kind), tuple(names)) for role, kind, names in content["fields"]
             )
-            content["order"] = tuple(map(tuple, content["order"]))
+            content |= {name: tuple(map(tuple, content[name])) for name in ("order", "computed")}
             content |= {name: tuple(content[name]) for name in ("rowtimes", "unique", "outer")}
             return cls(**content)
         except (ValueError, TypeError, KeyError) as failure:
