@@ -27,7 +27,12 @@ from flinkcore.savepoints.operator_state import OperatorState
 from flinkcore.savepoints.restoring.fed_accumulators import fed_accumulators
 from flinkcore.savepoints.savepoint import SavepointOperator
 from flinkcore.savepoints.sql.accumulators import aggregate_values
-from flinkcore.savepoints.sql.aggregate_states import aggregate_states, ends_of_windows, first_slices
+from flinkcore.savepoints.sql.aggregate_states import (
+    aggregate_states,
+    ends_of_windows,
+    first_slices,
+    starts_of_windows,
+)
 from flinkcore.savepoints.sql.layouts import layout_of
 from flinkcore.savepoints.sql.names import (
     ACCUMULATORS,
@@ -74,8 +79,7 @@ class RestoredPlanState:
             raise ConfigurationError(f"{what}, {self.state.node}: {self.state.refusal}. {leave_out}")
         states = self._states
         expected = {name for name in states if not name.startswith(OF_TIMERS)}
-        windows = self.state.windows
-        optional = {WATERMARK} if windows is not None and not windows.by_window else set()
+        optional = {WATERMARK} if self.state.has_watermark else set()
         found = {each for each in self.found.states if not each.startswith(OF_TIMERS)}
         if not expected <= found <= expected | optional:
             raise ConfigurationError(
@@ -131,7 +135,7 @@ class RestoredPlanState:
             If a value has no place in the job.
         """
         key_groups = (first, last)
-        if self.state.windows is None:
+        if self.state.windows is None or self.state.layout is not Layout.ACCUMULATORS:
             relations = {} if self.state.layout is Layout.ACCUMULATORS else self._kept_rows(first, last)
             if self.state.has_accumulators:
                 relations |= self._frames(first, last)
@@ -293,15 +297,12 @@ class RestoredPlanState:
         for target, other in zip(into[~is_first].tolist(), every[~is_first].tolist(), strict=True):
             accumulators.merge(target, other)
         own_ends = own_ends[firsts]
-        starts = first_slices(windows, own_ends) - windows.slide_ms
-        if windows.kind != CUMULATE:
-            starts = own_ends - windows.size_ms
         # Windows that overlap begin in the kernel of triggers, where each has its own accumulator.
         is_triggered = self.operator.windows.kind == "triggered_windows"
         of_first = pa.array(of_slice[firsts])
         columns = {
             **{name: column.take(of_first) for name, column in keys.items()},
-            "window_start": pa.array(starts),
+            "window_start": pa.array(starts_of_windows(windows, own_ends)),
             "window_end": pa.array(own_ends),
             "trigger_state": pa.array(own_ends - 1 if is_triggered else np.zeros(len(firsts), np.int64)),
             "flags": pa.array(np.full(len(firsts), _FILLED if is_triggered else 0, np.uint8)),

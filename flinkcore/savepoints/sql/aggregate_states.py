@@ -62,6 +62,13 @@ def first_slices(windows: StateWindows, slice_ends: Int64s) -> Int64s:
     return starts + windows.slide_ms
 
 
+def starts_of_windows(windows: StateWindows, ends: Int64s) -> Int64s:
+    """Return the starts of windows with these ends."""
+    if windows.kind == CUMULATE:
+        return first_slices(windows, ends) - windows.slide_ms
+    return ends - windows.size_ms
+
+
 def last_ends(windows: StateWindows, slice_ends: Int64s) -> Int64s:
     """Return the end of the last window that a slice is in."""
     if windows.kind == CUMULATE:

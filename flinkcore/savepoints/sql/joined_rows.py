@@ -18,6 +18,7 @@ from flinkcore.savepoints.sql.names import (
     JOINED_RECORDS,
     TIMERS,
     USER_TIMERS,
+    WINDOW_TIMERS,
 )
 from flinkcore.savepoints.sql.row_layout import (
     Entries,
@@ -63,7 +64,7 @@ class IntervalJoin(RowLayout):
             elements = pa.StructArray.from_arrays(
                 [tables.rows(kept, number), kept.column("matched")], ["f0", "f1"]
             )
-            return grouped(tables.keys(kept), kept.column("time"), elements)
+            return grouped({"key": tables.keys(kept), "map_key": kept.column("time")}, elements)
         due = tables.read(_CLEAN_UP)
         if due is None:
             return None
@@ -96,6 +97,65 @@ class IntervalJoin(RowLayout):
                 inputs = pa.array(np.full(due.num_rows, number))
                 restored[_CLEAN_UP].append({**keys, "input": inputs, "time": times})
                 restored[TIMERS].append({**keys, "timestamp_ms": times, "namespace": inputs})
+        return restored
+
+
+class WindowJoin(RowLayout):
+    """Rows of both inputs by the end of their window.
+
+    Notes
+    -----
+    Flink's ``WindowJoinOperator``.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        return {
+            **{
+                name: self.types("LIST", row, namespace=basic.LONG)
+                for name, row in zip(JOINED_RECORDS, self.inputs, strict=True)
+            },
+            WINDOW_TIMERS: self.types("TIMERS", namespace=basic.LONG),
+        }
+
+    def written(self, name: str, tables: PartTables) -> Entries | None:
+        if name == WINDOW_TIMERS:
+            due = tables.read(TIMERS)
+            if due is None:
+                return None
+            times = due.column("timestamp_ms")
+            return {"key": tables.keys(due), "namespace": pc.add(times, 1), "timestamp_ms": times}
+        number = JOINED_RECORDS.index(name)
+        kept = tables.read(_SIDES[number])
+        if kept is None:
+            return None
+        ends = kept.column("time")
+        return grouped({"key": tables.keys(kept), "namespace": ends}, tables.rows(kept, number, ends))
+
+    def restored(self, found: SavepointTables) -> Restored:
+        restored: Restored = {TIMERS: []}
+        for number, side in enumerate(_SIDES):
+            entries = found.read(JOINED_RECORDS[number])
+            restored[side] = []
+            if entries is None:
+                continue
+            entries, rows = exploded(entries)
+            n = entries.num_rows
+            restored[side].append(
+                {
+                    **key_columns(entries),
+                    **found.row_columns(rows, n, number),
+                    "time": entries.column("namespace"),
+                    "matched": pa.repeat(pa.scalar(False), n),
+                    "can_match": can_match(entries, nulls_equal=self.state.nulls_equal),
+                }
+            )
+        due = found.read(WINDOW_TIMERS)
+        if due is not None:
+            times = {
+                "timestamp_ms": due.column("timestamp_ms"),
+                "namespace": pa.array(np.zeros(due.num_rows, np.int64)),
+            }
+            restored[TIMERS].append({**key_columns(due), **times})
         return restored
 
 

@@ -30,6 +30,10 @@ JOINED_RECORDS: Final = ("left-records", "right-records")
 """Rows of each input of ``StreamingJoinOperator`` and ``WindowJoinOperator``."""
 PENDING_ROWS: Final = "inputState"
 """Rows by their time of the functions of OVER, which wait or are in a frame."""
+WINDOW_TOP: Final = "window_rank"
+"""Rows of ``WindowRankProcessor`` by what orders them."""
+WINDOW_ROW: Final = "window_deduplicate"
+"""Row of each key and window of ``RowTimeWindowDeduplicateProcessor``."""
 
 OF_TIMERS: Final = "_timer_state/"
 """Beginning of the names of timers."""

@@ -45,7 +45,7 @@ class PendingRows(RowLayout):
             return None
         keys, times = tables.keys(pending), pending.column("timestamp")
         if name == PENDING_ROWS:
-            return grouped(keys, times, tables.rows(pending))
+            return grouped({"key": keys, "map_key": times}, tables.rows(pending))
         firsts = pa.array(place_ids(keys, times)[1])
         return {"key": keys.take(firsts), "timestamp_ms": times.take(firsts)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,9 @@ from flinkcore.savepoints.serializers import times
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
 from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.sql.accumulators import rows_of_columns
+from flinkcore.savepoints.sql.aggregate_states import starts_of_windows
 from flinkcore.sql.nodes.aggregates import Argument
-from flinkcore.sql.plan.flink_state import Columns, FlinkState
+from flinkcore.sql.plan.flink_state import Columns, FlinkState, StateWindows
 from flinkcore.sql.types.logical_types import LogicalType, Root
 
 Entries = dict[str, pa.Array]
@@ -47,16 +49,34 @@ class PartTables:
         """Return the keys of rows of a table."""
         return _rows(self.state.keys, batch, "key")
 
-    def rows(self, batch: pa.RecordBatch, number: int = 0) -> pa.Array:
-        """Return the kept rows of an input."""
-        return _rows(self.state.inputs[number], batch, PREFIXES[number])
+    def rows(self, batch: pa.RecordBatch, number: int = 0, ends: pa.Array | None = None) -> pa.Array:
+        """Return the kept rows of an input, whose windows have these ends in ms."""
+        columns, given = self.state.inputs[number], {}
+        if ends is not None and self.state.windows is not None:
+            of_windows = _bounds(self.state.windows, ends.to_numpy())
+            for place, bound in self.state.bounds[number]:
+                name, kind = columns[place]
+                times = of_windows[bound].cast(pa.timestamp("ms", getattr(kind.arrow, "tz", None)))
+                given[name] = times.cast(kind.arrow)
+        return _rows(columns, batch, PREFIXES[number], given)
 
 
-def _rows(columns: Columns, batch: pa.RecordBatch, prefix: str) -> pa.Array:
+def _bounds(windows: StateWindows, ends: Int64s) -> dict[str, pa.Array]:
+    starts = starts_of_windows(windows, ends)
+    return {"window_start": pa.array(starts), "window_end": pa.array(ends), "window_time": pa.array(ends - 1)}
+
+
+def _rows(
+    columns: Columns, batch: pa.RecordBatch, prefix: str, given: Mapping[str, pa.Array] = MappingProxyType({})
+) -> pa.Array:
     n = batch.num_rows
     values = [
+        given[name]
+        if name in given
         # Flink keeps no processing time in its rows.
-        pa.nulls(n, kind.arrow) if kind.time_attribute == "PROCTIME" else batch.column(f"{prefix}.{name}")
+        else pa.nulls(n, kind.arrow)
+        if kind.time_attribute == "PROCTIME"
+        else batch.column(f"{prefix}.{name}")
         for name, kind in columns
     ]
     return rows_of_columns(row_data([kind for _, kind in columns]), values, n)
@@ -173,14 +193,14 @@ def key_columns(found: pa.RecordBatch) -> dict[str, pa.Array]:
     }
 
 
-def grouped(keys: pa.Array, map_keys: pa.Array, values: pa.Array) -> Entries:
-    """Return entries of maps whose values are the lists of all values of a key and map key, in their order."""
-    ids, first = place_ids(keys, map_keys)
+def grouped(columns: Mapping[str, pa.Array], values: pa.Array) -> Entries:
+    """Return entries whose values are lists: of the values of rows that are equal in some columns, in their order."""
+    ids, first = place_ids(*columns.values())
     order = np.argsort(ids, kind="stable")
     offsets = np.concatenate(([0], np.cumsum(np.bincount(ids)))).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values.take(pa.array(order)))
     firsts = pa.array(first)
-    return {"key": keys.take(firsts), "map_key": map_keys.take(firsts), "value": lists}
+    return {**{name: column.take(firsts) for name, column in columns.items()}, "value": lists}
 
 
 def place_ids(*columns: pa.Array) -> tuple[Int64s, Int64s]:

@@ -16,7 +16,15 @@ from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.composite import ListSerializer, TupleSerializer
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
-from flinkcore.savepoints.sql.names import TOP_OF_INSERTS, TOP_OF_UPDATES, TOP_ROW
+from flinkcore.savepoints.sql.names import (
+    TIMERS,
+    TOP_OF_INSERTS,
+    TOP_OF_UPDATES,
+    TOP_ROW,
+    WINDOW_ROW,
+    WINDOW_TIMERS,
+    WINDOW_TOP,
+)
 from flinkcore.savepoints.sql.row_layout import (
     Entries,
     PartTables,
@@ -73,7 +81,8 @@ class TopRows(RowLayout):
         if top is None:
             return None
         rows = tables.rows(top)
-        return grouped(tables.keys(top), _fields(rows, [number for number, *_ in self.state.order]), rows)
+        sort_keys = _fields(rows, [number for number, *_ in self.state.order])
+        return grouped({"key": tables.keys(top), "map_key": sort_keys}, rows)
 
     def restored(self, found: SavepointTables) -> Restored:
         entries = found.read(TOP_OF_INSERTS)
@@ -82,6 +91,89 @@ class TopRows(RowLayout):
         entries, rows = exploded(entries)
         order = _best_first(found, entries, rows)
         return {_TOP: [_top(found, entries.take(order), rows.take(order))]}
+
+
+class WindowTopRows(TopRows):
+    """The highest rows of each window of a key, by what orders them.
+
+    Notes
+    -----
+    Flink's ``WindowRankProcessor``.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        rows = ListSerializer((self.inputs[0],))
+        return {
+            WINDOW_TOP: self.types("MAP", rows, self._sort_key, basic.LONG),
+            WINDOW_TIMERS: self.types("TIMERS", namespace=basic.LONG),
+        }
+
+    def written(self, name: str, tables: PartTables) -> Entries | None:
+        if name == WINDOW_TIMERS:
+            return _written_timers(tables)
+        top = tables.read(_TOP)
+        if top is None:
+            return None
+        rows = tables.rows(top, ends=top.column("end"))
+        sort_keys = _fields(rows, [number for number, *_ in self.state.order])
+        places = {"key": tables.keys(top), "namespace": top.column("end"), "map_key": sort_keys}
+        return grouped(places, rows)
+
+    def restored(self, found: SavepointTables) -> Restored:
+        entries = found.read(WINDOW_TOP)
+        if entries is None:
+            return {_TOP: [], TIMERS: []}
+        entries, rows = exploded(entries)
+        order = _best_first(found, entries, rows)
+        return {
+            _TOP: [_top(found, entries.take(order), rows.take(order))],
+            TIMERS: _restored_timers(found),
+        }
+
+
+class WindowRow(RowLayout):
+    """One row of each window of a key.
+
+    Notes
+    -----
+    Flink's ``RowTimeWindowDeduplicateProcessor``.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        return {
+            WINDOW_ROW: self.types("VALUE", self.inputs[0], namespace=basic.LONG),
+            WINDOW_TIMERS: self.types("TIMERS", namespace=basic.LONG),
+        }
+
+    def written(self, name: str, tables: PartTables) -> Entries | None:
+        if name == WINDOW_TIMERS:
+            return _written_timers(tables)
+        top = tables.read(_TOP)
+        if top is None:
+            return None
+        ends = top.column("end")
+        return {"key": tables.keys(top), "namespace": ends, "value": tables.rows(top, ends=ends)}
+
+    def restored(self, found: SavepointTables) -> Restored:
+        entries = found.read(WINDOW_ROW)
+        if entries is None:
+            return {_TOP: [], TIMERS: []}
+        return {_TOP: [_top(found, entries, entries.column("value"))], TIMERS: _restored_timers(found)}
+
+
+def _written_timers(tables: PartTables) -> Entries | None:
+    due = tables.read(TIMERS)
+    if due is None:
+        return None
+    columns = {name: due.column(name) for name in ("namespace", "timestamp_ms")}
+    return {"key": tables.keys(due), **columns}
+
+
+def _restored_timers(found: SavepointTables) -> list[dict[str, pa.Array]]:
+    due = found.read(WINDOW_TIMERS)
+    if due is None:
+        return []
+    return [{**key_columns(due), **{name: due.column(name) for name in ("timestamp_ms", "namespace")}}]
 
 
 class ChangingTopRows(RowLayout):
@@ -150,8 +242,8 @@ def _best_first(found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array)
     ranking = ranking_of(
         names, [down for _, down, _ in state.order], [last for *_, last in state.order], schema
     )
-    keys = key_columns(entries)
-    ids, _ = place_ids(*keys.values())
+    windows = [entries.column("namespace")] if "namespace" in entries.schema.names else []
+    ids, _ = place_ids(*key_columns(entries).values(), *windows)
     order = np.lexsort((*sort_columns(ranking.of(batch)), ids)) if names else np.argsort(ids, kind="stable")
     return pa.array(order[_number_within(ids[order]) < state.last_rank])
 
@@ -162,7 +254,9 @@ def _top(
     n = entries.num_rows
     columns = {**key_columns(entries), **found.row_columns(rows, n), "timestamp": found.rowtimes(rows)}
     if unique is None:
-        return {**columns, "end": pa.array(np.zeros(n, np.int64))}
+        of_window = "namespace" in entries.schema.names
+        ends = entries.column("namespace") if of_window else pa.array(np.zeros(n, np.int64))
+        return {**columns, "end": ends}
     names = [found.state.inputs[0][number][0] for number in unique]
     batch = pa.RecordBatch.from_arrays([columns[f"row.{name}"] for name in names], names)
     low, high = identities_of(batch, names).view(np.int64).T

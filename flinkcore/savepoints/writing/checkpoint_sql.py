@@ -77,7 +77,7 @@ class _SqlOperator:
 
     def content(self) -> OperatorContent:
         """Return the states for each subtask."""
-        groups, windows = self.operator.max_parallelism, self.state.windows
+        groups = self.operator.max_parallelism
         listed: list[list[OperatorStateContent]] = []
         parallelism = max(1, min(len(self.operator.parts), groups))
         keyed = [] if self.state.layout is Layout.ACCUMULATORS else self._rows()
@@ -87,7 +87,7 @@ class _SqlOperator:
                 KeyedStateContent(name, types, self._batches(of_states.get(name, self._accumulators)))
                 for name, types in aggregate_states(self.state).items()
             ]
-        if windows is not None and not windows.by_window:
+        if self.state.has_watermark:
             listed = [[self._watermark()] for _ in range(parallelism)]
         return OperatorContent(self.operator.target.uid, groups, parallelism, self._key, keyed, listed)
 

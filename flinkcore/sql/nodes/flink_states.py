@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
@@ -33,6 +34,9 @@ from flinkcore.sql.plan.flink_state import (
     StateWindows,
 )
 from flinkcore.sql.types.logical_types import FLOATS, LogicalType, Root
+
+if TYPE_CHECKING:
+    from flinkcore.sql.nodes.windows import SqlWindow
 
 _BIGINT: Final = LogicalType(Root.BIGINT)
 _STRING: Final = LogicalType(Root.VARCHAR, precision=2**31 - 1)
@@ -148,6 +152,61 @@ def limit_state(node: PlanNode, rows: Rows) -> FlinkState:
     return FlinkState.of(
         node, layout=Layout.TOP_OF_INSERTS, inputs=(_columns(rows),), last_rank=node.json["rankRange"]["end"]
     )
+
+
+def window_rank_state(
+    node: PlanNode, rows: Rows, window: SqlWindow, keys: Sequence[int], *, is_utc: bool
+) -> FlinkState:
+    """Return the state of a rank of windows: the highest rows of each window of a key."""
+    ranks, order = node.json["rankRange"], node.json["sortSpec"]["fields"]
+    return FlinkState.of(
+        node,
+        keys=_chosen(rows, keys),
+        layout=Layout.WINDOW_TOP,
+        inputs=(_columns(rows),),
+        order=tuple((each["index"], not each["isAscending"], each["nullIsLast"]) for each in order),
+        last_rank=ranks["end"],
+        **_of_windows((rows,), window, is_utc=is_utc),
+    )
+
+
+def window_deduplicated_state(
+    node: PlanNode, rows: Rows, window: SqlWindow, keys: Sequence[int], *, is_utc: bool
+) -> FlinkState:
+    """Return the state of a deduplication of windows: one row of each window of a key."""
+    return FlinkState.of(
+        node,
+        keys=_chosen(rows, keys),
+        layout=Layout.WINDOW_ROW,
+        inputs=(_columns(rows),),
+        rowtimes=(node.json["orderKey"],),
+        **_of_windows((rows,), window, is_utc=is_utc),
+    )
+
+
+def window_join_state(
+    node: PlanNode, left: Rows, right: Rows, window: SqlWindow, *, is_utc: bool
+) -> FlinkState:
+    """Return the state of a join of windows: the rows of both inputs."""
+    state = _join_state(node, node.json["joinSpec"], Layout.WINDOW_JOIN, left, right)
+    if node.json["joinSpec"]["joinType"] in ("SEMI", "ANTI"):
+        return FlinkState.of(node, refusal="the state of semi and anti joins is not exchanged with Flink")
+    return state if state.refusal else replace(state, **_of_windows((left, right), window, is_utc=is_utc))
+
+
+def _of_windows(inputs: Sequence[Rows], window: SqlWindow, *, is_utc: bool) -> dict[str, Any]:
+    """Return the windows of rows of a table function, with the columns of their bounds."""
+    windows = _windows(window.assigner, by_window=False)
+    refusal = ""
+    if windows is None or any(rows.windows is None for rows in inputs):
+        refusal = (
+            "of operators of windows, those over rows of a window table function are exchanged with Flink, and not "
+            "those over results of windows"
+        )
+    elif window.is_instant and not is_utc:
+        refusal = "windows that are cut by another local time than UTC are not exchanged with Flink"
+    bounds = tuple(tuple(rows.windows.bounds.items()) if rows.windows is not None else () for rows in inputs)
+    return {"windows": windows, "bounds": bounds, "refusal": refusal}
 
 
 def over_state(

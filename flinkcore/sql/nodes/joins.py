@@ -15,9 +15,9 @@ from flinkcore.datastream.graph.join_operations import RegularJoin
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
-from flinkcore.sql.nodes.flink_states import interval_join_state, join_state
+from flinkcore.sql.nodes.flink_states import interval_join_state, join_state, window_join_state
 from flinkcore.sql.nodes.rows import Program, Rows
-from flinkcore.sql.nodes.windows import WindowBound, zone_of
+from flinkcore.sql.nodes.windows import WindowBound, is_utc, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 _LEFT: Final = "left#"
@@ -181,7 +181,8 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
     streams = sides.keyed(further)
     joined = streams[0].join_window(streams[1], windows[0].assigner, **sides.settings())
     results = windows[0].of_clock(joined)
-    return program.of_operator(node, results, sides.columns(), of_windows=True)
+    state = window_join_state(node, left, right, windows[0], is_utc=is_utc(program, node))
+    return program.of_operator(node, results, sides.columns(), of_windows=True, state=state)
 
 
 def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:

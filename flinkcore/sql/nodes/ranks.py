@@ -13,9 +13,16 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.top_rows import top_step
 from flinkcore.datastream.graph.transformations import OverTransformation, TopTransformation
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
-from flinkcore.sql.nodes.flink_states import deduplicated_state, limit_state, rank_state
+from flinkcore.sql.nodes.flink_states import (
+    deduplicated_state,
+    limit_state,
+    rank_state,
+    window_deduplicated_state,
+    window_rank_state,
+)
 from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.windows import is_utc
 from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
@@ -120,8 +127,8 @@ def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if not rows.of_windows:
         rows.require_time(node, node.json["orderKey"])
     keep: Literal["first", "last"] = "last" if node.json["keepLastRow"] else "first"
-    keyed = rows.keyed(_keys(node, rows, "partitionKeys")).window(window.assigner)
-    results = window.of_clock(keyed.deduplicate(keep))
+    keys = _keys(node, rows, "partitionKeys")
+    results = window.of_clock(rows.keyed(keys).window(window.assigner).deduplicate(keep))
     step = results._transformation
     if window.clock is not None and isinstance(step, TopTransformation):
         # The hour that passes twice has the same local times, but not the same rowtimes.
@@ -131,16 +138,22 @@ def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
             (None,),
         )
         step.by_time = False
-    return program.of_operator(node, results, columns_of_windows(program, node, rows), of_windows=True)
+    state = window_deduplicated_state(node, rows, window, keys, is_utc=is_utc(program, node))
+    columns = columns_of_windows(program, node, rows)
+    return program.of_operator(node, results, columns, of_windows=True, state=state)
 
 
 def window_rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the highest rows of each window of a key, when the window ends."""
     window = attached_window(program, node, rows, node.json["windowing"])
     arguments = _top_arguments(node, rows, node.json["sortSpec"])
-    keyed = rows.keyed(_keys(node, rows, "partitionSpec")).window(window.assigner)
+    keys = _keys(node, rows, "partitionSpec")
+    keyed = rows.keyed(keys).window(window.assigner)
     columns = [*columns_of_windows(program, node, rows), *map(pc.field, _rank_columns(node))]
-    return program.of_operator(node, window.of_clock(keyed.top(**arguments)), columns, of_windows=True)
+    state = window_rank_state(node, rows, window, keys, is_utc=is_utc(program, node))
+    return program.of_operator(
+        node, window.of_clock(keyed.top(**arguments)), columns, of_windows=True, state=state
+    )
 
 
 def _keys(node: PlanNode, rows: Rows, field: str) -> list[int]:

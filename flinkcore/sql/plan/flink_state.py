@@ -44,6 +44,9 @@ class Layout(str, Enum):
     TOP_ROW = "top row"
     TOP_OF_UPDATES = "top rows of updates"
     PENDING_ROWS = "pending rows"
+    WINDOW_TOP = "top rows of windows"
+    WINDOW_ROW = "row of windows"
+    WINDOW_JOIN = "window join"
     INTERVAL_JOIN = "interval join"
     REGULAR_JOIN = "regular join"
 
@@ -108,10 +111,13 @@ class FlinkState:
     fields : tuple of AccumulatorField
         Fields of accumulators, of an aggregate.
     windows : StateWindows or None
-        Windows of the accumulators.
+        Windows of the accumulators or rows.
     layout : Layout
     inputs : tuple of tuple of (str, LogicalType)
         Columns of the rows that are kept, by input.
+    bounds : tuple of tuple of (int, str)
+        Columns of each input that are bounds of its windows: number and ``window_start``, ``window_end`` or
+        ``window_time``.
     computed : tuple of (str, int, str)
         Columns that are computed for aggregates: name, number of the column or -1, and form of the values.
     rowtimes : tuple of int
@@ -138,6 +144,7 @@ class FlinkState:
     windows: StateWindows | None = None
     layout: Layout = Layout.ACCUMULATORS
     inputs: tuple[Columns, ...] = ()
+    bounds: tuple[tuple[tuple[int, str], ...], ...] = ()
     computed: tuple[tuple[str, int, str], ...] = ()
     rowtimes: tuple[int, ...] = ()
     order: tuple[tuple[int, bool, bool], ...] = ()
@@ -162,6 +169,12 @@ class FlinkState:
     def has_accumulators(self) -> bool:
         """Return whether it has accumulators, maybe beside rows."""
         return self.layout in (Layout.ACCUMULATORS, Layout.PENDING_ROWS)
+
+    @property
+    def has_watermark(self) -> bool:
+        """Return whether Flink's operator keeps the watermark by which it knows late rows."""
+        windows = self.windows
+        return windows is not None and not windows.by_window and self.layout is not Layout.WINDOW_JOIN
 
     def to_text(self) -> str:
         """Return the state as text for the description of a job."""
@@ -190,6 +203,7 @@ class FlinkState:
             content["fields"] = tuple(
                 AccumulatorField(role, type_of(kind), tuple(names)) for role, kind, names in content["fields"]
             )
+            content["bounds"] = tuple(tuple(map(tuple, each)) for each in content["bounds"])
             content |= {name: tuple(map(tuple, content[name])) for name in ("order", "computed")}
             content |= {name: tuple(content[name]) for name in ("rowtimes", "unique", "outer")}
             return cls(**content)
