@@ -89,7 +89,7 @@ def test_a_replay_has_the_state_that_flink_has_and_goes_on_from_it(job: str, tmp
     [
         ("count_distinct", "the accumulators of COUNT(DISTINCT) of INT are not exchanged"),
         ("sum_of_floats", "the accumulators of SUM of FLOAT are not exchanged"),
-        ("count_by_changing_key", "its input withdraws rows"),
+        ("highest_of_changes", "the accumulators of MAX of VARCHAR(2147483647) over rows that are withdrawn"),
         ("over_range", "frames by rowtime that begin with the first row are exchanged"),
         ("semi_join", "inner and outer ones of rows that do not change are exchanged"),
         ("rank_of_sums", "over rows that are withdrawn, are not exchanged with Flink"),

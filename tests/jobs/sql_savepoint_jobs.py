@@ -43,6 +43,11 @@ QUERIES: Final[dict[str, str]] = {
         "GROUP BY c, i, s, n, v, f, d, m, big, `day`, `at`, z"
     ),
     "group_by_nothing": "SELECT COUNT(*), SUM(n), MAX(u) FROM clicks",
+    "group_by_count": (
+        "SELECT k, COUNT(*), SUM(s), AVG(s), COUNT(s), SUM(d), AVG(m) FROM (SELECT u, i, COUNT(*) k, SUM(n) s, SUM(d) "
+        "d, SUM(m) m FROM clicks GROUP BY u, i) GROUP BY k"
+    ),
+    "sum_of_sums": "SELECT SUM(s) FROM (SELECT u, i, SUM(n) s FROM clicks GROUP BY u, i)",
     "distinct": "SELECT DISTINCT u, i FROM clicks",
     "tumble": f"SELECT u, {_BY_WINDOW}, {_OF_WINDOWS} FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}",
     "tumble_in_two_phases": f"SELECT u, {_BY_WINDOW}, {_OF_WINDOWS} FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}",
@@ -171,7 +176,7 @@ FEWER: Final = (
 )
 """States in which Flink also keeps rows that never come up: of lower ranks, and of keys that match nothing."""
 
-IN_ONE_TASK: Final = ("rank_of_counts",)
+IN_ONE_TASK: Final = ("group_by_count", "sum_of_sums", "rank_of_counts")
 """Jobs whose operators pass rows on to each other by key: in several tasks, their order is chance in Flink."""
 
 OF_CHANCE: Final = ("left_join", "full_join")
@@ -179,7 +184,7 @@ OF_CHANCE: Final = ("left_join", "full_join")
 
 REFUSED: Final[dict[str, str]] = {
     "count_distinct": "SELECT u, COUNT(DISTINCT n) FROM clicks GROUP BY u",
-    "count_by_changing_key": "SELECT k, MAX(u) FROM (SELECT u, COUNT(*) k FROM clicks GROUP BY u) GROUP BY k",
+    "highest_of_changes": "SELECT k, MAX(u) FROM (SELECT u, COUNT(*) k FROM clicks GROUP BY u) GROUP BY k",
     "over_range": (
         "SELECT u, SUM(n) OVER (PARTITION BY u ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT "
         "ROW) FROM clicks"

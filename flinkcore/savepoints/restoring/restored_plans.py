@@ -26,7 +26,7 @@ from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.operator_state import OperatorState
 from flinkcore.savepoints.restoring.fed_accumulators import fed_accumulators
 from flinkcore.savepoints.savepoint import SavepointOperator
-from flinkcore.savepoints.sql.accumulators import aggregate_values
+from flinkcore.savepoints.sql.accumulators import AggregateValues, aggregate_values
 from flinkcore.savepoints.sql.aggregate_states import (
     aggregate_states,
     ends_of_windows,
@@ -205,14 +205,14 @@ class RestoredPlanState:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
-    def _held(self, value: pa.Array) -> dict[str, pa.Array]:
-        """Return what native accumulators hold that are those of Flink."""
-        values, windows = aggregate_values(self.state.fields, value), self.operator.windows
+    def _held(self, values: AggregateValues, n: int) -> dict[str, pa.Array]:
+        """Return what `n` native accumulators hold that are those of Flink."""
+        windows = self.operator.windows
         return fed_accumulators(
             self.operator.aggregates if windows is None else windows.contents,
             values.results,
-            np.arange(len(value), dtype=np.uint32),
-            len(value),
+            np.arange(n, dtype=np.uint32),
+            n,
             f"the accumulators of operator {self.state.uid!r}",
             orders=values.orders,
             slides=windows is None,
@@ -223,12 +223,20 @@ class RestoredPlanState:
         if entries is None:
             return {}
         n = entries.num_rows
+        values = aggregate_values(self.state.fields, entries.column("value"))
+        held = self._held(values, n)
+        aggregates = self.operator.aggregates.aggregates
+        for number, (name, *_) in enumerate(aggregates):
+            if name in values.counts and f"{number}.counts" in held:
+                held[f"{number}.counts"] = values.counts[name]
+        if values.rows is not None:
+            held[f"{len(aggregates)}.words"] = values.rows.cast(pa.uint64())
         columns = {
             **key_columns(entries),
             "part": pa.array(np.zeros(n, np.uint8)),
             # The number of rows of a key matters only if they can be taken back.
-            "time": pa.array(np.ones(n, np.int64)),
-            **columns_of_frames(self._held(entries.column("value"))),
+            "time": pa.array(np.ones(n, np.int64)) if values.rows is None else values.rows,
+            **columns_of_frames(held),
         }
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
         return {FRAMES: CheckpointTable(batch, {}, {})}
@@ -257,7 +265,7 @@ class RestoredPlanState:
             raise SavepointError(f"the sessions of operator {self.state.uid!r} and their accumulators differ")
         of_entries = pa.array(order[np.searchsorted(ids[n:][order], ids[:n])])
         window = sessions.column("map_key").take(of_entries)
-        held = self._held(entries.column("value"))
+        held = self._held(aggregate_values(self.state.fields, entries.column("value")), entries.num_rows)
         columns = {
             **key_columns(entries),
             "window_start": window.field("start_ms"),
@@ -285,7 +293,7 @@ class RestoredPlanState:
         of_slice, own_ends = of_slice[order], own_ends[order]
         is_first = np.ones(len(order), np.bool_)
         is_first[1:] = (ids[of_slice][1:] != ids[of_slice][:-1]) | (own_ends[1:] != own_ends[:-1])
-        held = self._held(entries.column("value"))
+        held = self._held(aggregate_values(self.state.fields, entries.column("value")), entries.num_rows)
         batch = pa.RecordBatch.from_arrays(list(held.values()), list(held)).take(pa.array(of_slice))
         contents: WindowContents = self.operator.windows.contents
         accumulators = Accumulators(contents.columns, [each[1:] for each in contents.aggregates])

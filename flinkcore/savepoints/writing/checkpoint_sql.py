@@ -23,7 +23,7 @@ from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
-from flinkcore.savepoints.sql.accumulators import accumulator_rows, rows_of_columns
+from flinkcore.savepoints.sql.accumulators import accumulator_rows, counted, rows_of_columns
 from flinkcore.savepoints.sql.aggregate_states import (
     aggregate_states,
     ends_of_windows,
@@ -38,7 +38,7 @@ from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator
 from flinkcore.savepoints.writing.java_hashes import key_groups as java_key_groups
 from flinkcore.savepoints.writing.savepoint_writer import OperatorContent
 from flinkcore.savepoints.writing.state_files import KeyedStateContent, OperatorStateContent
-from flinkcore.sql.plan.flink_state import CUMULATE, SESSION, TUMBLE, FlinkState, Layout, StateWindows
+from flinkcore.sql.plan.flink_state import CUMULATE, ROWS, SESSION, TUMBLE, FlinkState, Layout, StateWindows
 
 Int64s = npt.NDArray[np.int64]
 
@@ -176,14 +176,17 @@ class _SqlOperator:
     def _accumulators(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
         contents, n = self._contents, batch.num_rows
         specs = [each[1:] for each in contents.aggregates]
-        touched = np.zeros(n, np.uint8)
+        touched, numbers = np.zeros(n, np.uint8), {str(number) for number in range(len(specs))}
         if file.kind is TableKind.WINDOWS:
             self._check_slices(file)
             accumulators = Accumulators(contents.columns, specs)
             touched = batch.column("touched").to_numpy()
         else:
             accumulators = Accumulators(contents.columns, specs, slides=True)
-            batch = held_by_frames(batch.select([name for name in batch.schema.names if name[:1].isdigit()]))
+            rows = batch.column("time")
+            # A count of rows comes last if they are withdrawn, and no aggregate has its number.
+            names = [name for name in batch.schema.names if name.partition("_")[0] in numbers]
+            batch = held_by_frames(batch.select(names))
         accumulators.reserve(n)
         entries = np.arange(n, dtype=np.uint32)
         restore_accumulators(accumulators, entries, touched, batch)
@@ -194,6 +197,11 @@ class _SqlOperator:
         accumulators.emit(entries)
         names = [name for name, *_ in contents.aggregates]
         results = dict(zip(names, map(pa.array, accumulators.take()), strict=True))
+        if self.state.windows is None:
+            results[ROWS] = rows
+            for number, name in enumerate(names):
+                if f"{number}.counts" in batch.schema.names:
+                    results[counted(name)] = batch.column(f"{number}.counts")
         try:
             columns["value"] = accumulator_rows(self._value, self.state.fields, results, len(entries))
         except (pa.ArrowException, ValueError) as failure:

@@ -18,11 +18,13 @@ from flinkcore.sql.nodes.function_aggregates import WindowResult
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.flink_state import (
+    COUNTED,
     CUMULATE,
     EXTREME,
     HOP,
     OR_ZERO,
     PRESENT,
+    ROWS,
     SESSION,
     TUMBLE,
     VALUE,
@@ -55,8 +57,6 @@ def group_state(
 ) -> FlinkState:
     """Return the state of an aggregate of all rows of a key."""
     fields, refusal = _accumulator_fields(native)
-    if native.withdraws:
-        refusal = "its input withdraws rows, and such accumulators are not exchanged with Flink"
     return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), refusal=refusal)
 
 
@@ -300,11 +300,13 @@ def _accumulator_fields(
     ----------
     native : NativeAggregates
     counts_rows : bool
-        Whether Flink adds a ``COUNT(*)`` to calls without one, as for windows that may be empty.
+        Whether Flink adds a ``COUNT(*)`` to calls without one, as for windows that may be empty. It also does so if
+        rows are withdrawn.
 
     Notes
     -----
-    ``AggregateUtil.transformToStreamAggregateInfoList``, and the buffers of ``SumAggFunction``, ``CountAggFunction``,
+    ``AggregateUtil.transformToStreamAggregateInfoList``, and the buffers of ``SumAggFunction``,
+    ``SumWithRetractAggFunction``, ``Sum0AggFunction``, ``CountAggFunction``, ``RowNumberAggFunction``,
     ``AvgAggFunction``, ``MinAggFunction`` and ``MaxAggFunction``.
     """
     fields: list[AccumulatorField] = []
@@ -316,18 +318,30 @@ def _accumulator_fields(
         if call.is_distinct or (call.name, result.form) not in _EXCHANGED:
             what = f"{call.name}(DISTINCT)" if call.is_distinct else call.name
             return [], f"the accumulators of {what} of {result.given} are not exchanged with Flink"
+        if native.withdraws and call.name not in ("COUNT", "SUM", "AVG"):
+            return [], (
+                f"the accumulators of {call.name} of {result.given} over rows that are withdrawn are not exchanged "
+                "with Flink"
+            )
         if call.name == "AVG":
             total, count = result.parts
             fields.append(AccumulatorField(OR_ZERO, _sum_type(result.given), (total,)))
             fields.append(AccumulatorField(VALUE, _BIGINT, (count,)))
         else:
             role = {"extreme": EXTREME, "sum or zero": ZERO}.get(result.form, VALUE)
+            if native.withdraws and _is_count_of_rows(call):
+                role = ROWS
             fields.append(AccumulatorField(role, type, result.parts))
+            if native.withdraws and call.name == "SUM":
+                fields.append(AccumulatorField(COUNTED, _BIGINT, result.parts))
     calls = [result.call for result in native.results if not isinstance(result, WindowResult)]
-    has_count = any(call.name == "COUNT" and not call.arguments and call.filter < 0 for call in calls)
-    if counts_rows and not has_count:
-        fields.append(AccumulatorField(PRESENT, _BIGINT))
+    if (counts_rows or native.withdraws) and not any(map(_is_count_of_rows, calls)):
+        fields.append(AccumulatorField(ROWS if native.withdraws else PRESENT, _BIGINT))
     return fields, ""
+
+
+def _is_count_of_rows(call: AggregateCall) -> bool:
+    return call.name == "COUNT" and not call.arguments and call.filter < 0
 
 
 def _sum_type(given: LogicalType) -> LogicalType:

@@ -23,6 +23,10 @@ EXTREME: Final = "extreme"
 """The least or greatest float of two aggregates: the first value, if it is NaN, or else the extreme of the others."""
 ZERO: Final = "zero"
 """The result of an aggregate, which is 0 if there is none."""
+COUNTED: Final = "counted"
+"""The number of values of a sum from which values are taken back."""
+ROWS: Final = "rows"
+"""The number of rows of a key whose rows are taken back."""
 PRESENT: Final = "present"
 """A count that Flink adds to know which windows are empty; here no window without rows is kept."""
 
@@ -62,7 +66,8 @@ class AccumulatorField:
     Attributes
     ----------
     role : str
-        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME`, `ZERO` or `PRESENT`.
+        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME`, `ZERO`, `COUNTED`, `ROWS` or
+        `PRESENT`.
     type : LogicalType
     aggregates : tuple of str
         Names of native aggregates.
