@@ -301,7 +301,7 @@ def _uid_in_flink(checkpoint: Checkpoint, uid: str) -> str:
 def _key_groups(checkpoint: Checkpoint, uid: str, groups: int) -> int:
     """Return the number of key groups of an operator: one, if a plan gives it no key."""
     state = FlinkState.of_job(checkpoint.manifest.job, uid)
-    return groups if state is None or state.keys or state.refusal else 1
+    return 1 if state is not None and state.is_in_one_task and not state.refusal else groups
 
 
 def _content(operator: CheckpointOperator) -> OperatorContent:

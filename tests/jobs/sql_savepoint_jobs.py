@@ -47,6 +47,7 @@ QUERIES: Final[dict[str, str]] = {
         "SELECT k, COUNT(*), SUM(s), AVG(s), COUNT(s), SUM(d), AVG(m) FROM (SELECT u, i, COUNT(*) k, SUM(n) s, SUM(d) "
         "d, SUM(m) m FROM clicks GROUP BY u, i) GROUP BY k"
     ),
+    "count_of_distinct": "SELECT u, COUNT(n) FROM (SELECT DISTINCT u, n FROM clicks) GROUP BY u",
     "sum_of_sums": "SELECT SUM(s) FROM (SELECT u, i, SUM(n) s FROM clicks GROUP BY u, i)",
     "distinct": "SELECT DISTINCT u, i FROM clicks",
     "tumble": f"SELECT u, {_BY_WINDOW}, {_OF_WINDOWS} FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}",
@@ -138,6 +139,7 @@ QUERIES: Final[dict[str, str]] = {
     "left_interval_join": (
         f"SELECT a.u, a.n, b.v FROM clicks a LEFT JOIN clicks b ON a.u = b.u AND a.i < b.i AND {_CLOSE}"
     ),
+    "interval_join_without_key": f"SELECT a.n, b.v FROM clicks a JOIN clicks b ON a.v < b.v AND {_CLOSE}",
     "full_interval_join": f"SELECT a.n, b.v FROM clicks a FULL JOIN clicks b ON a.u = b.u AND a.i < b.i AND {_CLOSE}",
     "join": "SELECT a.u, a.n, b.v FROM clicks a JOIN clicks b ON a.u = b.u AND a.i = b.i",
     "join_of_nulls": (
@@ -166,6 +168,7 @@ NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "window_join": ("_timer_state/event_window-timers",),
     # Flink also marks rows of inner inputs that have matched, and keeps those whose key is null.
     "interval_join": (*_CACHES, *_OF_CACHES),
+    "interval_join_without_key": (*_CACHES, *_OF_CACHES),
     "left_interval_join": (_CACHES[1], *_OF_CACHES),
 }
 """States in which Flink has something else that makes no difference to results."""
@@ -176,7 +179,7 @@ FEWER: Final = (
 )
 """States in which Flink also keeps rows that never come up: of lower ranks, and of keys that match nothing."""
 
-IN_ONE_TASK: Final = ("group_by_count", "sum_of_sums", "rank_of_counts")
+IN_ONE_TASK: Final = ("group_by_count", "count_of_distinct", "sum_of_sums", "rank_of_counts")
 """Jobs whose operators pass rows on to each other by key: in several tasks, their order is chance in Flink."""
 
 OF_CHANCE: Final = ("left_join", "full_join")

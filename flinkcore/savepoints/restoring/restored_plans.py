@@ -19,6 +19,7 @@ from flinkcore.checkpoint.state_origin import JobOperator
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
 from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
 from flinkcore.columnar.relational.frame_aggregates import FRAMES, columns_of_frames
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, SavepointError
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.savepoints.keyed_state import KeyedState
@@ -229,7 +230,8 @@ class RestoredPlanState:
         for number, (name, *_) in enumerate(aggregates):
             if name in values.counts and f"{number}.counts" in held:
                 held[f"{number}.counts"] = values.counts[name]
-        if values.rows is not None:
+        if ROW_KIND in self.operator.row_names[0]:  # its rows are counted beside the aggregates
+            assert values.rows is not None
             held[f"{len(aggregates)}.words"] = values.rows.cast(pa.uint64())
         columns = {
             **key_columns(entries),

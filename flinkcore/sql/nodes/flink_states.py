@@ -51,12 +51,17 @@ _EXCHANGED: Final = frozenset(
 )
 """Calls whose accumulators in Flink hold what the native aggregates do."""
 
+_TAKEN_BACK: Final = ("COUNT", "SUM", "AVG")
+"""Those that do so if values are taken back; Flink's others have views of all values."""
+
 
 def group_state(
     node: PlanNode, native: NativeAggregates, keys: Sequence[tuple[str, LogicalType]]
 ) -> FlinkState:
     """Return the state of an aggregate of all rows of a key."""
-    fields, refusal = _accumulator_fields(native)
+    taken_back = node.json["aggCallNeedRetractions"]
+    count = ROWS if node.json["needRetraction"] else None
+    fields, refusal = _accumulator_fields(native, taken_back, count=count)
     return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), refusal=refusal)
 
 
@@ -81,8 +86,8 @@ def window_state(
     """
     windows = _windows(assigner, by_window=node.kind == "group-window-aggregate")
     # Flink knows by a count which of the windows that have begun are empty.
-    counts_rows = windows is not None and windows.kind == HOP and not windows.by_window
-    fields, refusal = _accumulator_fields(native, counts_rows=counts_rows)
+    is_counted = windows is not None and windows.kind == HOP and not windows.by_window
+    fields, refusal = _accumulator_fields(native, count=PRESENT if is_counted else None)
     if windows is None:
         refusal = f"the state of {type(assigner).__name__} is not exchanged with Flink"
     elif windows.kind == HOP and windows.size_ms % windows.slide_ms:
@@ -292,16 +297,18 @@ def _chosen(rows: Rows, numbers: Sequence[int]) -> Columns:
 
 
 def _accumulator_fields(
-    native: NativeAggregates, *, counts_rows: bool = False
+    native: NativeAggregates, taken_back: Sequence[bool] = (), *, count: str | None = None
 ) -> tuple[list[AccumulatorField], str]:
     """Return the fields of the accumulator that Flink has for the calls, and why it cannot be exchanged, if so.
 
     Parameters
     ----------
     native : NativeAggregates
-    counts_rows : bool
-        Whether Flink adds a ``COUNT(*)`` to calls without one, as for windows that may be empty. It also does so if
-        rows are withdrawn.
+    taken_back : sequence of bool
+        For each call, whether Flink's aggregate can take values back; by default none can.
+    count : str, optional
+        Role of the ``COUNT(*)`` that Flink adds to calls without one: `PRESENT`, as for windows that may be empty, or
+        `ROWS`, if rows are withdrawn.
 
     Notes
     -----
@@ -310,33 +317,36 @@ def _accumulator_fields(
     ``AvgAggFunction``, ``MinAggFunction`` and ``MaxAggFunction``.
     """
     fields: list[AccumulatorField] = []
-    for result in native.results:
+    for number, result in enumerate(native.results):
         if isinstance(result, WindowResult):
             return [], f"the accumulators of the function {result.calls.name} are not exchanged with Flink"
         call = result.call
         type = _STRING if call.type.root in (Root.CHAR, Root.VARCHAR) else call.type.with_nullable(True)
         if call.is_distinct or (call.name, result.form) not in _EXCHANGED:
-            what = f"{call.name}(DISTINCT)" if call.is_distinct else call.name
-            return [], f"the accumulators of {what} of {result.given} are not exchanged with Flink"
-        if native.withdraws and call.name not in ("COUNT", "SUM", "AVG"):
+            what, instead = call.name, ""
+            if call.is_distinct:
+                what, instead = f"{call.name}(DISTINCT)", f"; those of {call.name} over SELECT DISTINCT are"
+            return [], f"the accumulators of {what} of {result.given} are not exchanged with Flink{instead}"
+        can_take_back = bool(taken_back) and taken_back[number]
+        if call.name not in _TAKEN_BACK and (can_take_back or native.withdraws):
             return [], (
                 f"the accumulators of {call.name} of {result.given} over rows that are withdrawn are not exchanged "
                 "with Flink"
             )
         if call.name == "AVG":
-            total, count = result.parts
+            total, n_values = result.parts
             fields.append(AccumulatorField(OR_ZERO, _sum_type(result.given), (total,)))
-            fields.append(AccumulatorField(VALUE, _BIGINT, (count,)))
+            fields.append(AccumulatorField(VALUE, _BIGINT, (n_values,)))
         else:
             role = {"extreme": EXTREME, "sum or zero": ZERO}.get(result.form, VALUE)
-            if native.withdraws and _is_count_of_rows(call):
+            if count == ROWS and _is_count_of_rows(call):
                 role = ROWS
             fields.append(AccumulatorField(role, type, result.parts))
-            if native.withdraws and call.name == "SUM":
+            if can_take_back and call.name == "SUM":
                 fields.append(AccumulatorField(COUNTED, _BIGINT, result.parts))
     calls = [result.call for result in native.results if not isinstance(result, WindowResult)]
-    if (counts_rows or native.withdraws) and not any(map(_is_count_of_rows, calls)):
-        fields.append(AccumulatorField(ROWS if native.withdraws else PRESENT, _BIGINT))
+    if count is not None and not any(map(_is_count_of_rows, calls)):
+        fields.append(AccumulatorField(count, _BIGINT))
     return fields, ""
 
 

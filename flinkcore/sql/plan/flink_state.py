@@ -176,6 +176,11 @@ class FlinkState:
         return self.layout in (Layout.ACCUMULATORS, Layout.PENDING_ROWS)
 
     @property
+    def is_in_one_task(self) -> bool:
+        """Return whether Flink gives the operator one key group: without a key, except interval joins."""
+        return not self.keys and self.layout is not Layout.INTERVAL_JOIN
+
+    @property
     def has_watermark(self) -> bool:
         """Return whether Flink's operator keeps the watermark by which it knows late rows."""
         windows = self.windows
