@@ -337,6 +337,10 @@ cdef class KeyDictionary:
         if done < self.table.n_keys:
             indexes = np.arange(len(self.encoder._names), dtype=np.int64)
             buffer_reserve(&self.groups, (self.table.n_keys - done) * 4)
+            if len(indexes) == 0:  # without columns there is one key, in the first group
+                memset(self.groups.data, 0, 4)
+                self.groups.size = 4
+                done = 1
             while done < self.table.n_keys:
                 stop = min(done + GROUPED_AT_ONCE, <int64_t> self.table.n_keys)
                 added = RecordBatch(self._batch(done, stop))

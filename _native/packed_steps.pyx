@@ -1,6 +1,7 @@
 """The steps of a timeline: packed, and searched and read without unpacking more than a block."""
 
 import cython
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -165,6 +166,14 @@ cdef int _pack_column(Buffer* codes, StepBlock* block, int column, int64_t* valu
     return 0
 
 
+cdef int _begin(Buffer* packed) except -1 nogil:
+    # Leaves room for the header, which is written last.
+    if packed.size == 0:
+        buffer_reserve(packed, sizeof(Header))
+        packed.size = sizeof(Header)
+    return 0
+
+
 cdef int packing_flush(StepPacking* packing) except -1 nogil:
     cdef StepBlock* block
     cdef int64_t i, n = packing.n_held
@@ -172,11 +181,12 @@ cdef int packing_flush(StepPacking* packing) except -1 nogil:
     cdef int column, packed = N_COLUMNS
     if n == 0:
         return 0
+    _begin(&packing.packed)
     buffer_reserve(&packing.blocks, sizeof(StepBlock))
     block = <StepBlock*> (packing.blocks.data + packing.blocks.size)
     memset(block, 0, sizeof(StepBlock))
     block.first_step = packing.n
-    block.offset = packing.codes.size
+    block.offset = packing.packed.size - <int64_t> sizeof(Header)
     if packing.by_events:
         for i in range(n):
             if splits[i] == AFTER_ALL:
@@ -185,12 +195,25 @@ cdef int packing_flush(StepPacking* packing) except -1 nogil:
         block.values[<int> StepColumn.SPLIT] = block.base[<int> StepColumn.SPLIT] = AFTER_ALL
         packed = <int> StepColumn.SPLIT
     for column in range(packed):
-        _pack_column(&packing.codes, block, column, packing.held[column], n)
+        _pack_column(&packing.packed, block, column, packing.held[column], n)
     packing.blocks.size += sizeof(StepBlock)
     packing.n += n
     packing.n_held = 0
     packing.by_events = False
     return 0
+
+
+@cython.final
+@cython.internal
+cdef class PackedBytes:
+    # The bytes that a packer has made.
+    cdef Buffer packed
+
+    def __dealloc__(self):
+        buffer_free(&self.packed)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.packed.data, self.packed.size, True, flags)
 
 
 @cython.final
@@ -224,7 +247,7 @@ cdef class StepPacker:
         cdef int column
         for column in range(N_COLUMNS):
             free(self.packing.held[column])
-        buffer_free(&self.packing.codes)
+        buffer_free(&self.packing.packed)
         buffer_free(&self.packing.blocks)
 
     def __len__(self):
@@ -274,26 +297,29 @@ cdef class StepPacker:
         """Return the packed steps, and begin again with none."""
         cdef Call call = begin_call(&self.guard, self)
         cdef StepPacking* packing = &self.packing
+        cdef Buffer* packed = &packing.packed
         cdef Header header
-        cdef bytearray packed
-        cdef char* at
+        cdef PackedBytes owner = PackedBytes.__new__(PackedBytes)
         packing_flush(packing)
+        _begin(packed)
         memcpy(header.magic, <const char*> MAGIC, 8)
         header.n = packing.n
         header.n_blocks = packing.blocks.size // <int64_t> sizeof(StepBlock)
         header.most = packing.most
-        header.blocks_offset = ((<int64_t> sizeof(Header) + packing.codes.size + 7) >> 3 << 3) + 8
+        header.blocks_offset = ((packed.size + 7) >> 3 << 3) + 8
         header.size = header.blocks_offset + packing.blocks.size
-        packed = bytearray(header.size)
-        at = packed
-        memcpy(at, &header, sizeof(Header))
+        buffer_reserve(packed, header.size - packed.size)
+        memset(packed.data + packed.size, 0, header.blocks_offset - packed.size)
         if header.n_blocks:
-            memcpy(at + sizeof(Header), packing.codes.data, packing.codes.size)
-            memcpy(at + header.blocks_offset, packing.blocks.data, packing.blocks.size)
-        buffer_free(&packing.codes)
+            memcpy(packed.data + header.blocks_offset, packing.blocks.data, packing.blocks.size)
+        memcpy(packed.data, &header, sizeof(Header))
+        packed.size = header.size
+        # The bytes are handed over, not copied: steps of years are tens of megabytes.
+        owner.packed = packed[0]
+        memset(packed, 0, sizeof(Buffer))
         buffer_free(&packing.blocks)
         packing.n = 0
-        return PackedSteps(packed)
+        return PackedSteps(owner)
 
 
 # ---- unpacking a block -------------------------------------------------------------------------------------------

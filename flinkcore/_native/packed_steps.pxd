@@ -93,8 +93,8 @@ cdef struct StepPacking:
     int64_t n_held
     bint by_events            # some of those that wait
     int64_t* held[N_COLUMNS]  # (most,) each
-    Buffer codes
-    Buffer blocks
+    Buffer packed             # room for the header, and the codes
+    Buffer blocks             # their descriptions
 
 
 cdef int packing_flush(StepPacking* packing) except -1 nogil

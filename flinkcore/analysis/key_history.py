@@ -55,7 +55,7 @@ from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.datastream.window import WindowStagger
 from flinkcore.errors import ConfigurationError
 from flinkcore.operators.windowing.merging_windows import SESSIONS
-from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
+from flinkcore.sql.plan.column_names import plain_name
 from flinkcore.time_plane.job_time import JobTime
 from flinkcore.time_plane.total_order import LogEvents
 
@@ -325,7 +325,7 @@ def key_history(planned: PlannedJob, key: Any, window: Any = None) -> KeyHistory
         If the job is of another kind, or the key or the window is none of it; before anything is read.
     """
     stage = _only_operator(planned)
-    asked = Key.of(key, stage.key_fields, stage.null_keys)
+    asked = Key.of(key, stage.key_fields, stage.key.nulls)
     if window is not None:
         asked_window(window)
         if stage.operator.windows is None:
@@ -459,7 +459,7 @@ class _KeyAnalysis:
         reading = self._reading(number, log)
         rows = rows_of_key(self._planned.on_chunks(number, reading), reading.schema())
         if not reading.finds_lost_rows:
-            shown = ", ".join(plain_name(name) for name in self._key.columns if name != BESIDE_NULL)
+            shown = ", ".join(plain_name(name) for name in self._key.columns)
             self._notes.append(
                 f"the job computes the key ({shown}), so rows that it filters or rejects before "
                 "have none, and are not told of"

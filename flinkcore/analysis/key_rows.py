@@ -33,7 +33,7 @@ from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_reader import EventReader, arrival_column
 from flinkcore.log.sources.chunks import Chunk, TableChunk
-from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
+from flinkcore.sql.plan.column_names import plain_name
 from flinkcore.time_plane.timeline import TimePlane
 from flinkcore.time_plane.total_order import LogEvents
 
@@ -90,12 +90,6 @@ class Key:
         if isinstance(given, Mapping):  # streams of a plan of SQL have names of their own
             by_plain_name = {plain_name(name): name for name in names}
             given = {by_plain_name.get(name, name): value for name, value in given.items()}
-        if BESIDE_NULL in names:
-            own = [name for name in names if name != BESIDE_NULL]
-            if isinstance(given, Mapping) and set(given) == set(own):
-                given = (*given.values(), 0)
-            elif own and not isinstance(given, tuple | list | Mapping):
-                given = (given, 0)
         if not names:
             raise ConfigurationError(
                 "the windows of window_all have no key, but why() explains the events of one. Call it on a stream "
@@ -103,13 +97,14 @@ class Key:
             )
         if isinstance(given, Mapping) and set(given) == set(names):
             values = [given[name] for name in names]
-        elif len(names) == 1:
+        elif len(names) == 1 and (not isinstance(given, Mapping) or pa.types.is_nested(fields[0].type)):
             values = [given]
         elif isinstance(given, tuple | list) and len(given) == len(names):
             values = list(given)
         else:
+            shown = [plain_name(name) for name in names]
             raise ConfigurationError(
-                f"the key is of the columns {', '.join(names)}: give key=({', '.join(f'<{name}>' for name in names)}) "
+                f"the key is of the columns {', '.join(shown)}: give key=({', '.join(f'<{name}>' for name in shown)}) "
                 f"or a mapping by these names, not {given!r}"
             )
         if values == [None] and not null_keys:
@@ -127,9 +122,7 @@ class Key:
 
     def __str__(self) -> str:
         return ", ".join(
-            f"{plain_name(name)} = {self.values.column(name)[0].as_py()!r}"
-            for name in self.columns
-            if name != BESIDE_NULL
+            f"{plain_name(name)} = {self.values.column(name)[0].as_py()!r}" for name in self.columns
         )
 
     def is_in(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from flinkcore._internal.show.durations import shown_duration
 from flinkcore._internal.show.times import EARLIEST_DATE_MS, format_timestamp
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
-from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
+from flinkcore.sql.plan.column_names import plain_name
 
 if TYPE_CHECKING:
     from flinkcore.analysis.key_history import KeyHistory
@@ -33,9 +33,7 @@ def told(history: KeyHistory) -> Iterator[str]:
     events, firings, timers = (
         rows_in_ms(table) for table in (history.events, history.firings, history.timers)
     )
-    yield ", ".join(
-        f"{plain_name(name)} = {value!r}" for name, value in history.key.items() if name != BESIDE_NULL
-    )
+    yield ", ".join(f"{plain_name(name)} = {value!r}" for name, value in history.key.items())
     yield f"  {_counts(events)}; {_many(len(firings), 'firing')}{f'; {zone}' * is_time}"
     yield from (f"  read as {table}" for table in history.tables)
     yield from (f"  note: {note}" for note in history.notes)

@@ -323,7 +323,7 @@ class SummariseChunk:
 
     def __call__(self, chunk: Chunk) -> Iterator[bytes]:
         """Yield the summary."""
-        summary = LogSummary(self.grid, int(self.groups.max(initial=0)) + 1, self.plan.keys)
+        summary = LogSummary(self.grid, int(self.groups.max(initial=0)) + 1, self.plan.key.names)
         for read in ChunkReader(self.plan, self.time_plane).read(chunk):
             events = read.events
             splits = events.splits + np.int32(self.first_split)
@@ -397,7 +397,7 @@ def summarised_log(planned: PlannedJob, log: int) -> SummarisedLog | None:
     if len(busiest) > len(shown):
         names.append(f"{len(busiest) - len(shown):,} other splits")
     plan = replace(planned.plan.logs[log], read=frozenset()).narrowed()
-    summary = LogSummary(grid, len(names), plan.keys)
+    summary = LogSummary(grid, len(names), plan.key.names)
     task = SummariseChunk(plan, time_plane.for_reading(), timeline, grid, groups, job_time.first_splits[log])
     for data in planned.on_chunks(log, task):
         summary.merge_bytes(data)

@@ -355,8 +355,8 @@ def _keys_of(end: Transformation) -> tuple[str, ...]:
         raise ConfigurationError(
             f"which results of {end} are the same result is not known: name their columns in keys=[...]"
         )
-    key = end.input
-    return (*(key.key_columns if isinstance(key, PartitionTransformation) else ()), *_BOUNDS)
+    keyed = end.input
+    return (*(keyed.key.names if isinstance(keyed, PartitionTransformation) else ()), *_BOUNDS)
 
 
 def _with_strategy(

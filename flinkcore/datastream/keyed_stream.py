@@ -24,6 +24,7 @@ from flinkcore.datastream.graph.element_transformations import (
     Partitioning,
     ReduceTransformation,
 )
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.transformations import PartitionTransformation, Transformation
 from flinkcore.datastream.stream import WithoutStep, instead_of_key, refused_on_keys
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
@@ -78,7 +79,7 @@ class KeyedStream(WithoutStep, DataStream):
 
     def _input(self) -> Transformation:
         if self._key_selector is None:
-            return PartitionTransformation(self._transformation, self._key_columns)
+            return PartitionTransformation(self._transformation, KeyColumns(self._key_columns))
         assert self._key_type is not None
         return KeyedTransformation(self._transformation, self._key_selector, self._key_type)
 

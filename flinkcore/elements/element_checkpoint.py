@@ -810,7 +810,7 @@ def _declared_types(node: StreamNode) -> str:
 def _keys_of(partition: Any) -> str:
     if isinstance(partition, KeyedTransformation):
         return f" by {partition.key_type!r}"
-    return f" by {', '.join(partition.key_columns)}" if isinstance(partition, PartitionTransformation) else ""
+    return f" by {', '.join(partition.key.names)}" if isinstance(partition, PartitionTransformation) else ""
 
 
 def _logs_of(node: StreamNode) -> list[LogSettings]:

@@ -15,7 +15,6 @@ from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.nodes.scans import names_of
-from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 if TYPE_CHECKING:
@@ -143,8 +142,8 @@ class SinkRows:
                 "PRIMARY KEY for its table, or take the changes (final=False)"
             )
         kept = (*self.columns, *self.beside)
-        changes = self.stream.select(*kept, **{_KIND: pc.field(ROW_KIND), BESIDE_NULL: pc.scalar(0)})
-        last = changes.key_by(*self.key, BESIDE_NULL).deduplicate("last", "arrival")
+        changes = self.stream.select(*kept, **{_KIND: pc.field(ROW_KIND)})
+        last = changes.key_by(*self.key, null_keys=True).deduplicate("last", "arrival")
         left = last.filter(pc.field(_KIND).isin(["+I", "+U"])).select(*kept)
         return replace(self, stream=left, has_changes=False)
 

@@ -17,6 +17,7 @@ from flinkcore._native.time_windows import sliced_windows, time_windows
 from flinkcore._native.triggered_windows import triggered_windows
 from flinkcore._native.window_operator import WindowKernel, WindowOperator
 from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table
+from flinkcore.datastream.graph.key_columns import KeyColumns
 
 SPECS = [("count", None, None), ("sum", "v", None), ("max", "v", None)]
 SLIDE = 10
@@ -126,7 +127,7 @@ class Job:
     def restore(self, steps: int) -> None:
         table = windows_to_table(self.operator, self.accumulators, ["key"], 8)
         self.begin(steps)
-        restore_windows(self.operator, self.accumulators, ["key"], table)
+        restore_windows(self.operator, self.accumulators, KeyColumns(("key",)), table)
         self.operator._check()
 
     def finish(self) -> None:

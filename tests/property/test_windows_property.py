@@ -27,6 +27,7 @@ from flinkcore._native.triggered_windows import global_windows, triggered_window
 from flinkcore._native.window_calendar import WindowCalendar
 from flinkcore._native.window_operator import WindowKernel, WindowOperator
 from flinkcore.columnar.stages.window_state import restore_windows, windows_to_table
+from flinkcore.datastream.graph.key_columns import KeyColumns
 
 EVENT = st.tuples(st.integers(0, 3), st.integers(-40, 120), st.integers(0, 4))  # arrival step, timestamp, key
 STEP = st.tuples(st.integers(0, 6), st.integers(1, 25))  # clock step, watermark step
@@ -603,7 +604,7 @@ def test_windows_go_on_from_a_checkpoint_in_other_partitions_as_if_they_had_not_
         accumulators = Accumulators(batch.schema, specs)
         operator = operator_at(accumulators, None, done)
         for table in tables:
-            restore_windows(operator, accumulators, ["key"], table.of_key_groups(*own))
+            restore_windows(operator, accumulators, KeyColumns(("key",)), table.of_key_groups(*own))
             operator._check()
         results += run(operator, cut, len(events), own)
     assert sorted(results) == sorted(whole)

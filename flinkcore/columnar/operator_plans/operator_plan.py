@@ -13,6 +13,7 @@ from flinkcore._internal.arrow.nested_fields import unknown_name
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.window import (
     LocalEventTimeWindows,
     MergingWindowAssigner,
@@ -228,19 +229,14 @@ class OperatorPlan(ABC):
         """Return whether its functions set timers, which may wait for a watermark."""
         return False
 
-    def partial_windows(
-        self, events: pa.Schema, keys: tuple[str, ...], null_keys: bool
-    ) -> PartialWindows | str:
+    def partial_windows(self, events: pa.Schema, key: KeyColumns) -> PartialWindows | str:
         """Return how rows are merged before they come to it, or why they are not.
 
         Parameters
         ----------
         events : pyarrow.Schema
             Columns of the rows.
-        keys : tuple of str
-            Columns that make up the key.
-        null_keys : bool
-            Whether null is a key like others in a single column.
+        key : KeyColumns
         """
         return f"{self.function_name} takes the events themselves"
 

@@ -11,6 +11,7 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.time_windows import time_windows
 from flinkcore._native.window_operator import WindowKernel
 from flinkcore.columnar.operator_plans.native_windows import WindowsByTime, slide_of
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.window import LocalEventTimeWindows
 
 if TYPE_CHECKING:
@@ -30,16 +31,12 @@ class PartialWindows:
     operator : WindowAggregation
     events : pyarrow.Schema
         Columns of the events that come to it.
-    keys : tuple of str
-        Columns that make up the key.
-    null_keys : bool
-        Whether null is a key like others in a single column.
+    key : KeyColumns
     """
 
     operator: WindowAggregation
     events: pa.Schema
-    keys: tuple[str, ...]
-    null_keys: bool
+    key: KeyColumns
 
     @property
     def panes(self) -> dict[str, Any]:
@@ -83,4 +80,4 @@ class PartialWindows:
     @property
     def key_fields(self) -> list[pa.Field]:
         """Names and types of the key columns."""
-        return [self.events.field(key) for key in self.keys]
+        return [self.events.field(key) for key in self.key.names]

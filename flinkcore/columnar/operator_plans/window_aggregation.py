@@ -37,6 +37,7 @@ from flinkcore.datastream.graph.columnar_windows import (
     columnar_trigger,
     require_columnar,
 )
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.datastream.graph.transformations import WindowTransformation
 from flinkcore.datastream.window import (
@@ -221,10 +222,8 @@ class WindowAggregation(OperatorPlan):
     def local_windows(self) -> LocalEventTimeWindows | None:
         return self.window if isinstance(self.window, LocalEventTimeWindows) else None
 
-    def partial_windows(
-        self, events: pa.Schema, keys: tuple[str, ...], null_keys: bool
-    ) -> PartialWindows | str:
-        if not keys:
+    def partial_windows(self, events: pa.Schema, key: KeyColumns) -> PartialWindows | str:
+        if not key.names:
             return "events have no key"
         kernel, accumulators = self.native(events)
         if not kernel.takes_partials or not isinstance(self.window, WindowsByTime):
@@ -233,7 +232,7 @@ class WindowAggregation(OperatorPlan):
         if inexact:
             name, aggregate = self.aggregates[inexact[0]]
             return f"{name} = {aggregate} depends on every event's place in the order"
-        return PartialWindows(self, events, keys, null_keys)
+        return PartialWindows(self, events, key)
 
     @property
     def tables(self) -> OperatorTables:

@@ -52,7 +52,7 @@ def _join_before(number: int, stages: Sequence[StagePlan]) -> int | None:
         return None
     uses = sum(one.stage == results.stage for stage in stages for _, one in stage.results)
     is_plain = join.emitted_at is None and join.clock is None and rank.clock is None
-    is_alike = join.keys == rank.keys and _leave_alone(results.ops, rank.keys)
+    is_alike = join.key == rank.key and _leave_alone(results.ops, rank.keys)
     # A checkpoint has the state of an operator that is named under its name.
     has_name = join.uid != generated_uid(join.operator, results.stage + 1)
     return results.stage if uses == 1 and is_plain and is_alike and not has_name else None

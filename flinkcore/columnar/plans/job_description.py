@@ -55,8 +55,8 @@ def describe_job(plan: JobPlan) -> dict[str, str]:
         settings = {}
         for number, each in enumerate(stage.inputs, start=1):
             name = "keys" if len(stage.inputs) == 1 else f"keys of stream {number}"
-            settings[name] = _shown_keys(each.keys, each.schema)
-            made = [expressions_behind(each.keys, results.ops) for results in each.results]
+            settings[name] = _shown_keys(each.key.names, each.schema)
+            made = [expressions_behind(each.key.names, results.ops) for results in each.results]
             settings |= _computed(name, "; ".join(filter(None, made)))
             if each.logs and len(plan.logs) > 1:
                 logs = ", ".join(str(log + 1) for log in each.logs)
@@ -92,7 +92,7 @@ def describe_log(plan: LogPlan) -> dict[str, str]:
             else {"ties": f"by {', '.join(map(str, log.ordered_by)) or 'position='}"}
         ),
         **_computed("timestamp", expressions_behind([log.timestamp], plan.before)),
-        **_computed("keys", expressions_behind(plan.keys, (*plan.before, *plan.after))),
+        **_computed("keys", expressions_behind(plan.key.names, (*plan.before, *plan.after))),
     }
 
 

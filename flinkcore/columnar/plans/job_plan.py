@@ -29,6 +29,7 @@ from flinkcore.columnar.plans.uids import operator_uid, refuse_equal_uids, step_
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.transformations import (
     BroadcastTransformation,
     EventLogSource,
@@ -148,7 +149,7 @@ class JobPlan:
         (stage,) = self.stages
         if stage.clock is not None:
             return f"windows are cut by the {stage.clock}"
-        return stage.operator.partial_windows(stage.data_schema(), stage.keys, stage.null_keys)
+        return stage.operator.partial_windows(stage.data_schema(), stage.key)
 
     def result_schema(self) -> pa.Schema:
         """Return the columns of the results."""
@@ -344,14 +345,18 @@ class _JobPlanner:
             # A function gets all columns, and may look at this one.
             read = each.schema.names if operator.columns is None else operator.columns
             for results, steps in zip(each.results, between, strict=True):
-                if _hides_withdrawn_rows(self.stages[results.stage].operator, steps, (*read, *each.keys)):
+                if _hides_withdrawn_rows(
+                    self.stages[results.stage].operator, steps, (*read, *each.key.names)
+                ):
                     warn_user(
                         "another operator takes the results of retracting windows, and reads withdrawn rows "
                         f"({ROW_KIND} -U and -D) as ordinary ones: take delta() instead of retracting(), or filter by "
                         f"{ROW_KIND} before it"
                     )
-        if len(inputs) == 2 and inputs[1].keys:
-            require_alike_keys((inputs[0].keys, inputs[1].keys), (inputs[0].schema, inputs[1].schema))
+        if len(inputs) == 2 and inputs[1].key.names:
+            require_alike_keys(
+                (inputs[0].key.names, inputs[1].key.names), (inputs[0].schema, inputs[1].schema)
+            )
         first = inputs[0]
         event_time = (
             self.logs[first.logs[0]].time_type()
@@ -384,10 +389,10 @@ class _JobPlanner:
         self, step: Transformation, operator: OperatorPlan
     ) -> tuple[StageInput, list[tuple[Transformation, ...]]]:
         """An input of an operator; and the steps that its results of other operators take."""
-        keys, null_keys = _key_of(step)
-        if null_keys and not operator.takes_null_keys:
-            _refuse_null_keys(keys, operator)
-        named = (operator.columns or frozenset()).union(keys)
+        key = step.key if isinstance(step, PartitionTransformation) else KeyColumns()
+        if key.nulls and not operator.takes_null_keys:
+            _refuse_null_keys(key, operator)
+        named = (operator.columns or frozenset()).union(key.names)
         branches: list[_Branch] = []
         results: dict[int, StageResults] = {}
         between = []
@@ -396,7 +401,7 @@ class _JobPlanner:
             if isinstance(root, EventLogSource):
                 ways = self._ways.setdefault(id(root), [])
                 known = self.logs[ways[0]].log if ways else None
-                plan = plan_of_log(root, steps, keys, null_keys, operator, self._configuration, known)
+                plan = plan_of_log(root, steps, key, operator, self._configuration, known)
                 ways.append(len(self.logs))
                 schema = plan.data_schema()
                 whole = _whole_schema(plan, steps, named) if len(roots) > 1 else schema
@@ -428,24 +433,18 @@ class _JobPlanner:
         schema = branches[0].schema
         return (
             StageInput(
-                keys,
+                key,
                 schema if names is None else pa.schema([schema.field(name) for name in names]),
                 tuple(branch.source for branch in branches if branch.is_log),
                 tuple(results.values()),
                 is_broadcast=isinstance(step, BroadcastTransformation),
-                null_keys=null_keys,
             ),
             between,
         )
 
 
-def _key_of(step: Transformation) -> tuple[tuple[str, ...], bool]:
-    """Return the columns of the key, and whether null is a key like others."""
-    return (step.key_columns, step.null_keys) if isinstance(step, PartitionTransformation) else ((), False)
-
-
-def _refuse_null_keys(keys: tuple[str, ...], operator: OperatorPlan) -> None:
-    column = keys[0]
+def _refuse_null_keys(key: KeyColumns, operator: OperatorPlan) -> None:
+    (column,) = key.names
     raise ConfigurationError(
         f"{operator.function_name} does not take null as a key, as key_by({column!r}, null_keys=True) asks: functions "
         "have the keys of Flink's DataStream API, which refuses it. Leave null_keys out, and give nulls a value before "
@@ -455,7 +454,7 @@ def _refuse_null_keys(keys: tuple[str, ...], operator: OperatorPlan) -> None:
 
 
 def _check_results_input(number: int, each: StageInput, operator: OperatorPlan) -> None:
-    check_keys(each.keys, each.schema, f"the key before operator {number}")
+    check_keys(each.key.names, each.schema, f"the key before operator {number}")
     operator.check(each.schema)
     if operator.refuses_results is not None:
         raise ConfigurationError(operator.refuses_results)

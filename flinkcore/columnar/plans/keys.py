@@ -130,8 +130,3 @@ def _can_be_key(field: pa.Field) -> bool:
     except SchemaError:
         return False
     return True
-
-
-def never_null_key(keys: Sequence[str], null_keys: bool) -> str | None:
-    """Return the column of a key that cannot be null: a part of a composite key may be."""
-    return keys[0] if len(keys) == 1 and not null_keys else None

@@ -27,12 +27,13 @@ from flinkcore._native.time_summary import MAX_INTERVAL_MS
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, require_column
 from flinkcore.columnar.plans.batch_mode import refuse_alignment_in_batch_mode
 from flinkcore.columnar.plans.kernel_columns import require_kernel_columns
-from flinkcore.columnar.plans.keys import check_keys, never_null_key
+from flinkcore.columnar.plans.keys import check_keys
 from flinkcore.columnar.plans.nested_columns import NestedColumns
 from flinkcore.columnar.plans.uids import step_with_uid, watermarks_uids
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.watermark_strategy import WatermarkAlignmentParams, WatermarkStrategy
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
     FilterTransformation,
@@ -66,10 +67,8 @@ class LogPlan(TimedLog):
     ----------
     after : tuple of ColumnOp
         Between the strategy and the key; `before` and `after` compute only what the rest of the job reads.
-    keys : tuple of str
-        None where the operator takes streams without keys.
-    null_keys : bool
-        Whether null is a key like others in a single column; if not, such rows are rejected.
+    key : KeyColumns
+        No columns if the operator takes streams without keys.
     read : frozenset of str or None
         Columns of the events that are read after the key, or None for all, as a function or a side output needs them.
     max_parallelism : int
@@ -89,8 +88,7 @@ class LogPlan(TimedLog):
     """
 
     after: tuple[ColumnOp, ...]
-    keys: tuple[str, ...]
-    null_keys: bool
+    key: KeyColumns
     read: Columns
     max_parallelism: int
     watermarks_uid: str
@@ -107,14 +105,9 @@ class LogPlan(TimedLog):
         return self.log.on_bad_row if isinstance(self.log.on_bad_row, OutputTag) else None
 
     @property
-    def never_null_key(self) -> str | None:
-        """The column of the key, if rows where it is null are rejected."""
-        return never_null_key(self.keys, self.null_keys)
-
-    @property
     def takes_all_events(self) -> bool:
         """Return whether all events that move the watermark reach the key, and none is rejected there."""
-        return self.never_null_key is None and not any(isinstance(op, Filter) for op in self.after)
+        return self.key.never_null is None and not any(isinstance(op, Filter) for op in self.after)
 
     def data_columns(self) -> list[str]:
         """Return the columns that the data plane needs of what `before` gives, in their order there."""
@@ -155,7 +148,7 @@ class LogPlan(TimedLog):
         # A batch without columns has no number of rows; the timestamp is read anyway.
         names = self.whole_schema().names
         timestamp = self.log.timestamp
-        return self.read.union(self.keys) or frozenset([timestamp] if timestamp in names else names[:1])
+        return self.read.union(self.key.names) or frozenset([timestamp] if timestamp in names else names[:1])
 
     def narrowed(self) -> LogPlan:
         """Return the plan without what nothing reads."""
@@ -169,8 +162,7 @@ class LogPlan(TimedLog):
 def plan_of_log(
     source: EventLogSource,
     before_key: tuple[Transformation, ...],
-    keys: tuple[str, ...],
-    null_keys: bool,
+    key: KeyColumns,
     operator: OperatorPlan,
     configuration: ExecutionConfig,
     known: EventLog | None = None,
@@ -182,10 +174,7 @@ def plan_of_log(
     source : EventLogSource
     before_key : tuple of Transformation
         From the log to the key.
-    keys : tuple of str
-        None where the operator takes streams without keys.
-    null_keys : bool
-        Whether null is a key like others in a single column.
+    key : KeyColumns
     operator : OperatorPlan
     configuration : ExecutionConfig
     known : EventLog, optional
@@ -232,7 +221,7 @@ def plan_of_log(
     log = replace(known, timestamp=timestamp, timestamp_unit=unit)
     shows_rows = isinstance(log.on_bad_row, OutputTag) or bool(operator.side_outputs)
     read = None if shows_rows else operator.columns
-    log, before, after = _with_nested_columns(log, before, after, keys, operator, shows_rows)
+    log, before, after = _with_nested_columns(log, before, after, key, operator, shows_rows)
     rejected = log.on_bad_row if isinstance(log.on_bad_row, OutputTag) else None
     if rejected is not None and rejected in operator.side_outputs:
         also = "late" if rejected in operator.late_tags else "the function's"
@@ -250,8 +239,7 @@ def plan_of_log(
         batch_bytes=limits.batch_bytes,
         record_limits=RecordLimits.of(limits.record_bytes),
         after=after,
-        keys=keys,
-        null_keys=null_keys,
+        key=key,
         read=read,
         max_parallelism=configuration.get_max_parallelism(),
         watermarks_uid=watermarks_uids([step_with_uid(source, before_key)])[0],
@@ -269,7 +257,7 @@ def _with_nested_columns(
     log: EventLog,
     before: tuple[ColumnOp, ...],
     after: tuple[ColumnOp, ...],
-    keys: tuple[str, ...],
+    key: KeyColumns,
     operator: OperatorPlan,
     shows_rows: bool,
 ) -> tuple[EventLog, tuple[ColumnOp, ...], tuple[ColumnOp, ...]]:
@@ -279,7 +267,7 @@ def _with_nested_columns(
     columns.use([log.timestamp])
     n_before = len(columns.ops)
     columns.add(after)
-    named = (operator.columns or frozenset()).union(keys)
+    named = (operator.columns or frozenset()).union(key.names)
     if shows_rows or operator.columns is None:
         columns.end(named)
     else:
@@ -393,12 +381,12 @@ def _check_columns(plan: LogPlan, operator: OperatorPlan) -> None:
         plan.log.require(plan.log.timestamp, "timestamp=")  # it knows what may be wrong with a CSV file
     require_column(plan.log.timestamp, given, "timestamp")
     at_key = plan.whole_schema()
-    needed = at_key.names if plan.read is None else plan.read.union(plan.keys or ())
+    needed = at_key.names if plan.read is None else plan.read.union(plan.key.names)
     require_kernel_columns([field for field in at_key if field.name in needed], "a column that the job reads")
     at_key = pa.schema(
         [field for field in at_key if field.name in needed or depth_of(field.type) <= MOST_DEPTH]
     )
-    check_keys(plan.keys, at_key, "the key")
+    check_keys(plan.key.names, at_key, "the key")
     operator.check(at_key)
     for name in (REASON, RECORD) if isinstance(plan.log.on_bad_row, OutputTag) else ():
         if name in at_key.names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -10,8 +10,8 @@ from flinkcore._internal.arrow.column_ops import ColumnOp, output_schema
 from flinkcore._internal.values.memory_limits import BATCH_BYTES
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorWindows, bound_type
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
-from flinkcore.columnar.plans.keys import never_null_key
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.errors import ConfigurationError
 from flinkcore.time_plane.job_time import InputStreams, OperatorStreams
@@ -39,8 +39,7 @@ class StageInput:
 
     Attributes
     ----------
-    keys : tuple of str
-        Columns that make up the key; none where the rows have no key.
+    key : KeyColumns
     schema : pyarrow.Schema
         Columns of the rows.
     logs : tuple of int
@@ -49,21 +48,13 @@ class StageInput:
         Operators whose results it gets.
     is_broadcast : bool
         Whether every partition gets all rows.
-    null_keys : bool
-        Whether null is a key like others in a single column; if not, such rows are refused before they come.
     """
 
-    keys: tuple[str, ...]
+    key: KeyColumns
     schema: pa.Schema
     logs: tuple[int, ...] = ()
     results: tuple[StageResults, ...] = ()
     is_broadcast: bool = False
-    null_keys: bool = False
-
-    @property
-    def never_null_key(self) -> str | None:
-        """The column of the key, if that cannot be null."""
-        return never_null_key(self.keys, self.null_keys)
 
 
 @dataclass(frozen=True)
@@ -104,14 +95,14 @@ class StagePlan:
     flink_state: str | None = None
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """Columns that make up the key, in the rows of the first input."""
-        return self.inputs[0].keys
+    def key(self) -> KeyColumns:
+        """The key in the rows of the first input, with nulls if one of the inputs has them."""
+        return replace(self.inputs[0].key, nulls=any(each.key.nulls for each in self.inputs))
 
     @property
-    def null_keys(self) -> bool:
-        """Return whether null is a key like others in a single column, of one of the inputs at least."""
-        return any(each.null_keys for each in self.inputs)
+    def keys(self) -> tuple[str, ...]:
+        """Columns that make up the key, in the rows of the first input."""
+        return self.inputs[0].key.names
 
     @property
     def windows(self) -> OperatorWindows | None:
@@ -185,7 +176,7 @@ class StagePlan:
 
     def tight_output_schema(self) -> pa.Schema:
         """Return the output schema, in which columns are not nullable where no row can have a null."""
-        never_null = self.operator.never_null(self.inputs[0].never_null_key)
+        never_null = self.operator.never_null(self.inputs[0].key.never_null)
         fields = [
             field.with_nullable(field.nullable and field.name not in never_null)
             for field in self._schema_of_operator()

@@ -172,7 +172,7 @@ class ChunkReader:
         self, chunk: Chunk, read: ReadEvents, rows_of: Callable[[RowNumbers], Int64s]
     ) -> None:
         # Flink's keyBy refuses a null key.
-        name = self.plan.never_null_key
+        name = self.plan.key.never_null
         if name is None:
             return
         column = read.events.batch.column(name)

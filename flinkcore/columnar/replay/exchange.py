@@ -60,7 +60,9 @@ class Exchange:
     def of(cls, stage: StagePlan, input_number: int, partitions: int) -> Exchange:
         """Return the exchange in front of an input, 0 or 1, of an operator."""
         to = stage.inputs[input_number]
-        return cls(to.keys, stage.max_parallelism, partitions, to.is_broadcast, stage.takes_rows_anywhere)
+        return cls(
+            to.key.names, stage.max_parallelism, partitions, to.is_broadcast, stage.takes_rows_anywhere
+        )
 
     def deal(
         self, batch: pa.RecordBatch, rows: RowNumbers | None, own_partition: int = 0, key_prefix: str = ""
@@ -117,7 +119,7 @@ def rows_by_partition(
     if inputs is None:
         dealt = exchange.deal(events.batch, rows)
     else:
-        keys = list(plan.inputs[0].keys), list(plan.inputs[1].keys)
+        keys = list(plan.inputs[0].key.names), list(plan.inputs[1].key.names)
         dealt = exchange.deal_groups(inputs.key_groups(events, keys, plan.max_parallelism), rows)
     order = dealt.order
     by_partition = [None if order is None else order[first:last] for first, last in dealt.ranges]

@@ -76,7 +76,7 @@ class PartitionRun:
         # Parts that take rows, and those for which all rows have come; of both, the last one is resumed first.
         self._waiting: list[SpilledPart] = []
         self._complete: list[SpilledPart] = []
-        self._can_spill = any(each.keys for each in context.plan.inputs)
+        self._can_spill = any(each.key.names for each in context.plan.inputs)
         self._batches: PreparedBatches | None = None
         self._counts: Counter[str] = Counter()
 
@@ -283,7 +283,7 @@ class PartitionRun:
             key_columns = events.batch.select(keys).take(rows)
             return event_key_groups(key_columns, keys, plan.max_parallelism), of_all
         own = events.take(rows)
-        both = list(plan.inputs[0].keys), list(plan.inputs[1].keys)
+        both = list(plan.inputs[0].key.names), list(plan.inputs[1].key.names)
         if plan.inputs[1].is_broadcast:
             of_all = inputs.is_second(own)
         return inputs.key_groups(own, both, plan.max_parallelism), of_all

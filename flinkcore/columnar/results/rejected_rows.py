@@ -64,8 +64,8 @@ def _why_null(plan: JobPlan, rejected: Counter[str], on_chunks: OnChunks) -> str
 
 def _column(log: LogPlan, reason: str) -> str | None:
     """Return the column whose nulls are rejected for a reason, or None if the reason is not a null column."""
-    if reason == f"null key {log.never_null_key!r}":
-        return log.never_null_key
+    if reason == f"null key {log.key.never_null!r}":
+        return log.key.never_null
     return log.data_reader().columns_of_nulls.get(reason)
 
 

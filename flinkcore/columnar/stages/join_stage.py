@@ -63,8 +63,8 @@ class JoinStage(RelationalStage):
         self._operation = operation = operator.operation
         first, second = context.plan.inputs
         self._keys_of = (
-            [f"0.{name}" for name in first.keys],
-            [f"1.{name}" for name in second.keys],
+            [f"0.{name}" for name in first.key.names],
+            [f"1.{name}" for name in second.key.names],
         )
         self._windows: WindowsByTime | None = None
         if isinstance(operation, WindowJoin):
@@ -116,8 +116,8 @@ class JoinStage(RelationalStage):
         left, right = map(without_kind, inputs)
         if operator.gives_left_alone:
             names = [] if self._condition is None else self._read.right
-            key = self._context.plan.inputs[1].keys[0]
-            right = pa.schema([right.field(name) for name in names or [key]])
+            names = names or [*self._context.plan.inputs[1].key.names, *right.names][:1]
+            right = pa.schema([right.field(name) for name in names])
         return [left, right]
 
     # ---- events ----
@@ -163,7 +163,8 @@ class JoinStage(RelationalStage):
             for first, second in zip(*self._keys_of, strict=True)
         ]
         fields = [pa.field(field.name, field.type) for field in self._context.plan.key_fields]
-        keys = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+        # Without columns, only a batch that columns were taken from knows its number of rows.
+        keys = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)) if columns else batch.select([])
         return keys if rows is None else keys.take(pa.array(rows))
 
     def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -139,7 +139,7 @@ class EventMerger:
         self._limits = limits
         self._windows = windows
         self._timeline = timeline
-        self._keys = list(windows.keys)
+        self._keys = list(windows.key.names)
         self._columns = operator.columns_read(schema, self._keys)
         types = zip(_PLACES, (pa.int64(), pa.int32(), pa.int64()), strict=True)
         self._schema = pa.schema(
@@ -157,7 +157,7 @@ class EventMerger:
             self._specs += [("last", place, None, None) for place in _PLACES]
         self._kernel, _ = windows.native()
         self._panes = windows.panes
-        self._encoder = KeyEncoder(self._schema, self._keys, windows.null_keys)
+        self._encoder = KeyEncoder(self._schema, self._keys, windows.key.nulls)
         self._partial_schema = partial_schema(windows)
         self._is_judged = False
         self._unmerged: list[LogEvents] = []

@@ -85,7 +85,7 @@ class ProcessOutput:
         self._name = name
         self._has_windows = process.has_windows
         self._inputs = context.inputs
-        self._keys = [list(each.keys) for each in plan.inputs]
+        self._keys = [list(each.key.names) for each in plan.inputs]
         self._late_rows: list[tuple[OutputTag | None, list[int]]] = [(tag, []) for tag in process.late_tags]
         self._key_context = key_context
         self._results = ResultBatches(

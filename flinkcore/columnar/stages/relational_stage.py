@@ -71,7 +71,7 @@ class RelationalStage(Stage[Events]):
         self._results = 0
         self._sequence = 1
         key_schema = pa.schema(plan.key_fields)
-        self._keys = KeyDictionary(key_schema, list(plan.keys), plan.max_parallelism, plan.null_keys)
+        self._keys = KeyDictionary(key_schema, list(plan.keys), plan.max_parallelism, plan.key.nulls)
         self._timers = TimerHeap(plan.max_parallelism, self._key_group_range)
         self._kept = [NumberedRows(schema) for schema in self._kept_schemas(plan.input_schemas, operator)]
         restored = context.restored

@@ -22,6 +22,7 @@ from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregati
 from flinkcore.columnar.stages.window_state import key_columns_of, window_columns
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.datastream.graph.columnar_windows import columnar_trigger
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.window import (
     CumulativeEventTimeWindows,
     EventTimeSessionWindows,
@@ -58,10 +59,7 @@ class ExpectedWindows:
     ----------
     aggregation : WindowAggregation
         Aggregation of the operator.
-    keys : list of str
-        Names of the key columns.
-    null_keys : bool
-        Whether null is a key like others in a single column.
+    key : KeyColumns
     max_parallelism : int
         Number of key groups.
     events : pyarrow.Schema
@@ -73,8 +71,7 @@ class ExpectedWindows:
     """
 
     aggregation: WindowAggregation
-    keys: list[str]
-    null_keys: bool
+    key: KeyColumns
     max_parallelism: int
     events: pa.Schema
     none: CheckpointTable
@@ -92,13 +89,13 @@ class ExpectedWindows:
         if kind != own_kind:
             raise SchemaError(f"the windows are those of {kind}, and those of this job are {own_kind}")
         self._check_columns(table.batch)
-        key_columns = key_columns_of(table.batch, self.keys)
+        key_columns = key_columns_of(table.batch, self.key.names)
         self._check_key_groups(key_columns, table.numbers("key_group", pa.int32()))
         windows = _Windows(
             self.aggregation,
             kind,
             self.watermark_ms,
-            _key_ids(key_columns, self.null_keys),
+            _key_ids(key_columns, self.key.nulls),
             *window_columns(table),
         )
         windows.check()
@@ -126,7 +123,7 @@ class ExpectedWindows:
                 _check_values(name, part, column, self.aggregation.aggregates[int(number)][1], self.events)
 
     def _check_key_groups(self, key_columns: pa.RecordBatch, groups: npt.NDArray[np.int32]) -> None:
-        wrong = np.flatnonzero(event_key_groups(key_columns, self.keys, self.max_parallelism) != groups)
+        wrong = np.flatnonzero(event_key_groups(key_columns, self.key.names, self.max_parallelism) != groups)
         if len(wrong):
             row = int(wrong[0])
             raise SchemaError(

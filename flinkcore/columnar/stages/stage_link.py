@@ -57,7 +57,7 @@ class StageLink:
 
     def _refuse_null_keys(self, results: PlacedEvents) -> None:
         # Flink's keyBy refuses a null key.
-        name = self.plan.inputs[self.input_number].never_null_key
+        name = self.plan.inputs[self.input_number].key.never_null
         if name is None:
             return
         column = results.batch.column(name)

@@ -55,7 +55,7 @@ class TwoStreams:
         plan, inputs = context.plan, context.inputs
         assert inputs is not None
         first, second = plan.inputs
-        keys = list(first.keys), list(second.keys)
+        keys = list(first.key.names), list(second.key.names)
         first_group, _ = context.key_group_range(partition)
         return cls(inputs, keys, plan.max_parallelism, output, second.is_broadcast and first_group > 0)
 

@@ -76,9 +76,8 @@ class EncodedBatches(PreparedBatches):
     """
 
     def __init__(self, context: StageContext, aggregation: WindowAggregation) -> None:
-        self._schema, self._keys = context.plan.data_schema(), list(context.plan.keys)
-        self._null_keys = context.plan.null_keys
-        self._columns = aggregation.columns_read(self._schema, self._keys)
+        self._schema, self._key = context.plan.data_schema(), context.plan.key
+        self._columns = aggregation.columns_read(self._schema, list(self._key.names))
         self._partials = PartialAccumulators(context.plan.key_fields, aggregation.native(self._schema)[1])
         self._idle_encoders: list[KeyEncoder] = []
 
@@ -105,7 +104,7 @@ class EncodedBatches(PreparedBatches):
         try:
             return self._idle_encoders.pop()
         except IndexError:
-            return KeyEncoder(self._schema, self._keys, self._null_keys)
+            return KeyEncoder(self._schema, list(self._key.names), self._key.nulls)
 
     def release(self, prepared: EncodedEvents) -> None:
         """Take back the encoder of a batch."""
@@ -131,7 +130,7 @@ class WindowStage(Stage[EncodedEvents]):
     def __init__(self, context: StageContext, operator: WindowAggregation, partition: int) -> None:
         plan, timeline = context.plan, context.timeline
         schema, time_type = plan.data_schema(), plan.event_time
-        self._keys, self._null_keys = list(plan.keys), plan.null_keys
+        self._key, self._keys = plan.key, list(plan.keys)
         self._max_parallelism = plan.max_parallelism
         self._key_group_range = context.key_group_range(partition)
         self._timeline = timeline
@@ -148,7 +147,7 @@ class WindowStage(Stage[EncodedEvents]):
         self._clock_ms = MIN_TIMESTAMP if place is None else place.clock_ms
         self._operator = WindowOperator(
             kernel,
-            keys=KeyEncoder(schema, self._keys, self._null_keys),
+            keys=KeyEncoder(schema, self._keys, self._key.nulls),
             accumulators=self._accumulators,
             key_names=self._keys,
             aggregate_names=[name for name, _ in operator.aggregates],
@@ -165,7 +164,7 @@ class WindowStage(Stage[EncodedEvents]):
             self._restore(restored, operator, schema)
         elif isinstance(restored, SuspendedOperator):
             for _, _, table in restored.tables():
-                restore_windows(self._operator, self._accumulators, self._keys, table, self._null_keys)
+                restore_windows(self._operator, self._accumulators, self._key, table)
 
     @classmethod
     def batches(cls, context: StageContext, operator: WindowAggregation) -> EncodedBatches:
@@ -174,8 +173,7 @@ class WindowStage(Stage[EncodedEvents]):
     def _restore(self, restored: RestoredOperator, aggregation: WindowAggregation, schema: pa.Schema) -> None:
         expected = ExpectedWindows(
             aggregation,
-            self._keys,
-            self._null_keys,
+            self._key,
             self._max_parallelism,
             schema,
             self._windows(),
@@ -185,7 +183,7 @@ class WindowStage(Stage[EncodedEvents]):
             for table in snapshot.windows:
                 with refused_as(restored.origin):
                     expected.check(table)
-                    restore_windows(self._operator, self._accumulators, self._keys, table, self._null_keys)
+                    restore_windows(self._operator, self._accumulators, self._key, table)
 
     def _windows(self) -> CheckpointTable:
         return windows_to_table(self._operator, self._accumulators, self._keys, self._max_parallelism)

@@ -7,7 +7,7 @@ Columns: `key_group`, the keys as `key.NAME`, `window_start` and `window_end` (m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from flinkcore._native.keys import KeyEncoder
 from flinkcore._native.window_operator import WindowOperator
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.errors import SchemaError
 from flinkcore.operators.keys.element_rows import event_key_groups
 
@@ -100,9 +101,8 @@ def _columns(
 def restore_windows(
     operator: WindowOperator,
     accumulators: Accumulators,
-    keys: list[str],
+    key: KeyColumns,
     table: CheckpointTable,
-    null_keys: bool = False,
 ) -> None:
     """Open the windows of a table in an operator, before its first row.
 
@@ -111,12 +111,9 @@ def restore_windows(
     operator : WindowOperator
     accumulators : Accumulators
         Its own.
-    keys : list of str
-        Names of the key columns.
+    key : KeyColumns
     table : CheckpointTable
         Table of windows of this kind, with these columns, as `ExpectedWindows` checks them.
-    null_keys : bool
-        Whether null is a key like others in a single column.
 
     Raises
     ------
@@ -124,8 +121,8 @@ def restore_windows(
         If a window is none that the operator can have, or is there twice.
     """
     batch = table.batch
-    key_columns = key_columns_of(batch, keys)
-    encoder = KeyEncoder(key_columns.schema, keys, null_keys)
+    key_columns = key_columns_of(batch, key.names)
+    encoder = KeyEncoder(key_columns.schema, list(key.names), key.nulls)
     encoder.encode_batch(key_columns)
     entries = operator.restore(encoder, *window_columns(table))
     if operator.kind not in _COUNTED and len(entries):
@@ -136,9 +133,9 @@ def restore_windows(
     restore_accumulators(accumulators, entries, table.numbers("touched", pa.uint8()), batch)
 
 
-def key_columns_of(batch: pa.RecordBatch, keys: list[str]) -> pa.RecordBatch:
+def key_columns_of(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
     """Return the keys of rows of a table; where events have none, a batch without columns of as many rows."""
-    return batch.select([f"key.{name}" for name in keys]).rename_columns(keys)
+    return batch.select([f"key.{name}" for name in keys]).rename_columns(list(keys))
 
 
 def window_columns(table: CheckpointTable) -> list[npt.NDArray[Any]]:

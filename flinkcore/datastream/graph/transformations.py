@@ -27,6 +27,7 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.functions.reduce_function import ReduceFunction
 from flinkcore.datastream.graph.arrow_data import ArrowData
 from flinkcore.datastream.graph.declared_type import declared_type
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.datastream.graph.row_patterns import Measure, PatternExpression, RowPattern
@@ -327,20 +328,16 @@ class TimestampsAndWatermarksTransformation(OneInputTransformation):
 
 @dataclass(eq=False, repr=False)
 class PartitionTransformation(OneInputTransformation):
-    """Sends each row to the task of its key group (Flink's ``PartitionTransformation``).
+    """Sends each row to the task of its key group (Flink's ``PartitionTransformation``)."""
 
-    Null is a key like others in a single column if `null_keys`, as in Flink SQL.
-    """
-
-    key_columns: tuple[str, ...]
-    null_keys: bool = False
+    key: KeyColumns
 
     @property
     def element_type(self) -> TypeInformation:
         return self.input.element_type
 
     def __str__(self) -> str:
-        return f"key by {', '.join(self.key_columns)}" if self.key_columns else "all rows under one key"
+        return f"key by {', '.join(self.key.names)}" if self.key.names else "all rows under one key"
 
 
 class OperatorTransformation(Transformation):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from flinkcore.common.time import Interval
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.pipeline_executor import (
     KeyStory,
     LatenessFigures,
@@ -95,7 +96,7 @@ class AnalysedLog(LogRows):
         if not any(isinstance(step, OperatorTransformation) for step in end.in_order()):
             # A replay has an operator; rows that have no place in the windows are bad rows of its log.
             first = asked[0] if asked else GlobalWindows.create_with_end_of_stream_trigger()
-            under_one_key = PartitionTransformation(end, ())
+            under_one_key = PartitionTransformation(end, KeyColumns())
             events = ("events", Aggregate("count"))
             end = WindowTransformation(
                 under_one_key, require_assigner(first, "window_all"), 0, None, (events,)

@@ -16,6 +16,7 @@ from flinkcore.datastream.functions import (
 from flinkcore.datastream.functions.join_functions import CoGroupWindowFunction
 from flinkcore.datastream.graph.column_arguments import require_key_columns
 from flinkcore.datastream.graph.declared_type import named_outputs, with_settings
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.transformations import PartitionTransformation, WindowJoinTransformation
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.datastream.window import Evictor, Trigger, WindowAssigner, WindowOperation
@@ -59,7 +60,9 @@ class _TwoStreams(Generic[F]):
         return Where(self, self._keyed(self.stream1, key_columns, "where"))
 
     def _keyed(self, stream: LogStream, key_columns: tuple[str, ...], call: str) -> PartitionTransformation:
-        return PartitionTransformation(stream._transformation, require_key_columns(key_columns, call))
+        return PartitionTransformation(
+            stream._transformation, KeyColumns(require_key_columns(key_columns, call))
+        )
 
 
 class JoinedStreams(_TwoStreams[JoinFunction[Any, Any, Any] | FlatJoinFunction[Any, Any]]):
@@ -116,11 +119,11 @@ class Where(Generic[F]):
             If their number differs, no column is given, one is given twice, or one is not a name.
         """
         keyed2 = self._streams._keyed(self._streams.stream2, key_columns, "equal_to")
-        columns1 = self._keyed1.key_columns
-        if len(columns1) != len(keyed2.key_columns):
+        columns1, columns2 = self._keyed1.key.names, keyed2.key.names
+        if len(columns1) != len(columns2):
             raise ConfigurationError(
-                f"where({', '.join(columns1)}) and equal_to({', '.join(keyed2.key_columns)}) name keys of "
-                f"{len(columns1)} and {len(keyed2.key_columns)} columns. Name as many"
+                f"where({', '.join(columns1)}) and equal_to({', '.join(columns2)}) name keys of "
+                f"{len(columns1)} and {len(columns2)} columns. Name as many"
             )
         return EqualTo(self._streams, self._keyed1, keyed2)
 

@@ -17,6 +17,7 @@ from flinkcore.datastream.functions import (
     ReduceFunction,
 )
 from flinkcore.datastream.graph.declared_type import gives_elements, named_outputs
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.top_rows import Rank, require_dedup_arguments, top_step
 from flinkcore.datastream.graph.transformations import (
     BatchProcessTransformation,
@@ -45,30 +46,27 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
     Parameters
     ----------
     stream : LogStream
-    key_columns : tuple of str
+    key : KeyColumns
         Columns that make up the key; none: all rows have the same key.
-    null_keys : bool
-        Whether null is a key like others in a single column.
 
     Notes
     -----
     The columnar counterpart of :class:`KeyedStream`; made by :meth:`LogStream.key_by`.
     """
 
-    def __init__(self, stream: LogStream, key_columns: tuple[str, ...], null_keys: bool = False) -> None:
+    def __init__(self, stream: LogStream, key: KeyColumns) -> None:
         super().__init__(stream._environment, stream._transformation)
-        self._key_columns = key_columns
-        self._null_keys = null_keys and len(key_columns) == 1
+        self._key = key
 
     def _input(self) -> Transformation:
-        return PartitionTransformation(self._transformation, self._key_columns, self._null_keys)
+        return PartitionTransformation(self._transformation, self._key)
 
     def _collected(self) -> Transformation:
         return self.elements()._collected()
 
     def elements(self) -> KeyedStream:
         """Return the rows as a keyed stream of single elements; see :meth:`LogStream.elements`."""
-        return KeyedStream(super().elements(), self._key_columns)
+        return KeyedStream(super().elements(), self._key.names)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedLogStream:
         """Return this stream cut into windows.

@@ -18,6 +18,7 @@ from flinkcore.datastream.graph.column_arguments import (
     require_key_columns,
 )
 from flinkcore.datastream.graph.declared_type import require_output_tag
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.pipeline_executor import (
     ProgressChoice,
     ProgressListener,
@@ -224,7 +225,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
                 )
             return self.elements().key_by(*key_columns, **of_function)
         columns = require_key_columns(key_columns, "key_by", ", or one function of an element")
-        return KeyedLogStream(self, columns, null_keys)
+        return KeyedLogStream(self, KeyColumns(columns, null_keys and len(columns) == 1))
 
     def process(self, func: ProcessFunction) -> DataStream:
         """Return the results of a ProcessFunction for the rows; as :meth:`DataStream.process` of the :meth:`elements`.

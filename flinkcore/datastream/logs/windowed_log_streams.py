@@ -30,6 +30,7 @@ from flinkcore.datastream.graph.declared_type import (
     with_settings,
 )
 from flinkcore.datastream.graph.element_transformations import ElementWindowTransformation
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.output_mode import OutputMode
 from flinkcore.datastream.graph.top_rows import Rank, require_dedup_arguments, top_step
 from flinkcore.datastream.graph.transformations import (
@@ -199,7 +200,7 @@ class _WindowedLog(WindowsOfStream[KeyedLogStream], Generic[Applied, Processed])
                 )
         if not aggregates:
             raise ConfigurationError("aggregate needs at least one: aggregate(n=count())")
-        keys = self._stream._key_columns
+        keys = self._stream._key.names
         retracting = self._output_mode is OutputMode.RETRACTING
         taken = (*WINDOW_RESULT_COLUMNS, ROW_KIND) if retracting else WINDOW_RESULT_COLUMNS
         for key in keys:
@@ -543,4 +544,4 @@ class AllWindowedLogStream(
     _window_function_types = (ProcessAllWindowFunction, AllWindowFunction)
 
     def __init__(self, stream: LogStream, window_assigner: WindowAssigner[Any, Any]) -> None:
-        super().__init__(KeyedLogStream(stream, ()), window_assigner)
+        super().__init__(KeyedLogStream(stream, KeyColumns()), window_assigner)

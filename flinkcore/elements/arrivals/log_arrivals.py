@@ -21,6 +21,7 @@ from flinkcore.columnar.replay.chunks_by_arrival import ChunksByArrival
 from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.timestamp_assigner import NO_TIMESTAMP
 from flinkcore.common.watermark_strategy import WatermarkStrategy
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.topic_records import TopicSource
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
@@ -160,7 +161,7 @@ class LogReading:
             # These concern single elements, and have no part in reading the log.
             read_with = replace(strategy, timestamp_assigner=None, alignment_parameters=None)
             before[-1] = replace(assigning, strategy=read_with)
-        plan = plan_of_log(source, tuple(before), (), False, Forward(), configuration)
+        plan = plan_of_log(source, tuple(before), KeyColumns(), Forward(), configuration)
         if of_topic is not None and strategy is not None:
             _require_timestamps(plan, strategy)
         return plan, with_nested_columns(after, plan.data_schema()), strategy

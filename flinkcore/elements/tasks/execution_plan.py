@@ -97,7 +97,7 @@ class _Plan:
                 )
                 values["predecessors"] = [_edge(keyed, "CUSTOM")]
             return _edge(values, _forwarded(values, node.parallelism))
-        if isinstance(partition, PartitionTransformation) and partition.key_columns:
+        if isinstance(partition, PartitionTransformation) and partition.key.names:
             return _edge(source, "HASH")
         return _edge(self._computed(partition, source, "_stream_key_by_map_operator"), "HASH")
 
@@ -148,7 +148,7 @@ def _described_windows(operation: WindowOperation, node: StreamNode) -> str:
         if function is not None
     ]
     partition = node.inputs[0][0].partition
-    is_all = isinstance(partition, PartitionTransformation) and not partition.key_columns
+    is_all = isinstance(partition, PartitionTransformation) and not partition.key.names
     kind = "AllWindow" if is_all or isinstance(operation.window_function, _ALL_WINDOW_FUNCTIONS) else "Window"
     parts = [str(operation.assigner), type(operation.trigger).__name__, *functions]
     return f"{kind}({', '.join(parts)})"

@@ -168,7 +168,7 @@ class OperatorSetup:
             conversion = step.key_type.conversion()
             return select if conversion is None else lambda element: conversion(select(element))
         assert isinstance(step, PartitionTransformation)
-        return field_key(step.key_columns)
+        return field_key(step.key.names)
 
     def shown_key(self) -> str:
         """Return the current key in words, or an empty text."""

@@ -198,12 +198,7 @@ class RestoredPlanState:
         fields = list(self.operator.key_fields or ())
         if not fields:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
-        columns = [
-            key.field(numbers[each.name]).cast(each.type)
-            if each.name in numbers
-            else pa.array(np.zeros(batch.num_rows, np.int64)).cast(each.type)  # a constant beside nulls
-            for each in fields
-        ]
+        columns = [key.field(numbers[each.name]).cast(each.type) for each in fields]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _held(self, values: AggregateValues, n: int) -> dict[str, pa.Array]:

@@ -115,7 +115,7 @@ class SavepointTables:
             type = pa.int64() if kind is None else kind.arrow
             if rows is None:
                 columns[f"{prefix}.{name}"] = pa.nulls(n, type)
-            elif kind is None:  # the constant beside a key that may be null
+            elif kind is None:  # a constant that the node has beside its columns
                 columns[f"{prefix}.{name}"] = pa.array(np.zeros(n, np.int64))
             else:
                 columns[f"{prefix}.{name}"] = rows.field(place).cast(type)

@@ -272,7 +272,7 @@ class _SqlOperator:
         keys = key_columns_of(batch, names)
         if not names:
             return np.zeros(batch.num_rows, np.int64)
-        return KeyDictionary(keys.schema, names).ids(keys).astype(np.int64)
+        return KeyDictionary(keys.schema, names, null_keys=True).ids(keys).astype(np.int64)
 
 
 def _bounds(batch: pa.RecordBatch) -> tuple[Int64s, Int64s]:

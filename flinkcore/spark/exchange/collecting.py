@@ -30,7 +30,7 @@ SMALL_PARTITIONS = 16
 _NUMBERS_OF_PARTITION: Final = 1 << 33
 """By which Spark numbers rows: the partition, and the row within it."""
 
-COLLECTED_BYTES = 16 << 20
+COLLECTED_BYTES = 4 << 20
 """Bytes of further rows that are collected at once, roughly; Spark takes some ten times as many to pass them on."""
 
 Place: TypeAlias = tuple[Any, ...]

@@ -18,9 +18,8 @@ from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.evaluation import missing_function
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.expressions.user_functions import rows_of
-from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows
+from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows, by_key
 from flinkcore.sql.nodes.windows import SqlWindow, WindowBound, zone_of
-from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import Rex, RexCall, rex_of, shifted
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
@@ -220,15 +219,8 @@ def session_rows(
             "rows of sessions of processing time are not supported", "Group by window_start and window_end"
         )
     keys = list(dict.fromkeys(rows.columns[number] for number in partition))
-    computed: dict[str, Any] = {_ROWS: _WholeRow(rows.columns)}
-    if len(keys) == 1:
-        computed[BESIDE_NULL] = pc.scalar(0)
-    before = rows.stream.select(*keys, **computed)
-    if len(keys) == 1:
-        keys.append(BESIDE_NULL)
-    windowed: Any = (
-        before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
-    )
+    before = rows.stream.select(*keys, **{_ROWS: _WholeRow(rows.columns)})
+    windowed = by_key(before, keys).window(window.assigner)
     sessions = window.of_clock(windowed.aggregate(**{_ROWS: collect(_ROWS)}))
     added = tuple((f"row#{number}", kind) for number, kind in enumerate(rows.types))
     results = expanded(sessions.select("window_start", "window_end", _ROWS), Elements(_ROWS, added))

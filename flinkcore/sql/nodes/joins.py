@@ -16,7 +16,7 @@ from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
 from flinkcore.sql.nodes.flink_states import interval_join_state, join_state, window_join_state
-from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.rows import Program, Rows, by_key
 from flinkcore.sql.nodes.windows import WindowBound, is_utc, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
@@ -123,8 +123,8 @@ class _Sides:
 
 
 def _keyed(rows: Rows, numbers: Sequence[int], side: str) -> KeyedLogStream:
-    """Return rows by key: a constant is part of it, so that others may be null. It is null where a row is missing."""
-    computed: dict[str, Any] = {side: pc.scalar(0)}
+    """Return rows by key; with windows, they have a constant that is null where a row is missing."""
+    computed: dict[str, Any] = {} if rows.windows is None else {side: pc.scalar(0)}
     keys: list[str] = []
     for number in numbers:
         name = rows.columns[number]
@@ -133,7 +133,7 @@ def _keyed(rows: Rows, numbers: Sequence[int], side: str) -> KeyedLogStream:
             name = list(computed)[-1]
         keys.append(name)
     kinds = (ROW_KIND,) if rows.changes else ()
-    return rows.stream.select(*rows.own_columns, *kinds, **computed).key_by(*keys, side)
+    return by_key(rows.stream.select(*rows.own_columns, *kinds, **computed), keys)
 
 
 def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:

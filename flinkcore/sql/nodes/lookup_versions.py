@@ -14,9 +14,8 @@ from flinkcore.datastream.aggregates import count, max_by
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.nodes.over import Frame
-from flinkcore.sql.nodes.rows import Rows
+from flinkcore.sql.nodes.rows import Rows, by_key
 from flinkcore.sql.nodes.scans import ScannedColumn
-from flinkcore.sql.plan.column_names import BESIDE_NULL
 
 _FROM_THE_START: Final = Frame(None, None, "rows", "arrival")
 _KEY: Final = "lookup key#"
@@ -110,10 +109,8 @@ def with_latest_versions(
     """
     names = {name: f"{_KEY}{number}" for number, name in enumerate(keys)}
     version = _Version(tuple(columns.values()), kind)
-    own = versions.select(
-        **{names[name]: columns[name] for name in keys}, **{_VERSION: version, BESIDE_NULL: pc.scalar(0)}
-    )
-    numbered = _over(own, [*names.values(), BESIDE_NULL], **{_NUMBER: count()})
+    own = versions.select(**{names[name]: columns[name] for name in keys}, **{_VERSION: version})
+    numbered = _over(own, list(names.values()), **{_NUMBER: count()})
     kept = rows.own_columns
     types = [column.type.arrow for column in columns.values()]
     struct = pa.struct([(_IS_PRESENT, pa.bool_()), *((str(n), kind) for n, kind in enumerate(types))])
@@ -121,7 +118,7 @@ def with_latest_versions(
         name: pc.scalar(pa.scalar(None, kind.arrow))
         for name, kind in zip(rows.columns, rows.types, strict=True)
     }
-    numbered = numbered.select(_VERSION, _NUMBER, BESIDE_NULL, *names.values(), **none, **_kinds(rows, "+I"))
+    numbered = numbered.select(_VERSION, _NUMBER, *names.values(), **none, **_kinds(rows, "+I"))
     before = rows.stream.select(
         *kept,
         *((ROW_KIND,) if rows.changes else ()),
@@ -129,12 +126,11 @@ def with_latest_versions(
         **{
             _VERSION: pc.scalar(pa.scalar(None, struct)),
             _NUMBER: pc.scalar(pa.scalar(None, pa.int64())),
-            BESIDE_NULL: pc.scalar(0),
         },
     )
-    order = [*kept, *_kinds(rows, ""), *names.values(), _VERSION, _NUMBER, BESIDE_NULL]
+    order = [*kept, *_kinds(rows, ""), *names.values(), _VERSION, _NUMBER]
     together = before.select(*order).union(numbered.select(*order))
-    return _over(together, [*names.values(), BESIDE_NULL], **{_LATEST: max_by(_VERSION, _NUMBER)})
+    return _over(together, list(names.values()), **{_LATEST: max_by(_VERSION, _NUMBER)})
 
 
 def _kinds(rows: Rows, kind: str) -> dict[str, Any]:
@@ -142,5 +138,5 @@ def _kinds(rows: Rows, kind: str) -> dict[str, Any]:
 
 
 def _over(stream: LogStream, keys: Sequence[str], **aggregates: Any) -> LogStream:
-    keyed = stream.key_by(*keys)
+    keyed = by_key(stream, keys)
     return keyed._then(_FROM_THE_START.step(keyed._input(), aggregates))

@@ -23,10 +23,10 @@ from flinkcore.sql.nodes.flink_states import (
 from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.nodes.windows import is_utc
-from flinkcore.sql.plan.column_names import BESIDE_NULL
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 RANK: Final = "rank#"
+_SAME: Final = "order#"
 _OF_ONE_ROW: Final = "rows#"
 _OF_CHANGES: Final = "Take the first rows of a query whose rows do not change, such as a window aggregate"
 
@@ -82,9 +82,8 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the first rows by arrival."""
     rows.require_inserts(node, _OF_CHANGES)
     ranks = node.json["rankRange"]
-    results = rows.keyed(()).top(
-        ranks["end"] - ranks["start"] + 1, by=BESIDE_NULL, skip=ranks["start"] - 1, changes=True
-    )
+    keyed = rows.keyed((), **{_SAME: pc.scalar(0)})
+    results = keyed.top(ranks["end"] - ranks["start"] + 1, by=_SAME, skip=ranks["start"] - 1, changes=True)
     # Equal rows are ranked by their arrival, so that none is replaced.
     columns = [pc.field(name) for name in rows.columns]
     only, state = pc.field(ROW_KIND) == "+I", limit_state(node, rows)

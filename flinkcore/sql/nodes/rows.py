@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.key_columns import KeyColumns
+from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.functions import refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.expressions.user_functions import UserFunctions
-from flinkcore.sql.plan.column_names import BESIDE_NULL, plain_name
+from flinkcore.sql.plan.column_names import NO_COLUMN, plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.flink_state import FlinkState
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, rex_of
 from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType, Root
 
 if TYPE_CHECKING:
-    from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
     from flinkcore.sql.nodes.attached_windows import TableWindows
 
@@ -79,9 +80,9 @@ class Rows:
 
     @property
     def own_columns(self) -> list[str]:
-        """Columns of the node that are in the stream."""
+        """Columns of the node that are in the stream, or the one that rows without columns have."""
         bounds = () if self.windows is None else self.windows.bounds
-        return [name for number, name in enumerate(self.columns) if number not in bounds]
+        return [name for number, name in enumerate(self.columns) if number not in bounds] or [NO_COLUMN]
 
     def require_inserts(self, node: PlanNode, instead: str) -> None:
         """Raise UnsupportedOperationError if a node that takes only new rows gets changes."""
@@ -99,17 +100,19 @@ class Rows:
             )
 
     def keyed(self, numbers: Sequence[int], **computed: Any) -> KeyedLogStream:
-        """Return the stream by key, with the columns of the node and computed ones; nulls are a key like others."""
+        """Return the stream by key, with the columns of the node and computed ones."""
         keys = list(dict.fromkeys(self.columns[number] for number in numbers))
         kinds = (ROW_KIND,) if self.changes else ()
-        if len(keys) < 2:
-            computed[BESIDE_NULL] = pc.scalar(0)
-            keys.append(BESIDE_NULL)
-        return self.stream.select(*self.own_columns, *kinds, **computed).key_by(*keys)
+        return by_key(self.stream.select(*self.own_columns, *kinds, **computed), keys)
 
     def refs(self) -> list[Rex]:
         """Return expressions that are the columns themselves."""
         return [InputRef(number, kind) for number, kind in enumerate(self.types)]
+
+
+def by_key(stream: LogStream, keys: Sequence[str]) -> KeyedLogStream:
+    """Return a stream by columns in which null is a key like others; without any, all rows have the same key."""
+    return stream.key_by(*keys, null_keys=True) if keys else KeyedLogStream(stream, KeyColumns())
 
 
 @dataclass(eq=False)
@@ -265,7 +268,7 @@ class Program:
             if windows is None or number not in windows.bounds
         }
         if not expressions:
-            expressions[BESIDE_NULL] = pc.scalar(0)
+            expressions[NO_COLUMN] = pc.scalar(0)
         return replace(
             rows,
             stream=stream.select(*rows.carried, **expressions),

@@ -29,8 +29,7 @@ from flinkcore.sql.expressions.casts import local_time
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.flink_states import window_state
 from flinkcore.sql.nodes.panes import Panes
-from flinkcore.sql.nodes.rows import Program, Rows, zone_named
-from flinkcore.sql.plan.column_names import BESIDE_NULL
+from flinkcore.sql.nodes.rows import Program, Rows, by_key, zone_named
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 from flinkcore.sql.types.times import MS_OF_DAY
@@ -377,14 +376,8 @@ def aggregated(
         native.add(AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False)))
         native.results.clear()
     keys = list(dict.fromkeys(rows.columns[number] for number in (*grouping, *(attached or ()))))
-    computed: dict[str, Any] = dict(native.arguments)
-    if len(keys) == 1:
-        computed[BESIDE_NULL] = pc.scalar(0)
-    before: LogStream = rows.stream.select(*keys, **computed)
-    if len(keys) == 1:
-        keys.append(BESIDE_NULL)
-    keyed: Any = before.key_by(*keys).window(window.assigner) if keys else before.window_all(window.assigner)
-    results = window.of_clock(keyed.aggregate(**native.aggregates))
+    windowed = by_key(rows.stream.select(*keys, **native.arguments), keys).window(window.assigner)
+    results = window.of_clock(windowed.aggregate(**native.aggregates))
     if attached is None:
         later_ms = int(program.by_arrival and isinstance(window.assigner, EventTimeSessionWindows))
         properties = window_properties(

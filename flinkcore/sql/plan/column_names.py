@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-BESIDE_NULL: Final = "key#null"
-"""Column of a constant, which makes a key of one column a composite one: a part of such a key may be null."""
-
+NO_COLUMN: Final = "row#"
+"""Column of a constant in rows that have no other: a batch without columns has no number of rows."""
 
 _OF_NODE: Final = re.compile(r"(.+)#\d+_\d+")
 

@@ -19,6 +19,7 @@ from flinkcore.columnar.stages.window_state import restore_windows, windows_to_t
 from flinkcore.common import Duration, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import count
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.window import (
     ContinuousEventTimeTrigger,
     EventTimeSessionWindows,
@@ -88,7 +89,7 @@ def table(kind: str, rows: list[dict[str, Any]]) -> CheckpointTable:
 
 def restore(kind: str, rows: list[dict[str, Any]], *, retracting: bool = False) -> WindowOperator:
     made, accumulators = opened((KERNELS | OTHER_KERNELS)[kind](), retracting=retracting)
-    restore_windows(made, accumulators, ["key"], table(kind, rows))
+    restore_windows(made, accumulators, KeyColumns(("key",)), table(kind, rows))
     return made
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from flinkcore.datastream import KeyedLogStream, StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import collect, count, count_distinct, first, max_, mean, stddev, sum_
+from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, SchemaError
 
 
@@ -72,8 +73,10 @@ def test_rows_of_all_keys_have_one_result() -> None:
     table = pa.table({"v": [1, 2], "ts": pa.array([0, 1], pa.int64())})
     env = StreamExecutionEnvironment.get_execution_environment()
     log = env.from_event_log(table, timestamp="ts", timestamp_unit="ms")
-    assert found(KeyedLogStream(log, ()).aggregate(total=sum_("v")), "total") == [(3,)]
-    assert found(KeyedLogStream(log, ()).over(by="arrival").aggregate(total=sum_("v")), "total") == [
+    assert found(KeyedLogStream(log, KeyColumns()).aggregate(total=sum_("v")), "total") == [(3,)]
+    assert found(
+        KeyedLogStream(log, KeyColumns()).over(by="arrival").aggregate(total=sum_("v")), "total"
+    ) == [
         (1,),
         (3,),
     ]

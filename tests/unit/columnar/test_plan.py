@@ -90,7 +90,7 @@ def test_a_plan_has_what_the_job_says(env: StreamExecutionEnvironment) -> None:
     assert [str(op.predicate) for op in made.before] == ["(price > 1)"]  # type: ignore[attr-defined]
     assert [str(op.predicate) for op in made.after] == ["(price < 9)"]  # type: ignore[attr-defined]
     assert made.strategy == BOUNDED
-    assert made.keys == ("k", "note")
+    assert made.key.names == ("k", "note")
     assert isinstance(stage.operator, WindowAggregation)
     assert stage.operator.window == TumblingEventTimeWindows(10_000)
     assert stage.operator.allowed_lateness_ms == 3

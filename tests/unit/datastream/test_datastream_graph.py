@@ -137,7 +137,7 @@ def test_keying_again_keys_the_stream_before(stream: DataStream) -> None:
     rekeyed = keyed(stream).key_by("other")
     result = rekeyed.window(TumblingEventTimeWindows.of(Time.seconds(1))).aggregate(n=count())
     partitions = [step for step in steps(result) if isinstance(step, PartitionTransformation)]
-    assert [step.key_columns for step in partitions] == [("other",)]
+    assert [step.key.names for step in partitions] == [("other",)]
 
 
 def test_a_graph_travels_by_pickle_with_file_splits_intact(executor: RecordingExecutor) -> None:
