@@ -7,6 +7,10 @@ gives it back. Without changes in the results, only the rows that are left when 
 A condition of the user's on both rows is evaluated by the caller, as for `JoinKernel`: candidates wait, and `take` settles them in
 the order in which they came. Differs from Flink: a padded row comes or goes next to the pair that decides it, and not before or
 after all pairs of the event.
+
+With a time to live, rows expire as in these state views: equal rows of a key are one entry, which is written when one of them comes or is
+withdrawn and, of an outer side, when a row of the other input matches it or is withdrawn. Then a row that is withdrawn need not be here:
+its pairs are withdrawn all the same.
 """
 
 import numpy as np
@@ -108,6 +112,14 @@ cdef struct ChangingJoin:
     Buffer[2] matches         # int64 by number of row
     int64_t passed            # pairs of the row of the event that meet the condition, so far, if it comes alone without any
     int64_t unknown           # rows that were withdrawn and not there
+    int64_t[2] ttl_ms         # 0: rows of an input never expire
+    bint expires              # rows of an input do
+    Buffer[2] written         # int64 by number of row: of the first of equal rows, processing time at which they were written
+    const int64_t* arrivals   # of the events of a call, if rows expire
+    bint levels               # a row came that equals another one: both have the same number of matches once results are taken
+    uint32_t level_key
+    int level_side
+    Identity level_identity
     # Where an event goes on when results have been taken
     bint in_event
     uint32_t place            # slot of the next row of the other input
@@ -132,11 +144,85 @@ cdef inline int64_t* _matches(ChangingJoin* self, int side, int64_t row) except 
     return <int64_t*> counts.data + row
 
 
-cdef inline bint _is_outer(const ChangingJoin* self, int side) noexcept nogil:
-    return self.counts_matches[side] and self.how != How.SEMI and self.how != How.ANTI
+# ---- rows that expire ---------------------------------------------------------------------------------------------
+
+
+cdef inline int _write(ChangingJoin* self, int side, int64_t row, int64_t now) except -1 nogil:
+    # Notes the processing time at which the row, the first of its equals, was written.
+    cdef Buffer* written = &self.written[side]
+    cdef int64_t size = written.size
+    if not self.ttl_ms[side]:
+        return 0
+    if (row + 1) * 8 > size:
+        buffer_reserve(written, (row + 1) * 8 - size)
+        memset(written.data + size, 0, (row + 1) * 8 - size)
+        written.size = (row + 1) * 8
+    (<int64_t*> written.data)[row] = now
+    return 0
+
+
+cdef inline int64_t _written(const ChangingJoin* self, int side, int64_t row) noexcept nogil:
+    # Returns what was noted for a row; 0 for one that is not the first of its equals.
+    if (row + 1) * 8 > self.written[side].size:
+        return 0
+    return (<int64_t*> self.written[side].data)[row]
+
+
+cdef inline bint _has_expired(const ChangingJoin* self, int side, uint32_t slot, int64_t now) noexcept nogil:
+    # Of the first of equal rows. Unsigned, since a time to live may be as long as all time.
+    cdef int64_t row = self.sides[side].slots[slot].row
+    return <uint64_t> now - <uint64_t> _written(self, side, row) >= <uint64_t> self.ttl_ms[side]
+
+
+cdef void _forget(ChangingJoin* self, int side, uint32_t key, Identity identity) noexcept nogil:
+    # Forgets all equal rows.
+    cdef ChangingRows* rows = &self.sides[side]
+    cdef uint32_t slot = changing_find(rows, key, identity)
+    while slot != NO_SLOT:
+        changing_remove(rows, slot)
+        slot = changing_find(rows, key, identity)
+
+
+cdef bint _forget_expired(ChangingJoin* self, int side, uint32_t key, int64_t now) noexcept nogil:
+    # Forgets the rows of a key that have expired. Returns false, before it forgets one, if results that wait may have written it.
+    cdef ChangingRows* rows = &self.sides[side]
+    cdef uint32_t slot = rows.keys[key].first, before
+    cdef Identity identity
+    if not self.ttl_ms[side]:
+        return True
+    while slot != NO_SLOT:
+        identity = rows.slots[slot].identity
+        if changing_find(rows, key, identity) == slot and _has_expired(self, side, slot, now):
+            if self.counts_matches[side] and self.core.n_results:
+                return False
+            before = rows.slots[slot].before  # it has not expired, and stays
+            _forget(self, side, key, identity)
+            slot = rows.keys[key].first if before == NO_SLOT else rows.slots[before].after
+        else:
+            slot = rows.slots[slot].after
+    return True
+
+
+cdef int _level(ChangingJoin* self) except -1 nogil:
+    # Gives equal rows the number of matches of the one that came last.
+    cdef ChangingRows* rows = &self.sides[self.level_side]
+    cdef uint32_t slot = changing_find(rows, self.level_key, self.level_identity)
+    cdef int64_t n
+    self.levels = False
+    if slot == NO_SLOT:
+        return 0
+    n = _matches(self, self.level_side, rows.slots[rows.slots[slot].last_copy].row)[0]
+    while slot != NO_SLOT:
+        _matches(self, self.level_side, rows.slots[slot].row)[0] = n
+        slot = rows.slots[slot].next_copy
+    return 0
 
 
 # ---- candidates ---------------------------------------------------------------------------------------------------
+
+
+cdef inline bint _is_outer(const ChangingJoin* self, int side) noexcept nogil:
+    return self.counts_matches[side] and self.how != How.SEMI and self.how != How.ANTI
 
 
 cdef inline ResultRow* _add(
@@ -152,7 +238,7 @@ cdef inline ResultRow* _add(
 
 cdef bint _settle_row(ChangingJoin* self, ResultRow* row, bint passed) except -1 nogil:
     # Makes a candidate a result, with its RowKind. Returns false if it is none. The value of a candidate of a pair is the side of the
-    # other row; that of a row alone its side, and above that the number of its matches where they did not wait as pairs.
+    # other row, and above that the processing time if rows expire; that of a row alone its side, and above that the number of its matches where they did not wait as pairs.
     cdef int what = row.kind & CANDIDATE_MASK
     cdef uint8_t kind = row.kind >> CANDIDATE_BITS
     cdef int side = <int> (row.value & 1)
@@ -161,6 +247,10 @@ cdef bint _settle_row(ChangingJoin* self, ResultRow* row, bint passed) except -1
     row.kind = kind
     if what <= Candidate.LAST_OF_PAIRS and not passed:
         return False
+    if self.expires and what <= Candidate.LAST_OF_PAIRS and self.counts_matches[side]:
+        # A later event may have written it before this result was taken.
+        if row.value >> 1 > _written(self, side, row.right if side else row.left):
+            _write(self, side, row.right if side else row.left, row.value >> 1)
     if what == Candidate.PAIR_COMES or what == Candidate.PAIR_GOES:
         self.passed += self.counts_matches[1 - side]
         if what == Candidate.PAIR_COMES and self.counts_matches[side]:
@@ -216,6 +306,8 @@ cdef int _settle(ChangingJoin* self, const uint8_t* passed) except -1 nogil:
             n += 1
     self.core.n_results = n
     self.core.results.size = n * sizeof(ResultRow)
+    if self.levels:
+        _level(self)
     return 0
 
 
@@ -231,6 +323,7 @@ cdef struct ChangingEvent:
     uint8_t kind
     Identity identity
     bint can_match
+    int64_t now       # processing time, if rows expire
 
 
 cdef inline bint _comes(const ChangingEvent* event) noexcept nogil:
@@ -254,15 +347,24 @@ cdef int _keep(ChangingJoin* self, const ChangingEvent* event) except -1 nogil:
     if not _keeps(self, event):
         return 0
     self.never_matches.data[event.key] = not event.can_match
-    if not _comes(event) or self.replaces[event.side]:
+    if not _comes(event) or self.replaces[event.side] or self.expires:
         slot = changing_find(own, event.key, event.identity)
-    if _comes(event):
+    if not _comes(event):
         if slot != NO_SLOT:
-            own.slots[slot].row = event.row
-        else:
-            changing_add(own, event.key, event.identity, event.row, event.timestamp)
+            changing_remove(own, slot)
+    elif slot != NO_SLOT and self.replaces[event.side]:
+        own.slots[slot].row = event.row
     else:
-        changing_remove(own, slot)
+        changing_add(own, event.key, event.identity, event.row, event.timestamp)
+        if slot != NO_SLOT and self.counts_matches[event.side]:
+            self.levels = True
+            self.level_key = event.key
+            self.level_side = event.side
+            self.level_identity = event.identity
+    if self.expires:
+        slot = changing_find(own, event.key, event.identity)
+        if slot != NO_SLOT:
+            _write(self, event.side, own.slots[slot].row, event.now)
     return 0
 
 
@@ -275,6 +377,7 @@ cdef bint _add_pairs(ChangingJoin* self, const ChangingEvent* event) except -1 n
     cdef uint8_t kind = event.kind
     cdef int64_t left, right
     cdef Candidate what
+    cdef int64_t value = other + 2 * event.now
     if _is_outer(self, 0) or _is_outer(self, 1):
         kind = RowKind.INSERT if comes else RowKind.DELETE
         if not comes and not _is_outer(self, event.side):
@@ -288,18 +391,18 @@ cdef bint _add_pairs(ChangingJoin* self, const ChangingEvent* event) except -1 n
             what = Candidate.PROBE
             if event.side:
                 what = Candidate.LEFT_MATCHED if comes else Candidate.LEFT_UNMATCHED
-            _add(self, what, kind, left, right, event.number, event.key, event.timestamp).value = other
+            _add(self, what, kind, left, right, event.number, event.key, event.timestamp).value = value
         else:
             if counts and comes:
                 _add(
                     self, Candidate.FIRST_OF_OTHER, kind, left, right, event.number, event.key, event.timestamp
-                ).value = other
+                ).value = value
             what = Candidate.PAIR_COMES if comes else Candidate.PAIR_GOES
-            _add(self, what, kind, left, right, event.number, event.key, event.timestamp).value = other
+            _add(self, what, kind, left, right, event.number, event.key, event.timestamp).value = value
             if counts and not comes:
                 _add(
                     self, Candidate.LAST_OF_OTHER, kind, left, right, event.number, event.key, event.timestamp
-                ).value = other
+                ).value = value
         self.place = others.slots[self.place].after
     return True
 
@@ -332,8 +435,12 @@ cdef bint _process(ChangingJoin* self, const ChangingEvent* event) except -1 nog
         self.how == How.SEMI or self.how == How.ANTI
     )
     if not self.in_event:
+        if self.expires and not (
+            _forget_expired(self, 0, event.key, event.now) and _forget_expired(self, 1, event.key, event.now)
+        ):
+            return False
         self.core.processed += 1
-        if not _comes(event) and _is_unknown(self, event):
+        if not self.expires and not _comes(event) and _is_unknown(self, event):
             self.unknown += 1
             return True
         self.place = NO_SLOT if skips_pairs or counts_all or self.is_final else others.keys[event.key].first
@@ -370,7 +477,9 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
     cdef int64_t i
     _reach(self, core_n_keys(events, first))
     for i in range(first, events.n):
-        if not self.in_event and (core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False)):
+        if not self.in_event and (
+            self.levels or core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False)
+        ):
             return i
         event.number = i
         event.key = events.key_ids[i]
@@ -380,6 +489,7 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
         event.kind = RowKind.INSERT if columns.kinds == NULL else columns.kinds[i]
         event.identity = identity_of(columns.identities, i)
         event.can_match = columns.can_match == NULL or columns.can_match[i]
+        event.now = self.arrivals[i] if self.expires else 0
         if not _process(self, &event):
             return i
     return events.n
@@ -471,11 +581,14 @@ cdef class ChangingJoinKernel:
         Number of steps before the first event.
     result_limit : int
         Most candidates that may wait.
+    ttl_ms : tuple of two ints
+        For each input, time to live of its rows in ms of processing time after they were written; 0 if they never expire.
 
     Raises
     ------
     ConfigurationError
-        If the limit or the steps done are out of their range, or there is no such `how`.
+        If the limit, the steps done or a time to live are out of their range, there is no such `how`, or rows would expire
+        before they are joined at the end of the log.
     """
 
     cdef CallGuard guard
@@ -495,6 +608,7 @@ cdef class ChangingJoinKernel:
         tuple replaces,
         int64_t steps_done,
         int64_t result_limit,
+        tuple ttl_ms=(0, 0),
     ):
         if how not in _HOW:
             raise ConfigurationError(f"a regular join has no how={how!r}; give one of {', '.join(sorted(_HOW))}")
@@ -504,6 +618,10 @@ cdef class ChangingJoinKernel:
         self.state.has_condition = has_condition
         self.state.is_final = not has_kinds
         self.state.replaces[0], self.state.replaces[1] = replaces
+        if min(ttl_ms) < 0 or (any(ttl_ms) and not has_kinds):
+            raise ConfigurationError(f"times to live of {ttl_ms} ms: they must not be negative, and results be changes")
+        self.state.ttl_ms[0], self.state.ttl_ms[1] = ttl_ms
+        self.state.expires = any(ttl_ms)
         self.state.counts_matches[0] = how in ("left", "full", "semi", "anti")
         self.state.counts_matches[1] = how in ("right", "full")
         core_open(&self.state.core, timeline, steps_done, result_limit, True, has_kinds, False)
@@ -515,6 +633,7 @@ cdef class ChangingJoinKernel:
         for side in range(2):
             changing_free(&self.state.sides[side])
             buffer_free(&self.state.matches[side])
+            buffer_free(&self.state.written[side])
 
     def process(
         self,
@@ -527,6 +646,7 @@ cdef class ChangingJoinKernel:
         const uint8_t[::1] can_match,
         const uint8_t[::1] kinds,
         const uint64_t[:, ::1] identities not None,
+        const int64_t[::1] arrivals=None,
         int64_t first=0,
     ):
         """Take in events in total order from number `first` on, until results are full. Returns the number of the next event.
@@ -539,6 +659,8 @@ cdef class ChangingJoinKernel:
             Flink's number of the kind of change; None: all are insertions.
         identities : uint64 array (n, 2)
             Equal for rows that are equal: those of an input that have the same columns, or the same unique key.
+        arrivals : int64 array (n,) or None
+            Processing times in ms since the epoch, not descending; given if rows expire.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef RelationalEvents events
@@ -555,6 +677,10 @@ cdef class ChangingJoinKernel:
         columns.can_match = NULL if can_match is None else &can_match[0]
         columns.kinds = NULL if kinds is None else &kinds[0]
         columns.identities = &identities[0, 0]
+        if self.state.expires:
+            if arrivals is None or arrivals.shape[0] != n:
+                raise ValueError("each event needs its arrival")
+            self.state.arrivals = &arrivals[0]
         return core_process(&self.state.core, _take_events, &events, first)
 
     def advance(self, int64_t steps_before):
@@ -631,12 +757,23 @@ cdef class ChangingJoinKernel:
         """Bytes that its state takes, without rows, keys and timers."""
         check_no_call(&self.guard, self)
         counts = self.state.matches[0].capacity + self.state.matches[1].capacity + self.state.never_matches.capacity
+        counts += self.state.written[0].capacity + self.state.written[1].capacity
         return changing_memory(&self.state.sides[0]) + changing_memory(&self.state.sides[1]) + counts
 
     @property
     def live_count(self):
         """Number of row numbers that it holds."""
         return self.state.sides[0].n_rows + self.state.sides[1].n_rows
+
+    def forget_expired(self, int64_t now):
+        """Forget the rows that have expired at a processing time. No results wait."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int side
+        cdef int64_t key
+        with nogil:
+            for side in range(2):
+                for key in range(self.state.sides[side].n_keys):
+                    _forget_expired(&self.state, side, <uint32_t> key, now)
 
     cdef object _slots(self, int side):
         # The slots of the rows of an input, key by key, in their order.
@@ -661,6 +798,7 @@ cdef class ChangingJoinKernel:
         cdef Call call = begin_call(&self.guard, self)
         cdef const uint32_t[::1] slots = self._slots(input_number)
         cdef int64_t[::1] counts = np.empty(slots.shape[0], np.int64)
+        cdef int64_t[::1] written = np.empty(slots.shape[0], np.int64)
         cdef int64_t i
         cdef ChangingRow* row
         if rows.shape[0] != slots.shape[0]:
@@ -668,8 +806,11 @@ cdef class ChangingJoinKernel:
         for i in range(slots.shape[0]):
             row = &self.state.sides[input_number].slots[slots[i]]
             counts[i] = _matches(&self.state, input_number, row.row)[0]
+            written[i] = _written(&self.state, input_number, row.row)
             row.row = rows[i]
-        self.state.matches[input_number].size = 0
+        self.state.matches[input_number].size = self.state.written[input_number].size = 0
+        for i in range(slots.shape[0]):
+            _write(&self.state, input_number, rows[i], written[i])
         if self.state.counts_matches[input_number]:
             for i in range(slots.shape[0]):
                 _matches(&self.state, input_number, rows[i])[0] = counts[i]
@@ -678,6 +819,7 @@ cdef class ChangingJoinKernel:
         """Return its state as columns by table: `left` and `right` have the rows of each input, those of a key in their order.
 
         `low` and `high` are the identity of a row, `matches` is how many rows match it, and `can_match` is false if the key has a null.
+        Where rows expire, the first of equal rows has in `written` the processing time at which they were written.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int side
@@ -689,7 +831,7 @@ cdef class ChangingJoinKernel:
         tables = {}
         for side in range(2):
             slots = self._slots(side)
-            columns = np.empty((6, slots.shape[0]), np.int64)
+            columns = np.empty((7, slots.shape[0]), np.int64)
             can_match = np.empty(slots.shape[0], np.uint8)
             for i in range(slots.shape[0]):
                 row = &self.state.sides[side].slots[slots[i]]
@@ -699,8 +841,9 @@ cdef class ChangingJoinKernel:
                 columns[3, i] = <int64_t> row.identity.low
                 columns[4, i] = <int64_t> row.identity.high
                 columns[5, i] = _matches(&self.state, side, row.row)[0] if self.state.counts_matches[side] else 0
+                columns[6, i] = _written(&self.state, side, row.row)
                 can_match[i] = not self.state.never_matches.data[row.key]
-            keys, numbers, timestamps, low, high, matches = columns.base
+            keys, numbers, timestamps, low, high, matches, written = columns.base
             tables[_SIDES[side]] = {
                 "key": keys,
                 _ROWS[side]: numbers,
@@ -709,6 +852,7 @@ cdef class ChangingJoinKernel:
                 "high": high,
                 "matches": matches,
                 "can_match": can_match.base.view(np.bool_),
+                **({"written": written} if self.state.ttl_ms[side] else {}),
             }
         return tables
 
@@ -729,6 +873,7 @@ cdef class ChangingJoinKernel:
         cdef const int64_t[::1] high = columns.column("high").to_numpy()
         cdef const int64_t[::1] matches = columns.column("matches").to_numpy()
         cdef const uint8_t[::1] can_match = columns.column("can_match").to_numpy(zero_copy_only=False).view(np.uint8)
+        cdef const int64_t[::1] written = columns.column("written").to_numpy() if self.state.ttl_ms[side] else None
         cdef Identity identity
         if not n:
             return
@@ -740,6 +885,8 @@ cdef class ChangingJoinKernel:
             identity.high = <uint64_t> high[i]
             changing_add(&self.state.sides[side], <uint32_t> keys[i], identity, numbers[i], timestamps[i])
             self.state.never_matches.data[keys[i]] = not can_match[i]
+            if self.state.ttl_ms[side]:
+                _write(&self.state, side, numbers[i], written[i])
             if self.state.counts_matches[side]:
                 _matches(&self.state, side, numbers[i])[0] = matches[i]
 

@@ -2,20 +2,24 @@
 
 Follows Flink's functions for ROW_NUMBER() = 1 over a time attribute: RowTimeDeduplicateKeepFirstRowFunction (the first row waits for
 the watermark, and late rows are dropped), RowTimeDeduplicateFunction (changes, at once, never late) and their counterparts for
-processing time. Without changes, the last row comes when the log ends.
+processing time. Without changes, the last row comes when the log ends. Of rows that are changes, it is the changelog normalization
+of Flink (DeduplicateFunctionHelper.processLastRowOnChangelog).
+
+With a time to live, the row of a key expires as their states do with StateTtlConfig's OnCreateAndWrite and NeverReturnExpired. A first
+row that waits for the watermark does not expire; that it was emitted does.
 """
 
 import numpy as np
 
 import cython
-from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint32_t
+from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
 
-from flinkcore.errors import SchemaError
+from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
 from flinkcore._native.memory cimport grow
-from flinkcore._native.packed_steps cimport PackedSteps
+from flinkcore._native.packed_steps cimport PackedSteps, StepColumn, steps_value
 from flinkcore._native.relational cimport (
     NO_EVENT,
     NO_ROW,
@@ -58,6 +62,12 @@ cdef struct Deduplication:
     bint until_end    # with the last row
     TimerQueue* timers
     KeptRow* keys     # by id
+    int64_t ttl_ms    # 0: rows never expire
+    int64_t* due      # by id, with a time to live: first processing time at which what is known of the key has expired
+    const int64_t* arrivals  # of the events of a call, with a time to live
+    const uint8_t* kinds     # RowKind of the events of a call; NULL: all are insertions
+    int64_t dated_step  # step of the timeline whose clock is known
+    int64_t clock
     int64_t n_keys
     int64_t capacity
     int64_t n_live
@@ -71,11 +81,38 @@ cdef int _reach(Deduplication* self, int64_t n_keys) except -1 nogil:
         while capacity < n_keys:
             capacity *= 2
         self.keys = <KeptRow*> grow(self.keys, capacity * sizeof(KeptRow), _WHAT)
+        if self.ttl_ms:
+            self.due = <int64_t*> grow(self.due, capacity * <int64_t> sizeof(int64_t), _WHAT)
         self.capacity = capacity
     for key in range(self.n_keys, n_keys):
         self.keys[key].row = NO_ROW_YET
+        if self.ttl_ms:
+            self.due[key] = INT64_MAX
     self.n_keys = max(self.n_keys, n_keys)
     return 0
+
+
+cdef inline void _write(Deduplication* self, int64_t key, int64_t now) noexcept nogil:
+    if self.ttl_ms:
+        self.due[key] = INT64_MAX if now > INT64_MAX - self.ttl_ms else now + self.ttl_ms
+
+
+cdef inline bint _has_expired(const Deduplication* self, int64_t key, int64_t now) noexcept nogil:
+    cdef int64_t row = self.keys[key].row
+    return row != NO_ROW_YET and not (self.waits and row >= 0) and self.due[key] <= now
+
+
+cdef inline void _forget(Deduplication* self, int64_t key) noexcept nogil:
+    self.n_live -= self.keys[key].row >= 0
+    self.keys[key].row = NO_ROW_YET
+
+
+cdef int64_t _clock(Deduplication* self) noexcept nogil:
+    # The processing time of the watermark in force.
+    if self.dated_step != self.core.step:
+        self.dated_step = self.core.step
+        self.clock = steps_value(&self.core.cursor.steps, StepColumn.CLOCK, self.core.step)
+    return self.clock
 
 
 cdef bint _fire_due(RelationalCore* core) except -1 nogil:
@@ -92,6 +129,8 @@ cdef bint _fire_due(RelationalCore* core) except -1 nogil:
         ).fired = timer.timestamp_ms
         kept.row = NO_ROW
         self.n_live -= 1
+        if self.ttl_ms:
+            _write(self, timer.key, _clock(self))
     return not self.core.due
 
 
@@ -105,11 +144,19 @@ cdef int _process_row(Deduplication* self, const RelationalEvents* events, int64
     cdef uint32_t key = events.key_ids[i]
     cdef int64_t timestamp = events.timestamps[i]
     cdef KeptRow* kept = &self.keys[key]
-    cdef bint is_first = kept.row == NO_ROW_YET
+    cdef bint is_first
     if self.waits and timestamp < self.core.cursor.watermark:
         self.core.late += 1
         return 0
+    if self.ttl_ms and _has_expired(self, key, self.arrivals[i]):
+        _forget(self, key)
+    is_first = kept.row == NO_ROW_YET
     self.core.processed += 1
+    if self.kinds != NULL and (self.kinds[i] == RowKind.UPDATE_BEFORE or self.kinds[i] == RowKind.DELETE):
+        if not is_first:
+            core_add(&self.core, kept.row, i, key, kept.timestamp, RowKind.DELETE)
+            _forget(self, key)
+        return 0
     if not is_first and (kept.row == NO_ROW or not _replaces(self, kept, timestamp)):
         return 0
     if self.waits:
@@ -125,9 +172,11 @@ cdef int _process_row(Deduplication* self, const RelationalEvents* events, int64
         )
         if not self.keeps_last and not self.by_time:
             kept.row = NO_ROW
+            _write(self, key, self.arrivals[i] if self.ttl_ms else 0)
             return 0
     kept.row = events.rows[i]
     kept.timestamp = timestamp
+    _write(self, key, self.arrivals[i] if self.ttl_ms else 0)
     self.n_live += is_first
     return 0
 
@@ -178,11 +227,13 @@ cdef class DeduplicationKernel:
     changes : bool
         Whether results are changes, at once: an insertion, then updates. Else the first row by time waits for the watermark,
         and the last row for the end of the log.
+    ttl_ms : int
+        Time to live of what is known of a key, in ms of processing time after it was written; 0 if it never expires.
 
     Raises
     ------
     ConfigurationError
-        If the limit or the steps done are out of their range.
+        If the limit, the steps done or the time to live are out of their range.
     """
 
     cdef CallGuard guard
@@ -200,7 +251,12 @@ cdef class DeduplicationKernel:
         bint keeps_last,
         bint by_time,
         bint changes,
+        int64_t ttl_ms=0,
     ):
+        if ttl_ms < 0:
+            raise ConfigurationError(f"a time to live of {ttl_ms} ms is negative")
+        self.state.ttl_ms = ttl_ms
+        self.state.dated_step = -1
         self._timers = timers
         self._timeline = timeline
         self.state.timers = &timers.queue
@@ -213,6 +269,7 @@ cdef class DeduplicationKernel:
     def __dealloc__(self):
         core_free(&self.state.core)
         free(self.state.keys)
+        free(self.state.due)
 
     def process(
         self,
@@ -222,13 +279,30 @@ cdef class DeduplicationKernel:
         const int64_t[::1] rows not None,
         const int64_t[::1] timestamps not None,
         const int64_t[::1] steps not None,
+        const int64_t[::1] arrivals=None,
+        const uint8_t[::1] kinds=None,
         int64_t first=0,
     ):
-        """Take in events in total order from number `first` on, until results are full. Returns the number of the next event."""
+        """Take in events in total order from number `first` on, until results are full. Returns the number of the next event.
+
+        Parameters
+        ----------
+        arrivals : int64 array (n,) or None
+            Processing times in ms since the epoch, which a time to live needs.
+        kinds : uint8 array (n,) or None
+            Flink's number of the kind of change, for changes of the last row by arrival; None: all are insertions.
+        """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef RelationalEvents events
         core_events(&events, key_ids, key_groups, inputs, rows, timestamps, steps, first)
+        if self.state.ttl_ms:
+            if arrivals is None or arrivals.shape[0] != events.n:
+                raise ValueError("each event needs its arrival")
+            self.state.arrivals = &arrivals[0] if events.n else NULL
+        if kinds is not None and kinds.shape[0] != events.n:
+            raise ValueError("each event needs its kind")
+        self.state.kinds = &kinds[0] if kinds is not None and events.n else NULL
         return core_process(&self.state.core, _take_events, &events, first)
 
     def advance(self, int64_t steps_before):
@@ -271,7 +345,16 @@ cdef class DeduplicationKernel:
     def memory_bytes(self):
         """Bytes that its state takes, without rows, keys and timers."""
         check_no_call(&self.guard, self)
-        return self.state.capacity * <int64_t> sizeof(KeptRow)
+        return self.state.capacity * <int64_t> (sizeof(KeptRow) + (sizeof(int64_t) if self.state.ttl_ms else 0))
+
+    def forget_expired(self, int64_t now):
+        """Forget what has expired at a processing time. No results wait."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t key
+        with nogil:
+            for key in range(self.state.n_keys if self.state.ttl_ms else 0):
+                if _has_expired(&self.state, key, now):
+                    _forget(&self.state, key)
 
     @property
     def live_count(self):
@@ -303,21 +386,26 @@ cdef class DeduplicationKernel:
                     n += 1
 
     def snapshot(self):
-        """Return its state as columns by table: `kept` has `key`, `row` (-1: the first row is emitted) and `timestamp`."""
+        """Return its state as columns by table: `kept` has `key`, `row` (-1: the first row is emitted) and `timestamp`.
+
+        With a time to live it has also `due`, the first processing time at which that has expired.
+        """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key, n = 0
         for key in range(self.state.n_keys):
             n += self.state.keys[key].row != NO_ROW_YET
-        cdef int64_t[:, ::1] columns = np.empty((3, n), np.int64)
+        cdef int64_t[:, ::1] columns = np.empty((4, n), np.int64)
         n = 0
         for key in range(self.state.n_keys):
             if self.state.keys[key].row != NO_ROW_YET:
                 columns[0, n] = key
                 columns[1, n] = self.state.keys[key].row
                 columns[2, n] = self.state.keys[key].timestamp
+                columns[3, n] = self.state.due[key] if self.state.ttl_ms else 0
                 n += 1
-        keys, rows, timestamps = columns.base
-        return {"kept": {"key": keys, "row": rows, "timestamp": timestamps}}
+        keys, rows, timestamps, due = columns.base
+        expiry = {"due": due} if self.state.ttl_ms else {}
+        return {"kept": {"key": keys, "row": rows, "timestamp": timestamps, **expiry}}
 
     def restore(self, str table not None, const int64_t[::1] keys not None, dict rows not None, columns not None):
         """Take part of a state that `snapshot` has given, with keys and rows of now; before the first event.
@@ -330,6 +418,7 @@ cdef class DeduplicationKernel:
         cdef Call call = begin_call(&self.guard, self)
         cdef const int64_t[::1] numbers = rows["row"]
         cdef const int64_t[::1] timestamps = columns.column("timestamp").to_numpy()
+        cdef const int64_t[::1] due = columns.column("due").to_numpy() if self.state.ttl_ms else None
         cdef int64_t i
         cdef KeptRow* kept
         for i in range(keys.shape[0]):
@@ -339,6 +428,8 @@ cdef class DeduplicationKernel:
                 raise SchemaError(f"row {i} of the state has a key that is there twice")
             kept.row = max(numbers[i], <int64_t> NO_ROW)
             kept.timestamp = timestamps[i]
+            if self.state.ttl_ms:
+                self.state.due[keys[i]] = due[i]
             self.state.n_live += kept.row >= 0
 
     def _check(self):

@@ -107,7 +107,8 @@ cdef bint _process(JoinCore* self, const JoinEvent* event) except -1 nogil:
     if self.phase == Phase.EXPIRING and not _expire(self, event.key, other):
         return False
     self.phase = Phase.BEGIN
-    if _now(self) < highest and (event.can_match or is_outer(self, side)):
+    # By the clock, it is as late as the row: one that comes in the same millisecond may be too late.
+    if (event.timestamp if self.by_clock else _now(self)) < highest and (event.can_match or is_outer(self, side)):
         keep_row(self, event, event.timestamp)
         if own.timer == INT64_MIN:
             _set_timer(self, event.key, event.key_group, side, event.timestamp)
@@ -132,13 +133,15 @@ _VERBS.process = _process
 _VERBS.fire = _fire
 
 
-def interval_join(int64_t lower_ms, int64_t upper_ms):
+def interval_join(int64_t lower_ms, int64_t upper_ms, bint by_clock=False):
     """Return the join of left rows with right rows whose time is between lower_ms and upper_ms after theirs, both included.
 
     Parameters
     ----------
     lower_ms, upper_ms : int
         Milliseconds, also negative. If the upper bound is lower, nothing matches.
+    by_clock : bool
+        Whether timestamps are the processing times at which rows come, as of ProcTimeIntervalJoin.
 
     Returns
     -------
@@ -147,4 +150,5 @@ def interval_join(int64_t lower_ms, int64_t upper_ms):
     cdef JoinKind kind = join_kind("an interval join", &_VERBS, ("inner", "left", "right", "full"))
     kind.lower = lower_ms
     kind.upper = upper_ms
+    kind.by_clock = by_clock
     return kind

@@ -287,6 +287,7 @@ cdef class JoinKernel:
         self.state.verbs = kind.verbs
         self.state.lower = kind.lower
         self.state.upper = kind.upper
+        self.state.by_clock = kind.by_clock
         self.state.forgets_matches = kind.forgets_matches
         self.state.how = _HOW[how]
         self.state.has_condition = has_condition

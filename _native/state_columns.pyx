@@ -164,6 +164,30 @@ cdef class StateColumn:
         self.read(&cursor)
         return cursor.at
 
+    def read_values(self, RecordBatch batch not None, int64_t number, int64_t max_values):
+        """Append the value in each row of a column of bytes that were kept without being read.
+
+        Raises
+        ------
+        ValueError
+            If the column is not one of binaries.
+        EntryError
+            If bytes are damaged, or a value has no place; its position is the number of the row.
+        """
+        cdef RestColumn kept = RestColumn()
+        cdef Cursor cursor
+        cdef int64_t row, size = 0
+        kept.bind_column(&batch.columns[number])
+        for row in range(batch.num_rows):
+            cursor.data = kept.value_at(row, &size)
+            cursor.at, cursor.end, cursor.values_left = 0, max(size, 0), max_values
+            try:
+                self.read(&cursor)
+                if cursor.at != cursor.end:
+                    damaged(&cursor, f"{cursor.end - cursor.at} bytes of a value are left over")
+            except EntryError as failure:
+                raise EntryError(failure.args[0], row, failure.is_damage) from None
+
 
 @cython.final
 cdef class FixedColumn(StateColumn):

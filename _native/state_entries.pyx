@@ -327,15 +327,15 @@ cdef class EntryTable:
             if column is not None:
                 (<StateColumn> column).bind_column(&batch.columns[batch.index_of(name)])
 
-    def write_block(self, int64_t number, const int64_t[::1] rows, int64_t group):
-        """Return the block of some rows of a key group, in the canonical format.
+    def write_block(self, int64_t number, int64_t begin, int64_t end, int64_t group):
+        """Return the block of the rows of a key group, in the canonical format.
 
         Parameters
         ----------
         number : int
             Number of the state in its file.
-        rows : int64 array
-            One at least, of the batch that the table is bound to.
+        begin, end : int
+            Bounds of the rows, one at least, of the batch that the table is bound to.
         group : int
             The key group.
 
@@ -343,19 +343,23 @@ cdef class EntryTable:
         ------
         EntryError
             If a value cannot be written; its position is the number of the row.
+        ValueError
+            If there are no such rows.
         """
         cdef Buffer out
         cdef int64_t i, key_at = 0
+        if self._bound is None or not 0 <= begin < end <= self._bound.num_rows:
+            raise ValueError(f"the table is bound to no rows from {begin} to {end}")
         out.data, out.size, out.capacity = NULL, 0, 0
         try:
             (<uint8_t*> buffer_append(&out, 1))[0] = number >> 8
             (<uint8_t*> buffer_append(&out, 1))[0] = number & 0xFF
-            for i in range(rows.shape[0]):
+            for i in range(begin, end):
                 key_at = out.size + 4
                 try:
-                    self.write_entry(rows[i], group, &out)
+                    self.write_entry(i, group, &out)
                 except ValueError as failure:
-                    raise EntryError(str(failure), rows[i], False) from None
+                    raise EntryError(str(failure), i, False) from None
             out.data[key_at] |= 0x80
             return (<const char*> out.data)[:out.size]
         finally:

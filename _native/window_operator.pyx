@@ -500,6 +500,8 @@ cdef class WindowOperator:
         True if a window withdraws its result before it emits another one.
     steps_done : int
         Number of steps before the first row, if the operator resumes from a checkpoint.
+    least_watermark : int
+        Watermark that is in force until the timeline exceeds it, as that of an operator of Flink in a savepoint.
     emitted_at : str or None
         Name of a last column of results with the time at which they were emitted, or None without such a column.
     steps_dated : int
@@ -527,6 +529,7 @@ cdef class WindowOperator:
         str time_format="l",
         bint retracting=False,
         int64_t steps_done=0,
+        int64_t least_watermark=INT64_MIN,
         str emitted_at=None,
         int64_t steps_dated=0,
     ):
@@ -555,6 +558,9 @@ cdef class WindowOperator:
         self.core.row_limit = row_limit
         self.core.byte_limit = byte_limit
         cursor_open(&self.core.cursor, timeline, steps_done)
+        if self.core.cursor.watermark < least_watermark:
+            self.core.cursor.watermark = least_watermark
+            cursor_find_next(&self.core.cursor)
         self.core.cursor.n_dated = 0 if emitted_at is None else steps_dated
         kernel.in_use = True
         accumulators.in_use = True

@@ -1,12 +1,13 @@
 """Savepoints of Flink: keys with a value and a timer, and keys with an open window, written and read back.
 
-The baseline is flinkcore's own checkpoint of the same state. `FLINKCORE_BENCH_EVENTS` sets the number of keys (1 M).
-A savepoint is written from a checkpoint, whose reading is counted; all rounds write to one disk, so compare CPU times.
+Baselines are flinkcore's own checkpoint of the same state, and Flink, which writes and restores it from its heap.
+`FLINKCORE_BENCH_EVENTS` sets the number of keys (1 M). A savepoint is written from a checkpoint, whose reading is
+counted; all rounds write to one disk, so compare CPU times.
 """
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +19,14 @@ import pytest
 
 import flinkcore as fc
 from benchmarks.measuring import measure
+from benchmarks.peers.flink import FlinkUnavailable, run_java
+from benchmarks.sizes import size
 from benchmarks.test_checkpoint import MAX_PARALLELISM, filled
 from flinkcore import savepoints
 from flinkcore.checkpoint import PendingCheckpoint
 from flinkcore.common import MIN_TIMESTAMP
 
-KEYS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 1_000_000))
+KEYS = size(1_000_000)
 KINDS = pytest.mark.parametrize("key_of", [int, str], ids=["int", "str"])
 
 
@@ -86,3 +89,19 @@ def test_write_windows(benchmark: Any, tmp_path: Path) -> None:
 
     measure(benchmark, KEYS, "key", run)
     assert entries_of(tmp_path / "savepoint") == 2 * KEYS
+
+
+def test_flink_writes_and_restores_values_and_timers(benchmark: Any, tmp_path: Path) -> None:
+    """Show the seconds of a running Flink's fastest round; the time of the benchmark is that of all rounds."""
+    options = ["-Xms4g", "-Xmx4g", "-XX:+UseParallelGC", "-Dorg.apache.logging.log4j.level=OFF"]
+    options += [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "time")]
+    arguments = str(KEYS), str(tmp_path / "flink"), "4"
+
+    def run() -> str:
+        return run_java("SavepointOfKeys", *arguments, options=tuple(options))
+
+    try:
+        output = benchmark.pedantic(run, rounds=1)
+    except FlinkUnavailable as reason:
+        pytest.skip(str(reason))
+    benchmark.extra_info |= json.loads(output.splitlines()[-1])

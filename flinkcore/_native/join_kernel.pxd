@@ -72,6 +72,7 @@ cdef struct JoinCore:
     bint has_changes         # results withdraw earlier ones; else rows without a match come when the log ends
     int64_t lower            # bounds of an interval: time of the right row minus that of the left one
     int64_t upper
+    bint by_clock            # the times of an interval are the processing times at which rows come
     TimerQueue* timers
     KeySide* sides           # two for each key
     int64_t n_keys
@@ -171,6 +172,7 @@ cdef class JoinKind:
     cdef readonly str name
     cdef int64_t lower
     cdef int64_t upper
+    cdef bint by_clock
     cdef bint forgets_matches
     cdef frozenset how
 

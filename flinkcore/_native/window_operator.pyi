@@ -35,6 +35,7 @@ class WindowOperator:
         time_format: str = ...,
         retracting: bool = ...,
         steps_done: int = ...,
+        least_watermark: int = ...,
         emitted_at: str | None = ...,
         steps_dated: int = ...,
     ) -> WindowOperator: ...

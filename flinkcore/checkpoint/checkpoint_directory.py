@@ -55,7 +55,7 @@ class CheckpointDirectory:
         """Its name in messages: a local path or a URI."""
         return self.place.name
 
-    def publish(self, name: str, content: bytes, by: str) -> None:
+    def publish(self, name: str, content: bytes, by: str, *, replaces: bool = True) -> None:
         """Write a file that is there whole or not at all, whenever the process ends.
 
         A store lists a file once it is complete. Elsewhere it is written under another name, flushed and renamed.
@@ -66,13 +66,25 @@ class CheckpointDirectory:
         content : bytes
         by : str
             The other name, in a folder of the checkpoint.
+        replaces : bool
+            Whether a file of that name is replaced; a store replaces it in any case.
+
+        Raises
+        ------
+        FileExistsError
+            If there is a file of that name on a local disk, and it is not replaced; the other file is there then.
         """
         written = by if self.place.renames else name
         with self.open_output(written) as stream:
             stream.write(content)
         if self.place.renames:
             self.sync(by, by.rpartition("/")[0])
-            self.move(by, name)
+            if not replaces and isinstance(self.place.filesystem, fs.LocalFileSystem):
+                # In one step, which a look before a renaming is not.
+                os.link(f"{self.place.path}/{by}", f"{self.place.path}/{name}")
+                self.delete_file(by)
+            else:
+                self.move(by, name)
             self.sync("")
 
     def names(self) -> list[str]:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import flinkcore
+from flinkcore._internal.arrow.instants import instant_ms
 from flinkcore._internal.io.locations import absolute_location
 from flinkcore.cli.spark_environment import spark_environment
 from flinkcore.cli.topic_replacements import Replacements, add_replacements
@@ -116,6 +117,8 @@ def run_program(arguments: argparse.Namespace) -> int:
     """
     if not os.path.isfile(arguments.program):
         raise SourceError(f"there is no program {arguments.program}", file=arguments.program)
+    if arguments.until is not None:
+        instant_ms(arguments.until, "--until")  # fails before the program runs
     replacements, of_program = _replacements(arguments)
     of_program = _arguments_of_program(arguments, of_program)
     configuration, python_files = _configuration(arguments), _python_files(arguments.py_files)

@@ -36,6 +36,21 @@ class LogEnvironment(EnvironmentSettings):
     _until: str | None = None
     """Time of arrival at which logs and topics are cut that the program does not cut itself."""
 
+    _has_cut = False
+    """True once a log or a topic of the program is cut there."""
+
+    def _until_ms(self, unit: TimeUnit | None = None) -> int | None:
+        """Return where a log or a topic is cut that the program does not cut itself."""
+        self._has_cut = True
+        return None if self._until is None else instant_ms(self._until, "--until", unit)
+
+    def _require_cut(self) -> None:
+        if self._until is not None and not self._has_cut:
+            raise ConfigurationError(
+                "--until cuts event logs without an until= of their own, and topics with a dump in their place; the "
+                "program has no such source. Leave it out, or give a dump: --replace-source KafkaSource TOPIC=DUMP"
+            )
+
     @abstractmethod
     def _log_stream(self, source: EventLogSource) -> LogStream:
         """Return the stream of a log, which belongs to this environment."""
@@ -181,10 +196,10 @@ class LogEnvironment(EnvironmentSettings):
             arrival_unit=arrival_unit,
             integer_times=integer_times,
         )
-        if until is None:
-            until = self._until
-        if until is not None:
-            settings = replace(settings, until_ms=instant_ms(until, "until=", arrival_unit))
+        until_ms = (
+            self._until_ms(arrival_unit) if until is None else instant_ms(until, "until=", arrival_unit)
+        )
+        settings = replace(settings, until_ms=until_ms)
         data = path_or_table if is_table else _data(path_or_table)
         if filesystem is None and isinstance(data, str | list):
             filesystem = self._stores

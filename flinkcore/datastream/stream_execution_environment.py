@@ -7,7 +7,6 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from flinkcore._internal.arrow.instants import instant_ms
 from flinkcore.common.configuration import Configuration
 from flinkcore.common.io import InputFormat
 from flinkcore.common.job_client import JobClient
@@ -299,8 +298,7 @@ class StreamExecutionEnvironment(SqlEnvironment):
         return ReplacedTopics()
 
     def _of_topics(self, source: Any, strategy: WatermarkStrategy, declared: TypeInformation) -> DataStream:
-        until_ms = None if self._until is None else instant_ms(self._until, "until=")
-        step = self._replaced_topics.source_step(source, strategy, declared, self._stores, until_ms)
+        step = self._replaced_topics.source_step(source, strategy, declared, self._stores, self._until_ms())
         return DataStream(self, step)
 
     def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
@@ -516,6 +514,7 @@ class StreamExecutionEnvironment(SqlEnvironment):
     def _planned_job(self, job_name: str | None, collected: Transformation | None) -> ElementJob:
         if job_name is not None and not isinstance(job_name, str):
             raise ArgumentTypeError(f"the name of a job is a text, not {job_name!r}")
+        self._require_cut()
         name = job_name or self._config.get_job_name()
         without_sinks = tuple(self._steps) if collected is None else ()
         return ElementJob(name, tuple(self._sinks), collected, self._time_characteristic, without_sinks)

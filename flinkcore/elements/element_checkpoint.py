@@ -653,9 +653,18 @@ class ElementCheckpoints:
         ----------
         path : path, optional
             Its directory; by default the one that the job was started with.
+
+        Raises
+        ------
+        ConfigurationError
+            If something else is in the directory, or the job is to stop with a savepoint where there is one already.
+        CheckpointError
+            If the directory cannot be created or written.
         """
         found = self._stop_path if path is None else path
         assert found is not None
+        if path is None and self._savepoint is not None:
+            self._savepoint.check(self._stores)
         return PendingCheckpoint.begin(found, self._max_parallelism, self._stores)
 
     def complete(

@@ -253,5 +253,6 @@ class RestoredSavepoint:
         return redistribute([states.operator_snapshots()], parallelism)
 
     def watermark_ms(self, uid: str, subtask: int = 0, parallelism: int = 0) -> int:
-        """Return -2**63: a savepoint has no watermarks."""
-        return MIN_TIMESTAMP
+        """Return the watermark of windows of Flink SQL, and -2**63 of other operators, as a savepoint has no others."""
+        states = self.restored.get(uid)
+        return states.watermark_ms if isinstance(states, RestoredPlanState) else MIN_TIMESTAMP

@@ -34,6 +34,7 @@ from flinkcore.savepoints.writing.pyflink_states import PythonStates
 from flinkcore.savepoints.writing.savepoint_writer import (
     OperatorContent,
     SavepointWriter,
+    directory_without_savepoint,
     operator_metadata,
     subtask_of_text,
     text_of_subtask,
@@ -104,6 +105,11 @@ class SavepointTarget:
                 f"execution_mode is 'process' or 'thread', as python.execution-mode of PyFlink, not "
                 f"{self.execution_mode!r}"
             )
+        if not isinstance(self.sources, Mapping):
+            raise ArgumentTypeError(
+                "sources has for the uid of each source the offsets by topic, such as {'clicks-source': {'clicks': "
+                f"next_offsets(log)}}}}, not {self.sources!r}"
+            )
         for uid, topics in self.sources.items():
             _check_source(uid, topics)
             if any(operator.uid == uid for operator in self.operators):
@@ -113,6 +119,16 @@ class SavepointTarget:
     def checkpoint_path(self) -> str:
         """Directory of the checkpoint from which it is made, if the job has no other."""
         return f"{os.fspath(self.path).rstrip('/')}/{_CHECKPOINT}"
+
+    def check(self, stores: Stores = ENVIRONMENT) -> None:
+        """Check that the directory has no savepoint, before the job runs.
+
+        Raises
+        ------
+        ConfigurationError
+            If it has, or the path is empty.
+        """
+        directory_without_savepoint(self.path, stores)
 
     def complete(
         self,
@@ -161,11 +177,18 @@ class SavepointTarget:
         """
         _refuse_waiting_events(checkpoint)
         groups = self.max_parallelism or checkpoint.max_parallelism
+        job = checkpoint.manifest.job
+        of_plans = {uid: FlinkState.of_job(job, uid) for uid in checkpoint.manifest.parts_by_operator()}
         operators = tuple(
             CheckpointOperator(
-                checkpoint, uid, target, _key_groups(checkpoint, uid, groups), self.execution_mode
+                checkpoint,
+                uid,
+                target,
+                _key_groups(of_plans[uid], groups),
+                self.execution_mode,
+                of_plans[uid],
             )
-            for uid, target in self._pairs(checkpoint)
+            for uid, target in self._pairs(checkpoint, of_plans)
         )
         contents = [_content(operator) for operator in operators]
         sources = [_source(uid, topics, groups) for uid, topics in self.sources.items()]
@@ -179,7 +202,7 @@ class SavepointTarget:
         run = _one_after_the_other if run_tasks is None else run_tasks
         written: list[list[SubtaskState]] = [[] for _ in operators]
         try:
-            texts = run(_WriteSubtask(writer, operators, subtasks), len(subtasks))
+            texts = run(_WriteSubtask(writer, operators, subtasks, dict(enumerate(contents))), len(subtasks))
             for (number, _), text in zip(subtasks, texts, strict=True):
                 written[number].append(subtask_of_text(text))
             contents += sources
@@ -187,11 +210,13 @@ class SavepointTarget:
             writer.commit([operator_metadata(*each) for each in zip(contents, written, strict=True)])
         except BaseException:
             with suppress(OSError):
-                writer.remove_others()
+                writer.remove_files()
             raise
         writer.remove_others(chain.from_iterable(written))
 
-    def _pairs(self, checkpoint: Checkpoint) -> list[tuple[str, FlinkOperator]]:
+    def _pairs(
+        self, checkpoint: Checkpoint, of_plans: Mapping[str, FlinkState | None]
+    ) -> list[tuple[str, FlinkOperator]]:
         """Return the operators of the checkpoint with those of the Flink job."""
         where = checkpoint.storage.path
         parts = checkpoint.manifest.parts_by_operator()
@@ -208,8 +233,9 @@ class SavepointTarget:
             )
         if not self.operators:
             return [
-                (uid, FlinkOperator(_uid_in_flink(checkpoint, uid)))
+                (uid, FlinkOperator(uid if state is None else state.uid))
                 for uid in stateful
+                for state in [of_plans[uid]]
                 if uid not in self.leave_out
             ]
         pairs: list[tuple[str, FlinkOperator]] = []
@@ -283,31 +309,31 @@ class _WriteSubtask:
     writer: SavepointWriter
     operators: tuple[CheckpointOperator, ...]
     subtasks: tuple[tuple[int, int], ...]
+    contents: dict[int, OperatorContent]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process finds the content of its operator again: functions that read rows are not pickled.
+        return {**self.__dict__, "contents": {}}
 
     def __call__(self, number: int) -> str:
         operator, index = self.subtasks[number]
-        return text_of_subtask(self.writer.subtask(_content(self.operators[operator]), index))
+        if operator not in self.contents:
+            self.contents[operator] = _content(self.operators[operator])
+        return text_of_subtask(self.writer.subtask(self.contents[operator], index))
 
 
 def _one_after_the_other(task: Callable[[int], str], n_tasks: int) -> list[str]:
     return [task(number) for number in range(n_tasks)]
 
 
-def _uid_in_flink(checkpoint: Checkpoint, uid: str) -> str:
-    state = FlinkState.of_job(checkpoint.manifest.job, uid)
-    return uid if state is None else state.uid
-
-
-def _key_groups(checkpoint: Checkpoint, uid: str, groups: int) -> int:
+def _key_groups(of_plan: FlinkState | None, groups: int) -> int:
     """Return the number of key groups of an operator: one, if a plan gives it no key."""
-    state = FlinkState.of_job(checkpoint.manifest.job, uid)
-    return 1 if state is not None and state.is_in_one_task and not state.refusal else groups
+    return 1 if of_plan is not None and of_plan.is_in_one_task and not of_plan.refusal else groups
 
 
 def _content(operator: CheckpointOperator) -> OperatorContent:
-    of_plan = FlinkState.of_job(operator.checkpoint.manifest.job, operator.uid)
-    if of_plan is not None:
-        return sql_content(operator, of_plan)
+    if operator.of_plan is not None:
+        return sql_content(operator, operator.of_plan)
     if operator.has(TableKind.RELATION):
         raise ConfigurationError(
             f"operator {operator.uid!r} keeps rows over columns, and no operator of Flink's DataStream API has such a "

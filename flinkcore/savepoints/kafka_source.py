@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from flinkcore.errors import SavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
 from flinkcore.savepoints.byte_writer import ByteWriter
-from flinkcore.savepoints.next_offsets import NextOffsets
+from flinkcore.savepoints.next_offsets import NextOffsets, OffsetsByTopic
 
 READER_STATE: Final = "SourceReaderState"
 """State of the readers of a source: where they read on in their splits."""
@@ -76,12 +76,15 @@ def splits_of(
     return sorted(found) or None
 
 
-def offsets_by_topic(splits: Iterable[KafkaSplit]) -> dict[str, NextOffsets]:
-    """Return the next offsets of the partitions that a source has begun to read, by topic."""
-    found: dict[str, NextOffsets] = {}
+def offsets_by_topic(splits: Iterable[KafkaSplit]) -> OffsetsByTopic:
+    """Return the next offsets of the partitions that a source reads, by topic, and how the others begin."""
+    found = OffsetsByTopic()
     for split in splits:
+        of_topic = found.setdefault(split.topic, NextOffsets())
         if split.offset >= 0:
-            found.setdefault(split.topic, NextOffsets())[split.partition] = split.offset
+            of_topic[split.partition] = split.offset
+        else:
+            of_topic.starts[split.partition] = split.start
     return found
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._native.arrow import RecordBatch
+from flinkcore._native.state_columns import EntryError
 from flinkcore._native.state_entries import EntryBlocks, EntryTable
-from flinkcore.errors import UnsupportedSavepointError
+from flinkcore.errors import SavepointError, UnsupportedSavepointError
 from flinkcore.savepoints.key_groups import KeyGroupsFile, read_entries, read_heap_group
 from flinkcore.savepoints.keyed_types import KeyedTypes
-from flinkcore.savepoints.serializers.serializer import StateSerializer
+from flinkcore.savepoints.serializers.serializer import OpaqueSerializer, StateSerializer
 from flinkcore.savepoints.state import SavepointState, batch_of
 from flinkcore.savepoints.state_headers import KeyedHeader
 from flinkcore.savepoints.state_streams import StateStream
@@ -77,6 +81,46 @@ class KeyedState(SavepointState):
                         yield from self._parts(batch_of(table.take()))
         if table.n_rows:
             yield from self._parts(batch_of(table.take()))
+
+    def batches_of_keys(
+        self, choose: Callable[[pa.Array], npt.NDArray[np.int64]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some keys; values of the others are not decoded.
+
+        Parameters
+        ----------
+        choose : callable
+            Takes a column of keys, and returns the numbers of the rows to yield.
+
+        Raises
+        ------
+        SavepointError, UnsupportedSavepointError
+            As of `batches`.
+        """
+        value = self.keyed_types.value
+        # Other kinds of entries have more than a value after the key, and a heap's checkpoint has no sizes.
+        has_sizes = all(file.handle.is_canonical for file in self.files)
+        if value is None or value.unknown or self.kind in ("LIST", "MAP") or not has_sizes:
+            value = None
+        source = self
+        if value is not None:
+            source = replace(self, keyed_types=replace(self.keyed_types, value=OpaqueSerializer("kept")))
+        for batch in source.batches():
+            taken = batch.take(pa.array(choose(batch.column("key"))))
+            yield taken if value is None else self._decoded(taken, value)
+
+    def _decoded(self, batch: pa.RecordBatch, value: StateSerializer) -> pa.RecordBatch:
+        """Return rows whose values are bytes with the values that these stand for."""
+        column, number = value.column(self.settings.exact), batch.schema.get_field_index("value")
+        try:
+            column.read_values(RecordBatch(batch, any_type=True), number, self.settings.max_values_per_entry)
+        except EntryError as failure:
+            key, name = batch.column("key")[failure.at], self.directory.place.name
+            damaged = " is damaged" if failure.is_damage else ""
+            raise SavepointError(
+                f"{name}{damaged}: state {self.name!r}, key {key}: {failure}", file=name
+            ) from None
+        return batch.set_column(number, "value", pa.array(column.array()))
 
     def count(self) -> int:
         return counts(self)[self.name]

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.aggregates import max_
 from flinkcore.datastream.window import EndOfStreamTrigger, GlobalWindows
-from flinkcore.errors import SchemaError
+from flinkcore.errors import ConfigurationError, SchemaError
 
 
 class NextOffsets(dict[int, int]):
     """The next offset of each partition of a topic, as the programs of a Flink job write it.
+
+    Parameters
+    ----------
+    offsets : mapping of int to int, optional
+        By partition.
+    starts : mapping of int to str, optional
+        Beginnings of partitions of which a job has read nothing: ``earliest``, ``latest``, ``committed`` or
+        ``not known yet``.
 
     Examples
     --------
@@ -23,20 +33,40 @@ class NextOffsets(dict[int, int]):
     })
     """
 
+    def __init__(
+        self, offsets: Mapping[int, int] | None = None, starts: Mapping[int, str] | None = None
+    ) -> None:
+        super().__init__(offsets or {})
+        self.starts = dict(starts or {})
+
     def unread(self, partition: str = "partition", offset: str = "offset") -> pc.Expression:
         """Return the condition of rows that a Flink job with these offsets has not read, for ``log.filter(...)``.
 
-        Rows of partitions that are not listed are among them.
+        Rows of partitions that are not listed, or begin at the earliest offset, are among them.
 
         Parameters
         ----------
         partition, offset : str
             Columns of the log.
+
+        Raises
+        ------
+        ConfigurationError
+            If a partition begins where only the broker knows, such as at its latest offset.
         """
-        read = pc.scalar(False)
-        for each, following in self.items():
-            read |= (pc.field(partition) == each) & (pc.field(offset) < following)
-        return ~read
+        for each, start in self.starts.items():
+            if each not in self and start != "earliest":
+                raise ConfigurationError(
+                    f"the job has read nothing of partition {each}, which begins at an offset that is in no savepoint "
+                    f"({start}). Add its next offset to these: offsets[{each}] = 1234, or 0 for all its rows"
+                )
+        if not self:
+            return pc.scalar(True)
+        # Arrow looks partitions up: of a condition for each it would make a chain, into which it descends.
+        listed = pc.SetLookupOptions(value_set=pa.array(list(self), pa.int64()))
+        number = pc.index_in(pc.field(partition), options=listed)
+        following = pc.choose(number, *map(pc.scalar, self.values()))
+        return pc.coalesce(pc.field(offset) >= following, pc.scalar(True))
 
     def to_java(self, topic: str) -> str:
         """Return the argument of ``KafkaSource.builder().setStartingOffsets(...)``."""
@@ -49,6 +79,13 @@ class NextOffsets(dict[int, int]):
         """Return the argument of ``KafkaSource.builder().set_starting_offsets(...)``."""
         entries = [f'KafkaTopicPartition("{topic}", {each}): {offset},' for each, offset in self.items()]
         return "KafkaOffsetsInitializer.offsets({\n    " + "\n    ".join(entries) + "\n})"
+
+
+class OffsetsByTopic(dict[str, NextOffsets]):
+    """Next offsets of the topics of a source, by topic."""
+
+    def __missing__(self, topic: str) -> NextOffsets:
+        raise ConfigurationError(f"the source does not read the topic {topic!r}; it reads {sorted(self)}")
 
 
 def next_offsets(log: Any, partition: str = "partition", offset: str = "offset") -> NextOffsets:

@@ -18,7 +18,7 @@ from flinkcore.savepoints.key_groups import KeyGroupsFile
 from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.metadata import Metadata, OperatorMetadata, read_metadata
-from flinkcore.savepoints.next_offsets import NextOffsets
+from flinkcore.savepoints.next_offsets import OffsetsByTopic
 from flinkcore.savepoints.operator_ids import operator_id
 from flinkcore.savepoints.operator_state import OperatorState, OperatorStateFile
 from flinkcore.savepoints.serializers.serializer import StateSerializer
@@ -130,10 +130,10 @@ class SavepointOperator:
             return []
         return splits_of(elements, coordinator, self.directory.place.name) or []
 
-    def kafka_offsets(self) -> dict[str, NextOffsets]:
+    def kafka_offsets(self) -> OffsetsByTopic:
         """Return the offsets at which a KafkaSource continues, by topic and partition.
 
-        Partitions of which it has read nothing are left out: see `kafka_splits`.
+        Partitions of which it has read nothing are in ``starts``.
 
         Raises
         ------

@@ -12,11 +12,12 @@ from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.expressions.user_functions import UserFunctions
-from flinkcore.sql.nodes.kinds import NODES, REFUSED, needs_watermarks
+from flinkcore.sql.nodes.kinds import EXPIRING, EXPIRY_REFUSED, NODES, REFUSED, WITHOUT_TTL, needs_watermarks
 from flinkcore.sql.nodes.rows import OF_ARRIVALS, Program, Rows, Tables
 from flinkcore.sql.nodes.scans import names_of
 from flinkcore.sql.nodes.windows import is_of_processing_time
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
+from flinkcore.sql.plan.state_ttl import STATE_TTL, ttls_of
 from flinkcore.sql.planner.declared_functions import functions_of
 from flinkcore.sql.planner.planned_script import QUERY_SINK, planned
 from flinkcore.sql.planner.statements import Statement, statements_of
@@ -25,7 +26,6 @@ from flinkcore.sql.sink_rows import SinkRows
 if TYPE_CHECKING:
     from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-_FOREVER: Final = "0 ms"
 _LEGACY_CAST: Final = "table.exec.legacy-cast-behaviour"
 
 
@@ -59,6 +59,7 @@ def plan_sinks(
         by_arrival,
         by_arrival or any(map(_reads_processing_time, read.nodes)),
         UserFunctions(functions),
+        any(any(ttls_of(node, settings or {})) for node in read.nodes),
     )
     rows: dict[int, Rows] = {}
     for node in read.nodes:
@@ -142,12 +143,11 @@ def _built(program: Program, node: PlanNode, inputs: list[Rows]) -> Rows:
     builder = NODES.get(node.kind)
     if builder is None:
         raise node.refuse(f"the node {node.kind} is not supported", REFUSED.get(node.kind, ""))
-    for state in node.json.get("state") or ():
-        if state.get("ttl", _FOREVER) != _FOREVER:
-            raise node.refuse(
-                f"its state {state.get('name', '')} expires after {state['ttl']}, which is not supported",
-                "Compile the plan again with SET 'table.exec.state.ttl' = '0 ms', or write that in the plan",
-            )
+    if node.kind not in EXPIRING and any(program.ttls(node)):
+        raise node.refuse(
+            f"its state expires ({STATE_TTL.key()} or a STATE_TTL hint), which is not supported for a {node.kind}",
+            EXPIRY_REFUSED.get(node.kind, WITHOUT_TTL),
+        )
     try:
         return builder(program, node, *inputs)
     except UnsupportedOperationError as error:

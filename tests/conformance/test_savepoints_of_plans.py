@@ -18,6 +18,7 @@ from jobs.sql_savepoint_jobs import (
     QUERIES,
     REFUSED,
     SETTINGS,
+    WITH_LATE_ROWS,
     changes,
     replay,
     rows_as_flink_shows_them,
@@ -82,6 +83,38 @@ def test_a_replay_has_the_state_that_flink_has_and_goes_on_from_it(job: str, tmp
         assert written.max_parallelism == flinks.operator(written.operator_id).max_parallelism
     rest = replay(job, "rest", parallelism=3).execute(restore_from=tmp_path / "savepoint")
     assert lines(job, rows_as_flink_shows_them(rest)) == expected_lines(job)
+
+
+def expected_with_late_rows(job: str) -> list[str]:
+    return lines(job, [json.loads(line) for line in (GOLDEN / job / "late.jsonl").read_text().splitlines()])
+
+
+@pytest.mark.parametrize("job", WITH_LATE_ROWS)
+def test_rows_that_are_late_for_the_watermark_of_a_savepoint_are_dropped(job: str) -> None:
+    rest = replay(job, "late").execute(restore_from=GOLDEN / job / "savepoint")
+    assert lines(job, rows_as_flink_shows_them(rest)) == expected_with_late_rows(job)
+    assert rest.report.late > 0
+
+
+@pytest.mark.parametrize(
+    ("job", "kind"),
+    [
+        *((job, "checkpoint") for job in WITH_LATE_ROWS),
+        *((job, "savepoint") for job in WITH_LATE_ROWS if "hop" not in job),  # which is not written again
+    ],
+)
+def test_a_job_keeps_the_watermark_of_its_savepoint(job: str, kind: str, tmp_path: Path) -> None:
+    state: dict[str, Any] = {f"stop_with_{kind}": tmp_path / "stopped"}
+    replay(job, "late", rows=slice(0, 5)).execute(restore_from=GOLDEN / job / "savepoint", **state).report  # noqa: B018
+    if kind == "savepoint":
+        ((operator,), (flinks,)) = (
+            [each for each in savepoints.open(path).operators if "watermark" in each.states]
+            for path in (tmp_path / "stopped", GOLDEN / job / "savepoint")
+        )
+        marks = [set(each.state("watermark").to_arrow()["value"].to_pylist()) for each in (operator, flinks)]
+        assert marks[0] == marks[1]
+    rest = replay(job, "late", rows=slice(5, None)).execute(restore_from=tmp_path / "stopped")
+    assert lines(job, rows_as_flink_shows_them(rest)) == expected_with_late_rows(job)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ OF_RELATIONS = [
         "nodes-sortlimit_0",
         "sort-2",
     ),
+    *("ttl-group-1", "ttl-dedup_row_last-1", "ttl-join_left-1"),
     *("zone-agg_h_berlin_0_0_24", "zone-hrank_berlin_0_0_24", "zone-stvf_berlin_0_0_24"),
 ]
 
@@ -80,6 +81,9 @@ def test_spark_returns_the_rows_and_changes_of_operators_of_relations(
     for part in range(3):
         pq.write_table(table.slice(200 * part, 200), tmp_path / f"{part}.parquet")
     plan = golden(name)["plan"]
+    for node in plan["nodes"]:  # rows come each millisecond
+        for state in node.get("state", ()):
+            state["ttl"] = {"1 s": "4 ms"}.get(state["ttl"], state["ttl"])
     here = rows_of(plan, StreamExecutionEnvironment.get_execution_environment(), tmp_path)
     assert len(here) > 10
     assert rows_of(plan, SparkExecutionEnvironment(spark), tmp_path) == here

@@ -78,6 +78,20 @@ def test_spark_writes_the_savepoint_that_the_embedded_job_writes(
     assert states
     assert not [state for state in states if state.differ]
     assert sum(state.n_equal for state in states) > 50
+    operator_found = found[0].operators[0]
+    of_tasks = operator_found.for_tasks()
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for begin in batch.column("id").to_pylist():
+                for name, state in of_tasks.states.items():
+                    for rows in state.batches(range(begin, begin + 32)):
+                        yield pa.record_batch({"state": [name], "n": [rows.num_rows]})
+
+    ranges = spark.range(0, 128, 32, 4).mapInArrow(read, "state string, n long").groupBy("state").sum("n")
+    in_parallel = {state: n for state, n in ranges.collect()}  # noqa: C416
+    counts = {name: state.count() for name, state in operator_found.states.items()}
+    assert in_parallel == {name: n for name, n in counts.items() if n}
 
 
 @pytest.mark.parametrize("job", [functions, windows])

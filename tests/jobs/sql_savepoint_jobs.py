@@ -201,6 +201,9 @@ REFUSED: Final[dict[str, str]] = {
 }
 """Queries whose state is refused by name."""
 
+WITH_LATE_ROWS: Final = ("tumble", "tumble_in_two_phases", "tumble_of_all", "hop", "hop_in_two_phases")
+"""Queries over windows, whose operators keep the watermark by which they know late rows."""
+
 
 def changes(job: str, rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return the rows of a job as sorted lines; of those in which some cancel each other, the others."""
@@ -273,7 +276,7 @@ _COLUMNS: Final = {
 
 
 def table(part: str) -> pa.Table:
-    """Return the rows of a part, `first` or `rest`, with their arrivals."""
+    """Return the rows of a part with their arrivals: `first`, `rest`, or `late`, which is late rows and the rest."""
     rows = [json.loads(line) for line in (GOLDEN / f"{part}.jsonl").read_text().splitlines()]
     for arrival, row in enumerate(rows):
         row["arrival"] = arrival
@@ -286,12 +289,12 @@ def table(part: str) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema(_COLUMNS))
 
 
-def replay(job: str, part: str, parallelism: int = 2) -> fc.LogStream:
-    """Return the rows of a job's sink over a part of the table."""
+def replay(job: str, part: str, parallelism: int = 2, rows: slice = slice(None)) -> fc.LogStream:
+    """Return the rows of a job's sink over a part of the table, or some of its rows."""
     env = fc.StreamExecutionEnvironment.get_execution_environment()
     env.set_max_parallelism(128)
     env.set_parallelism(parallelism)
-    log = env.from_event_log(table(part), timestamp="ts", arrival="arrival", split=None)
+    log = env.from_event_log(table(part)[rows], timestamp="ts", arrival="arrival", split=None)
     return env.from_plan(GOLDEN / job / "plan.json", {"clicks": log}, settings=SETTINGS)
 
 

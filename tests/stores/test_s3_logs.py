@@ -13,6 +13,7 @@ import pytest
 from equipment.s3_server import S3Server
 from jobs.stored_logs import EVENTS, FORMATS, HALVES, expected, parquet, put, put_log, sorted_rows, windows
 
+from flinkcore import savepoints
 from flinkcore.checkpoint import Checkpoint, CheckpointDirectory
 from flinkcore.common import WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
@@ -145,6 +146,23 @@ def test_a_checkpoint_is_there_only_once_its_manifest_is(
     with pytest.raises(OSError, match="the network is down"):
         windows(f"{log}/day=1").execute(restore_from=checkpoint, stop_with_checkpoint=checkpoint).to_arrow()
     assert store.names(checkpoint) == before
+
+
+def test_a_savepoint_in_a_store_is_written_once_and_begun_with(store: S3Server, bucket: str) -> None:
+    log, path = put_log(store, bucket), f"{bucket}/savepoints/live"
+    first = windows(f"{log}/day=0").execute(stop_with_savepoint=path).to_arrow()
+    names = store.names(path)
+    assert "_metadata" in names
+    assert not [name for name in names if name.startswith("checkpoint")]
+    (operator,) = savepoints.open(path.replace("s3://", "s3a://")).operators
+    halves = [operator.state("window-contents").batches(groups) for groups in (range(64), range(64, 128))]
+    n_open = operator.state("window-contents").count()
+    assert sum(batch.num_rows for half in halves for batch in half) == n_open > 0
+    with pytest.raises(ConfigurationError, match="has a savepoint already"):
+        windows(f"{log}/day=0").execute(stop_with_savepoint=path).to_arrow()
+    assert store.names(path) == names
+    second = windows(f"{log}/day=1", rate=1000).execute(restore_from=path).to_arrow()
+    assert sum(row["n"] for row in first.to_pylist() + second.to_pylist()) == EVENTS.num_rows
 
 
 def test_a_delta_table_in_a_store_is_written_and_read(store: S3Server, bucket: str) -> None:

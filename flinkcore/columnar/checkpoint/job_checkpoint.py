@@ -25,7 +25,7 @@ from flinkcore.checkpoint.state_origin import JobOperator, StateOrigin, savepoin
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.operator_plan import OperatorTables
-from flinkcore.columnar.operator_plans.window_contents import began_with_savepoint
+from flinkcore.columnar.operator_plans.window_contents import watermark_of_beginning
 from flinkcore.columnar.plans.job_description import describe_job, refuse_changes
 from flinkcore.columnar.plans.job_plan import JobPlan
 from flinkcore.columnar.plans.log_plan import LogPlan
@@ -100,8 +100,9 @@ class JobCheckpoints:
             )
         savepoint = savepoint_start(settings.restore_from, stores)
         if savepoint is not None:
-            plan = _beginning_with_savepoint(plan, lambda stage: True)
+            plan = _beginning_with_savepoint(plan, lambda stage: MIN_TIMESTAMP)
             origin = savepoint.origin([_job_operator(stage) for stage in plan.stages], stores)
+            plan = _beginning_with_savepoint(plan, lambda stage: origin.watermark_ms(stage.uid))
             return cls(
                 plan,
                 origin,
@@ -112,7 +113,7 @@ class JobCheckpoints:
         assert isinstance(settings.restore_from, str | PathLike)
         checkpoint = Checkpoint.open(settings.restore_from, stores)
         job = checkpoint.manifest.job
-        plan = _beginning_with_savepoint(plan, lambda stage: began_with_savepoint(job, stage.uid))
+        plan = _beginning_with_savepoint(plan, lambda stage: watermark_of_beginning(job, stage.uid))
         if checkpoint.max_parallelism != plan.max_parallelism:
             raise ConfigurationError(
                 f"the checkpoint {checkpoint.storage.path} has {checkpoint.max_parallelism} key groups, but the job "
@@ -174,7 +175,8 @@ class JobCheckpoints:
         Raises
         ------
         ConfigurationError
-            If something else is in the directory, or the checkpoint that the job is restored from is no longer there.
+            If something else is in the directory, the savepoint to write is there already, or the checkpoint that the
+            job is restored from is no longer there.
         """
         if self.restored is not None and self.restored.was_replaced():
             raise ConfigurationError(
@@ -185,6 +187,8 @@ class JobCheckpoints:
             )
         if self.stop_path is None:
             return StoppingJob(self.plan, None)
+        if self.savepoint is not None:
+            self.savepoint.check(self.stores)
         pending = PendingCheckpoint.begin(self.stop_path, self.plan.max_parallelism, self.stores)
         return StoppingJob(self.plan, pending, self.savepoint, self.stores)
 
@@ -278,10 +282,12 @@ class StoppingJob(AbstractContextManager["StoppingJob"]):
             self._savepoint.complete(self.pending.storage.path, self._stores, self.run_tasks)
 
 
-def _beginning_with_savepoint(plan: JobPlan, is_so: Callable[[StagePlan], bool]) -> JobPlan:
-    """Return the plan of a job whose operators have taken over state of a Flink job."""
+def _beginning_with_savepoint(plan: JobPlan, watermark_of: Callable[[StagePlan], int | None]) -> JobPlan:
+    """Return the plan of a job whose operators have taken over state of a Flink job, where there is a watermark."""
     stages = tuple(
-        replace(stage, operator=stage.operator.beginning_with_savepoint()) if is_so(stage) else stage
+        replace(stage, operator=stage.operator.beginning_with_savepoint(watermark_ms))
+        if (watermark_ms := watermark_of(stage)) is not None
+        else stage
         for stage in plan.stages
     )
     return replace(plan, stages=stages)
@@ -396,6 +402,7 @@ def _refuse_other_watermarks(checkpoint: Checkpoint, plan: JobPlan, cuts: Sequen
     for stage in plan.stages:
         if stage.clock is not None:
             expected[stage.uid] = int(stage.clock.passed(np.array([expected[stage.uid]]))[0])
+        expected[stage.uid] = max(expected[stage.uid], stage.operator.least_watermark_ms)
     for uid, watermark_ms in expected.items():
         for part in parts[uid]:
             if part.watermark_ms != watermark_ms:

@@ -12,6 +12,7 @@ from flinkcore._internal.show.tables import shown_fields
 from flinkcore.columnar.operator_plans.relational import (
     RelationalPlan,
     has_row_kind,
+    shown_ttl,
     with_row_kind,
     without_kind,
 )
@@ -34,18 +35,21 @@ class Deduplication(RelationalPlan):
         Whether results are changes, at once.
     of_changes : bool
         Whether the rows are changes, with a row kind.
+    ttl_ms : int
+        Time to live of what is known of a key, in ms of processing time after it was written; 0 if it never expires.
     """
 
     keeps_last: bool
     by_time: bool
     changes: bool
     of_changes: bool = False
+    ttl_ms: int = 0
 
     uid_prefix: ClassVar[str] = "deduplicate"
 
     @classmethod
     def of(cls, step: DeduplicateTransformation) -> Deduplication:
-        return cls(step.keep == "last", step.by == "event_time", step.changes)
+        return cls(step.keep == "last", step.by == "event_time", step.changes, ttl_ms=step.ttl_ms)
 
     @property
     def function_name(self) -> str:
@@ -92,5 +96,6 @@ class Deduplication(RelationalPlan):
             "by": "event time" if self.by_time else "arrival",
             "changes": str(self.changes),
             **({"of changes": "True"} if self.of_changes else {}),
+            **shown_ttl(self.ttl_ms),
             "rows": shown_fields(events),
         }

@@ -19,7 +19,12 @@ from flinkcore.columnar.operator_plans.frame_plans import (
     require_new_names,
     result_types,
 )
-from flinkcore.columnar.operator_plans.relational import RelationalPlan, has_row_kind, with_row_kind
+from flinkcore.columnar.operator_plans.relational import (
+    RelationalPlan,
+    has_row_kind,
+    shown_ttl,
+    with_row_kind,
+)
 from flinkcore.columnar.operator_plans.window_aggregation import given_key_type
 from flinkcore.datastream.aggregates import RETRACTABLE
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
@@ -40,18 +45,22 @@ class GroupAggregation(RelationalPlan):
         Whether the rows are changes themselves, with a row kind.
     results : tuple of ColumnExpression
         Results of a key, of its aggregates: there is a change if one of them changes. By default all aggregates.
+    ttl_ms : int
+        Time to live of a key's state after its last row, in ms of processing time; 0 if it never expires. With one,
+        each row gives a change, even if the result stays the same, as in Flink.
     """
 
     aggregates: NamedAggregates
     changes: bool
     withdraws: bool = False
     results: tuple[ColumnExpression, ...] = ()
+    ttl_ms: int = 0
 
     uid_prefix: ClassVar[str] = "aggregate"
 
     @classmethod
     def of(cls, step: GroupAggregateTransformation) -> GroupAggregation:
-        return cls(step.aggregates, step.changes, results=step.results)
+        return cls(step.aggregates, step.changes, results=step.results, ttl_ms=step.ttl_ms)
 
     def bound_to(self, inputs: Sequence[pa.Schema]) -> GroupAggregation:
         return replace(self, withdraws=has_row_kind(inputs[0]))
@@ -108,6 +117,7 @@ class GroupAggregation(RelationalPlan):
         return {
             "operator": "aggregate of all rows of a key",
             "changes": str(self.changes),
+            **shown_ttl(self.ttl_ms),
             "aggregates": described(self.aggregates, events),
             CONTENTS: self.aggregate_contents(inputs).to_text(),
         }

@@ -16,6 +16,7 @@ from flinkcore.columnar.operator_plans.relational import (
     RelationalPlan,
     has_row_kind,
     require_no_row_kind,
+    shown_ttl,
     with_row_kind,
     without_kind,
 )
@@ -110,6 +111,15 @@ class Join(RelationalPlan):
         return bound
 
     @property
+    def ttl_ms(self) -> int:
+        return max(self.operation.ttl_ms) if isinstance(self.operation, RegularJoin) else 0
+
+    @property
+    def keeps_changes(self) -> bool:
+        """Return whether rows may be withdrawn, or forgotten."""
+        return any(self.changing) or self.ttl_ms > 0
+
+    @property
     def is_retracting(self) -> bool:
         gives_padded = self.operation.how not in ("inner", "semi")
         return self.operation.changes and (gives_padded or any(self.changing))
@@ -181,6 +191,7 @@ class Join(RelationalPlan):
             "how": operation.how,
             **operation.settings,
             **changing,
+            **(shown_ttl(*operation.ttl_ms) if isinstance(operation, RegularJoin) else {}),
             "where": str(operation.where),
             "nulls_equal": str(operation.nulls_equal),
             "rows": left,

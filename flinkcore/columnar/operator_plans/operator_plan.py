@@ -247,9 +247,14 @@ class OperatorPlan(ABC):
     def tables(self) -> OperatorTables:
         """Tables that it has in a checkpoint."""
 
-    def beginning_with_savepoint(self) -> OperatorPlan:
-        """Return this with what it needs to take over the state of an operator of Flink."""
+    def beginning_with_savepoint(self, watermark_ms: int) -> OperatorPlan:
+        """Return this with what it needs to take over the state of an operator of Flink, and its watermark."""
         return self
+
+    @property
+    def least_watermark_ms(self) -> int:
+        """Watermark that is in force until that of the time plane exceeds it."""
+        return MIN_TIMESTAMP
 
     def window_table(self, inputs: Sequence[pa.Schema]) -> WindowTable | None:
         """Return how its windows lie in the tables of a checkpoint, or None if it has no windows over columns."""

@@ -18,7 +18,7 @@ from flinkcore.columnar.operator_plans.frame_plans import (
     require_new_names,
     result_types,
 )
-from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind
+from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind, shown_ttl
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
 from flinkcore.datastream.graph.transformations import OverTransformation
 
@@ -45,6 +45,11 @@ class Over(RelationalPlan):
     order_by, descending, nulls_last : tuples
         Columns that order rows of equal timestamps, before the order of arrival. `order_by` is None if the rows are not
         sorted: a sort does not drop rows at timestamps up to 0, as frames do.
+    ttl_ms : int
+        Time to live of a key's state after its last row, in ms of processing time, of rows by arrival; 0 if it never
+        expires.
+    expires_by_timer : bool
+        Whether a timer clears the state, which is up to half a time to live late.
     """
 
     rows: int | None
@@ -56,6 +61,8 @@ class Over(RelationalPlan):
     order_by: tuple[str, ...] | None = None
     descending: tuple[bool, ...] = ()
     nulls_last: tuple[bool, ...] = ()
+    ttl_ms: int = 0
+    expires_by_timer: bool = False
 
     uid_prefix: ClassVar[str] = "over"
 
@@ -72,6 +79,8 @@ class Over(RelationalPlan):
             step.order_by,
             step.descending,
             step.nulls_last,
+            step.ttl_ms,
+            step.expires_by_timer,
         )
 
     @property
@@ -121,6 +130,7 @@ class Over(RelationalPlan):
             "by": "event time" if self.by_time else "arrival",
             **({"late": "as unbounded"} if self.late_as_unbounded else {}),
             **({} if self.order_by is None else {"order": self._described_order()}),
+            **shown_ttl(self.ttl_ms),
             "aggregates": described(self.aggregates, events),
             "rows": shown_fields(events),
             CONTENTS: self.aggregate_contents(inputs).to_text(),

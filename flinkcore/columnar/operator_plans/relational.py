@@ -27,8 +27,18 @@ class RelationalPlan(OperatorPlan):
     takes_null_keys: ClassVar[bool] = True
 
     @property
+    def ttl_ms(self) -> int:
+        """Longest time to live of its state, in ms of processing time after it was written; 0 if it never expires."""
+        return 0
+
+    @property
     def tables(self) -> OperatorTables:
         return OperatorTables((TableKind.RELATION,), (TableKind.RELATION,))
+
+
+def shown_ttl(*ttls_ms: int) -> dict[str, str]:
+    """Return the description of times to live, of which a checkpoint has the rest; none if no state expires."""
+    return {"time to live": ", ".join(f"{ttl_ms} ms" for ttl_ms in ttls_ms)} if any(ttls_ms) else {}
 
 
 def with_row_kind(schema: pa.Schema) -> pa.Schema:

@@ -27,7 +27,12 @@ from flinkcore.columnar.operator_plans.operator_plan import (
 )
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
-from flinkcore.columnar.operator_plans.window_contents import BEGINNING, WindowContents, WindowTable
+from flinkcore.columnar.operator_plans.window_contents import (
+    BEGINNING,
+    WindowContents,
+    WindowTable,
+    beginning,
+)
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
@@ -82,8 +87,9 @@ class WindowAggregation(OperatorPlan):
         Form of the result when a window fires again.
     evictor : Evictor or None
         Removes rows from windows when they fire, or None.
-    begins_with_savepoint : bool
-        Whether the first windows are those of a savepoint of Flink, in which each key of a window has its own timer.
+    savepoint_watermark_ms : int or None
+        Watermark of the operator of Flink in whose savepoint the first windows are, each key of which has its own
+        timer; None if they are in none.
     """
 
     window: WindowAssigner[Any, Any]
@@ -93,7 +99,7 @@ class WindowAggregation(OperatorPlan):
     trigger: Trigger[Any, Any] | None = None
     output_mode: OutputMode = OutputMode.ACCUMULATING
     evictor: Evictor[Any] | None = None
-    begins_with_savepoint: bool = False
+    savepoint_watermark_ms: int | None = None
 
     uid_prefix: ClassVar[str] = "window"
     takes_null_keys: ClassVar[bool] = True
@@ -225,6 +231,8 @@ class WindowAggregation(OperatorPlan):
     def partial_windows(self, events: pa.Schema, key: KeyColumns) -> PartialWindows | str:
         if not key.names:
             return "events have no key"
+        if self.least_watermark_ms != MIN_TIMESTAMP:
+            return "windows begin with the watermark of a savepoint"
         kernel, accumulators = self.native(events)
         if not kernel.takes_partials or not isinstance(self.window, WindowsByTime):
             return "it is done for tumbling windows, and those that share slices, which fire at their end"
@@ -240,7 +248,7 @@ class WindowAggregation(OperatorPlan):
 
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         (events,) = inputs
-        elsewhere = {"late_tag", "aggregates", "begins_with_savepoint"}
+        elsewhere = {"late_tag", "aggregates", "savepoint_watermark_ms"}
         if self.evictor is None:
             elsewhere.add("evictor")
         own = tuple(each.name for each in fields(self) if each.name not in elsewhere)
@@ -257,12 +265,20 @@ class WindowAggregation(OperatorPlan):
             "operator": "aggregates over windows",
             **shown_settings(self, own),
             "aggregates": aggregates,
-            **({BEGINNING: "a savepoint of Flink"} if self.begins_with_savepoint else {}),
+            **(
+                {BEGINNING: beginning(self.savepoint_watermark_ms)}
+                if self.savepoint_watermark_ms is not None
+                else {}
+            ),
             CONTENTS: self._contents(events).to_text(),
         }
 
-    def beginning_with_savepoint(self) -> WindowAggregation:
-        return replace(self, begins_with_savepoint=True)
+    def beginning_with_savepoint(self, watermark_ms: int) -> WindowAggregation:
+        return replace(self, savepoint_watermark_ms=watermark_ms)
+
+    @property
+    def least_watermark_ms(self) -> int:
+        return MIN_TIMESTAMP if self.savepoint_watermark_ms is None else self.savepoint_watermark_ms
 
     def window_table(self, inputs: Sequence[pa.Schema]) -> WindowTable:
         (events,) = inputs
@@ -300,7 +316,7 @@ class WindowAggregation(OperatorPlan):
             self.evictor,
             shareable=shareable,
             purges=self.output_mode is OutputMode.DELTA,
-            has_timers=self.begins_with_savepoint,
+            has_timers=self.savepoint_watermark_ms is not None,
         )
 
 

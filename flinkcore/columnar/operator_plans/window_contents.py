@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
+from flinkcore.errors import CheckpointError
 
 BEGINNING: Final = "begins with"
 """Name of the setting that windows have if they have begun with those of a savepoint of Flink."""
+
+_OF_FLINK: Final = "a savepoint of Flink with the watermark "
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,25 @@ class WindowContents(AggregateContents):
     keeps_results: bool
 
 
-def began_with_savepoint(job: Mapping[str, Any], uid: str) -> bool:
-    """Return whether the windows of an operator began with a savepoint of Flink, by the description of its job."""
-    return job.get(f"{uid}: {BEGINNING}", job.get(BEGINNING)) is not None
+def beginning(watermark_ms: int) -> str:
+    """Return what the description of a job says of windows that begin with those of a savepoint of Flink."""
+    return f"{_OF_FLINK}{watermark_ms}"
+
+
+def watermark_of_beginning(job: Mapping[str, Any], uid: str) -> int | None:
+    """Return the watermark of the savepoint of Flink with which an operator's windows began, or None without one.
+
+    Raises
+    ------
+    CheckpointError
+        If the description of the job is damaged.
+    """
+    text = job.get(f"{uid}: {BEGINNING}", job.get(BEGINNING))
+    if text is None:
+        return None
+    try:
+        return int(str(text).removeprefix(_OF_FLINK))
+    except ValueError:
+        raise CheckpointError(
+            f"the windows of operator {uid!r} begin with {text!r}, not with a savepoint"
+        ) from None

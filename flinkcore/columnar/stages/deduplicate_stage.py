@@ -24,8 +24,10 @@ class DeduplicateStage(RelationalStage):
     in_any_order = True
 
     def _made_kernel(self, operator: Deduplication, steps_done: int, result_limit: int) -> RelationalKernel:
+        # With a time to live, an equal row changes the time at which the state expires: it is a change like others.
         self._of_changes = operator.of_changes
-        if operator.of_changes:
+        self._skips_equal = operator.of_changes and not operator.ttl_ms
+        if self._skips_equal:
             return ChangingTopKernel(
                 self._keys,
                 self._timeline.steps,
@@ -49,15 +51,20 @@ class DeduplicateStage(RelationalStage):
             keeps_last=operator.keeps_last,
             by_time=operator.by_time,
             changes=operator.changes,
+            ttl_ms=operator.ttl_ms,
         )
+
+    def _forget_expired(self, now_ms: int) -> None:
+        assert isinstance(self._kernel, DeduplicationKernel)
+        self._kernel.forget_expired(now_ms)
 
     def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: Deduplication) -> list[pa.Schema]:
         return list(map(without_kind, inputs))
 
     def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
         """The arguments of all operators; of changes no sort keys, and one unique key for all rows of a key."""
-        if not self._of_changes:
-            return events
+        if not self._skips_equal:
+            return (*events, self._arrivals, kinds_of(batch) if self._of_changes else None)
         return (
             *events,
             *_no_sort_keys(batch.num_rows).values(),
@@ -69,7 +76,7 @@ class DeduplicateStage(RelationalStage):
     def _restored_columns(
         self, rows: pa.RecordBatch, columns: pa.RecordBatch
     ) -> Mapping[str, npt.NDArray[Any] | None]:
-        return _no_sort_keys(rows.num_rows) if self._of_changes else {}
+        return _no_sort_keys(rows.num_rows) if self._skips_equal else {}
 
 
 def _no_sort_keys(n: int) -> dict[str, Any]:

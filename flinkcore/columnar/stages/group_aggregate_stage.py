@@ -13,6 +13,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._internal.arrow.same_rows import are_same_rows
 from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._native.key_expiry import KeyExpiry
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.frame_plans import result_types
 from flinkcore.columnar.operator_plans.group_aggregation import GroupAggregation
@@ -20,6 +21,7 @@ from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregat
 from flinkcore.columnar.relational.immediate_kernel import NO_RESULTS, ImmediateKernel
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.row_changes import kinds_of
+from flinkcore.columnar.stages.arriving_rows import EXPIRY
 from flinkcore.columnar.stages.function_accumulators import TABLE, FunctionAccumulators
 from flinkcore.columnar.stages.kept_values_column import SHOWN, KeptValuesColumn
 from flinkcore.columnar.stages.relational_stage import RelationalStage
@@ -53,6 +55,8 @@ class GroupKernel(ImmediateKernel):
         Whether rows have a row kind.
     compared : callable
         Takes the aggregates, and returns the columns of which one changes where there is a change.
+    expiry : KeyExpiry or None
+        Times at which keys expire; with them, each row gives a change.
 
     Attributes
     ----------
@@ -72,10 +76,12 @@ class GroupKernel(ImmediateKernel):
         changes: bool,
         withdraws: bool,
         compared: Callable[[list[pa.Array]], list[pa.Array]],
+        expiry: KeyExpiry | None = None,
     ) -> None:
         super().__init__(timeline, steps_done, result_limit)
         self._frames, self._kept, self._keys = frames, kept, keys
         self._changes, self._withdraws, self._compared = changes, withdraws, compared
+        self._expiry = expiry
         self._at_end: Int64s | None = None
         self.values: list[pa.Array] = []
 
@@ -88,6 +94,7 @@ class GroupKernel(ImmediateKernel):
         timestamps: Int64s,
         steps: Int64s,
         batch: pa.RecordBatch,
+        arrivals: Int64s | None = None,
         first: int = 0,
     ) -> int:
         """Take in events from number `first` on, as many as results may wait; return the number of the next one."""
@@ -101,7 +108,10 @@ class GroupKernel(ImmediateKernel):
             n = min((column.fitting(ids, retracts) for column in self._kept.values()), default=len(ids))
             ids, taken = ids[:n], taken.slice(0, n)
             retracts = None if retracts is None else retracts[:n]
-            results = self._changed(taken, ids, retracts)
+            expired = None
+            if self._expiry is not None and arrivals is not None:
+                expired = self._expiry.write(ids, arrivals[first : first + len(ids)]).view(np.bool_)
+            results = self._changed(taken, ids, retracts, expired)
             events = first + results.events
             self._results = results._replace(
                 events=events, steps=steps[events] - 1, key_ids=key_ids[events], timestamps=timestamps[events]
@@ -112,13 +122,20 @@ class GroupKernel(ImmediateKernel):
         return first + len(ids)
 
     def _changed(
-        self, rows: pa.RecordBatch, ids: KeyIds, retracts: npt.NDArray[np.uint8] | None
+        self,
+        rows: pa.RecordBatch,
+        ids: KeyIds,
+        retracts: npt.NDArray[np.uint8] | None,
+        expired: npt.NDArray[np.bool_] | None,
     ) -> KernelResults:
-        """Take in rows. Return the changes of their keys' results, and put these into `values`."""
+        """Take in rows. Return the changes of their keys' results, and put these into `values`.
+
+        `expired` has for each row whether its key has expired before it; by default keys never do.
+        """
         own, first, places = np.unique(ids, return_index=True, return_inverse=True)
         is_known = self._frames.rows_of(own) > 0
         self._emit(own)
-        self._take_in(rows, ids, retracts, emits=True)
+        self._take_in(rows, ids, retracts, emits=True, expired=expired)
         values = self._taken_results()
         # The result before a row is that of the key's row before, or the one before all these rows.
         n, n_own = len(ids), len(own)
@@ -132,8 +149,11 @@ class GroupKernel(ImmediateKernel):
         if self._withdraws:
             counts = values.pop().to_numpy()
             had, has = counts[before] > 0, counts[after] > 0
+        if expired is not None:
+            had &= ~expired
         is_update = had & has
-        is_update[is_update] = ~are_same_rows(self._compared(values), before[is_update], after[is_update])
+        if expired is None:
+            is_update[is_update] = ~are_same_rows(self._compared(values), before[is_update], after[is_update])
         inserted, deleted = np.flatnonzero(has & ~had), np.flatnonzero(had & ~has)
         updated = np.flatnonzero(is_update)
         events = np.concatenate((inserted, deleted, updated, updated))
@@ -175,11 +195,23 @@ class GroupKernel(ImmediateKernel):
         return not len(self._at_end)
 
     def _take_in(
-        self, rows: pa.RecordBatch, ids: KeyIds, retracts: npt.NDArray[np.uint8] | None, emits: bool
+        self,
+        rows: pa.RecordBatch,
+        ids: KeyIds,
+        retracts: npt.NDArray[np.uint8] | None,
+        emits: bool,
+        expired: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        self._frames.process(rows, ids, retracts=retracts, emits=emits)
+        cleared = None
+        if expired is not None:
+            numbers = np.flatnonzero(expired)
+            cleared = numbers, ids[numbers]
+        self._frames.process(rows, ids, retracts=retracts, emits=emits, cleared=cleared)
         for column in self._kept.values():
-            column.process(rows, ids, retracts, emits)
+            if isinstance(column, FunctionAccumulators):
+                column.process(rows, ids, retracts, emits, cleared=cleared)
+            else:  # values of which each expires by itself in Flink: refused with a time to live
+                column.process(rows, ids, retracts, emits)
 
     def _emit(self, ids: KeyIds) -> None:
         self._frames.emit(ids)
@@ -194,15 +226,31 @@ class GroupKernel(ImmediateKernel):
         return values
 
     def memory_bytes(self) -> int:
-        return self._frames.memory_bytes() + sum(column.memory_bytes() for column in self._kept.values())
+        of_expiry = 0 if self._expiry is None else self._expiry.memory_bytes()
+        kept = sum(column.memory_bytes() for column in self._kept.values())
+        return self._frames.memory_bytes() + kept + of_expiry
+
+    def forget_expired(self, now_ms: int) -> None:
+        """Forget the keys that have expired at a processing time."""
+        assert self._expiry is not None
+        ids = self._expiry.expire(now_ms)
+        self._frames.clear(ids)
+        for column in self._kept.values():
+            if isinstance(column, FunctionAccumulators):
+                column.clear(ids)
 
     def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
         kept = {f"{TABLE}{number}": column.snapshot() for number, column in self._kept.items()}
-        return {FRAMES: self._frames.snapshot(), **kept}
+        expiry = {} if self._expiry is None else {EXPIRY: self._expiry.snapshot()}
+        return {FRAMES: self._frames.snapshot(), **kept, **expiry}
 
     def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
         if table == FRAMES:
             self._frames.restore(keys, columns)
+            return
+        if table == EXPIRY:
+            assert self._expiry is not None
+            self._expiry.restore(keys, columns.column("due").to_numpy())
             return
         kept = self._kept[int(table.removeprefix(TABLE))]
         if isinstance(kept, FunctionAccumulators):
@@ -255,6 +303,7 @@ class GroupAggregateStage(RelationalStage):
             changes=operator.changes,
             withdraws=operator.withdraws,
             compared=partial(_results, operator),
+            expiry=KeyExpiry(operator.ttl_ms) if operator.ttl_ms else None,
         )
 
     def _kept_rows(
@@ -265,7 +314,10 @@ class GroupAggregateStage(RelationalStage):
         return self._rows, np.zeros(self._rows.num_rows, np.int64), None
 
     def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
-        return (*events, batch)
+        return (*events, batch, self._arrivals)
+
+    def _forget_expired(self, now_ms: int) -> None:
+        self._kernel.forget_expired(now_ms)
 
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         return self._kernel.values

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._internal.arrow.column_ops import Select, expression_columns
+from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore._native.changing_join import ChangingJoinKernel
 from flinkcore._native.interval_join import interval_join
 from flinkcore._native.join_kernel import JoinKernel, JoinKind
@@ -40,7 +41,7 @@ from flinkcore.datastream.graph.join_operations import (
 from flinkcore.time_plane.total_order import Events
 
 JOIN_KINDS: Final[Mapping[type[JoinOperation], Callable[[Any], JoinKind]]] = {
-    TimeIntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms),
+    TimeIntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms, join.by_clock),
     WindowJoin: lambda join: window_join(),
     RegularJoin: lambda join: regular_join(),
     TemporalJoin: lambda join: temporal_join(),
@@ -72,6 +73,7 @@ class JoinStage(RelationalStage):
             self._windows = operation.assigner
         self._timestamp_range = operator.timestamp_range
         self._changing = operator.changing
+        self._keeps_changes = operator.keeps_changes
         self._changes: tuple[Kinds, Identities] | None = None
         self._gives_left_alone = operator.gives_left_alone
         self._condition: Select | None = None
@@ -84,11 +86,13 @@ class JoinStage(RelationalStage):
 
     def _made_kernel(self, operator: Join, steps_done: int, result_limit: int) -> RelationalKernel:
         operation = operator.operation
-        if any(operator.changing):
+        if operator.keeps_changes:
             assert isinstance(operation, RegularJoin)
             left, right = (
-                is_changing and key is not None
-                for is_changing, key in zip(operator.changing, operation.unique_keys, strict=True)
+                (is_changing or ttl_ms > 0) and key is not None
+                for is_changing, key, ttl_ms in zip(
+                    operator.changing, operation.unique_keys, operation.ttl_ms, strict=True
+                )
             )
             return ChangingJoinKernel(
                 self._keys,
@@ -99,6 +103,7 @@ class JoinStage(RelationalStage):
                 replaces=(left, right),
                 steps_done=steps_done,
                 result_limit=result_limit,
+                ttl_ms=operation.ttl_ms,
             )
         return JoinKernel(
             JOIN_KINDS[type(operation)](operation),
@@ -120,6 +125,10 @@ class JoinStage(RelationalStage):
             right = pa.schema([right.field(name) for name in names])
         return [left, right]
 
+    def _forget_expired(self, now_ms: int) -> None:
+        assert isinstance(self._kernel, ChangingJoinKernel)
+        self._kernel.forget_expired(now_ms)
+
     # ---- events ----
 
     def _kept_rows(
@@ -130,42 +139,64 @@ class JoinStage(RelationalStage):
         if rows is not None:
             is_second = is_second[rows]
         numbers = np.empty(len(is_second), np.int64)
-        if any(self._changing):
+        if self._keeps_changes:
             self._changes = np.zeros(len(is_second), np.uint8), np.zeros((len(is_second), 2), np.uint64)
-        for side, kept in enumerate(self._kept):
+        for side in range(2):
             places = np.flatnonzero(is_second == bool(side))
             if len(places):
-                whole = self._inputs.batch_of(side, events.batch)
-                if self._changing[side]:
-                    self._read_changes(
-                        side, whole.take(pa.array(places if rows is None else rows[places])), places
-                    )
-                own = whole.select(kept.schema.names)
-                if rows is None and 2 * len(places) >= len(is_second):
+                at = places if rows is None else rows[places]
+                if self._changing[side] or self._operator_plan.ttl_ms:
+                    whole = self._inputs.batch_of(side, events.batch)
+                    self._read_changes(side, whole.take(pa.array(at)), places)
+                numbers[places] = self._kept_of_side(side, events, at)
+        return self._keys_of_rows(events, rows), numbers, is_second.astype(np.int8)
+
+    def _kept_of_side(self, side: int, events: Events, at: npt.NDArray[Any]) -> Int64s:
+        """Keep the rows of one input, which lie `at` these places, and return their numbers, which ascend."""
+        kept = self._kept[side]
+        names = kept.schema.names
+        # State is restored in the order of the numbers.
+        if not (at[1:] > at[:-1]).all():
+            own = self._inputs.batch_of(side, events.batch).select(names)
+            return kept.add(own.take(pa.array(at))) + np.arange(len(at))
+        numbers = np.empty(len(at), np.int64)
+        first = begin = 0
+        for batch in events.batches:
+            last = int(np.searchsorted(at, begin + batch.num_rows))
+            if last > first:
+                own, rows = self._inputs.batch_of(side, batch).select(names), at[first:last] - begin
+                if 2 * len(rows) >= batch.num_rows:
                     # Rows of nulls in between cost less than a copy of the others.
-                    numbers[places] = kept.add(own) + places
+                    numbers[first:last] = kept.add(own) + rows
                 else:
-                    chosen = own.take(pa.array(places if rows is None else rows[places]))
-                    numbers[places] = kept.add(chosen) + np.arange(len(places))
-        return self._keys_of_rows(events.batch, rows), numbers, is_second.astype(np.int8)
+                    numbers[first:last] = kept.add(own.take(pa.array(rows))) + np.arange(len(rows))
+            first, begin = last, begin + batch.num_rows
+        return numbers
 
     def _read_changes(self, side: int, rows: pa.RecordBatch, places: Int64s) -> None:
         """Find the kinds and identities of rows of one input, which are at these places among the events."""
         assert isinstance(self._operation, RegularJoin)
         assert self._changes is not None
         kinds, identities = self._changes
-        kinds[places] = kinds_of(rows)
+        if self._changing[side]:
+            kinds[places] = kinds_of(rows)
         identities[places] = identities_of(rows, self._operation.unique_keys[side])
 
-    def _keys_of_rows(self, batch: pa.RecordBatch, rows: RowNumbers | None) -> pa.RecordBatch:
+    def _keys_of_rows(self, events: Events, rows: RowNumbers | None) -> pa.RecordBatch:
+        schema = pa.schema([pa.field(field.name, field.type) for field in self._context.plan.key_fields])
+        if len(schema) == 0:
+            # Only a batch that columns were taken from knows its number of rows.
+            keys = events.batch.select([])
+        else:
+            keys = joined([self._keys_of_batch(batch, schema) for batch in events.batches])
+        return keys if rows is None else keys.take(pa.array(rows))
+
+    def _keys_of_batch(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         columns = [
             pc.coalesce(batch.column(first), batch.column(second))
             for first, second in zip(*self._keys_of, strict=True)
         ]
-        fields = [pa.field(field.name, field.type) for field in self._context.plan.key_fields]
-        # Without columns, only a batch that columns were taken from knows its number of rows.
-        keys = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)) if columns else batch.select([])
-        return keys if rows is None else keys.take(pa.array(rows))
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
@@ -183,7 +214,7 @@ class JoinStage(RelationalStage):
                 can_match &= column.is_valid().to_numpy(zero_copy_only=False)
             can_match = can_match.view(np.uint8)
         if self._changes is not None:
-            return *events, can_match, *self._changes
+            return *events, can_match, *self._changes, self._arrivals
         if self._windows is None:
             return *events, can_match
         windows, each = windows_of(self._windows, timestamps), np.arange(len(timestamps) + 1)

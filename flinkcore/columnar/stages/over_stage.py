@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._native.key_expiry import KeyExpiry
 from flinkcore._native.pending_rows import PendingRows
 from flinkcore._native.relational import KernelResults
 from flinkcore.columnar.operator_plans.frame_plans import columns_of, native_specs
@@ -73,14 +74,22 @@ class OverKernel:
         self.cleared = self._order.take_cleared()
         results = self._order.take()
         if not len(results.left):
-            self.frames.clear(self.cleared[1])
-            for function in self.functions.values():
-                function.clear(self.cleared[1])
+            self._clear(self.cleared[1])
         if self._ranking is None:
             return results
         # The rows of a key and timestamp have one firing, so that nothing but their numbers differs.
         order = order_with_columns(results, self._ranking, self._kept)
         return results._replace(left=results.left[order])
+
+    def forget_expired(self, now_ms: int) -> None:
+        """Forget the keys that have expired at a processing time."""
+        assert isinstance(self._order, ArrivingRows)
+        self._clear(self._order.expire(now_ms))
+
+    def _clear(self, key_ids: npt.NDArray[np.uint32]) -> None:
+        self.frames.clear(key_ids)
+        for function in self.functions.values():
+            function.clear(key_ids)
 
     @property
     def current_watermark(self) -> int:
@@ -128,7 +137,10 @@ class OverStage(RelationalStage):
                 first_ms=0 if operator.order_by is None else MIN_TIMESTAMP,
             )
         else:
-            order = ArrivingRows(self._timeline, steps_done, result_limit)
+            expiry = None
+            if operator.ttl_ms:
+                expiry = KeyExpiry(operator.ttl_ms, by_timer=operator.expires_by_timer)
+            order = ArrivingRows(self._timeline, steps_done, result_limit, expiry)
         bounds: Any = {"rows": operator.rows, "range_ms": operator.range_ms, "peers": operator.peers}
         frames = FrameAggregates(events, native_specs(operator.aggregates), **bounds)
         functions = {
@@ -139,6 +151,12 @@ class OverStage(RelationalStage):
         read = columns_of(operator.aggregates)
         self._read = [name for name in events.names if name in read] or events.names[:1]
         return OverKernel(order, frames, functions, self._keys, self._kept[0], operator.ranking(events))
+
+    def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
+        return events if self._arrivals is None else (*events, self._arrivals)
+
+    def _forget_expired(self, now_ms: int) -> None:
+        self._kernel.forget_expired(now_ms)
 
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         """Return the aggregates of the rows that have come up."""

@@ -8,6 +8,7 @@ Rows wait by reference in `NumberedRows`; a kernel knows them by number, and key
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -70,25 +71,34 @@ class RelationalStage(Stage[Events]):
         self._end_ms = 0 if context.last_arrival_ms is None else timeline.end_ms(context.last_arrival_ms)
         self._results = 0
         self._sequence = 1
-        key_schema = pa.schema(plan.key_fields)
-        self._keys = KeyDictionary(key_schema, list(plan.keys), plan.max_parallelism, plan.key.nulls)
-        self._timers = TimerHeap(plan.max_parallelism, self._key_group_range)
-        self._kept = [NumberedRows(schema) for schema in self._kept_schemas(plan.input_schemas, operator)]
         restored = context.restored
         place = None if restored is None else restored.place(timeline)
         self._steps_done = 0 if place is None else place.steps
         self._clock_ms = MIN_TIMESTAMP if place is None else place.clock_ms
-        limit = max(1, min(MOST_RESULTS, plan.batch_bytes // LEAST_ROW_BYTES))
-        self._kernel = self._made_kernel(operator, self._steps_done, limit)
-        self._tables = RelationTables(
-            self._kernel, self._keys, self._timer_tables(), self._kept, self._restored_columns
-        )
+        self._operator_plan = operator
+        self._expired_ms: int | None = None
+        self._counts: Counter[str] = Counter()
+        self._arrivals: Int64s | None = None
+        self._open()
         if isinstance(restored, RestoredOperator):
             with refused_as(restored.origin):
                 for snapshot in restored.snapshots(self._key_group_range, plan.max_parallelism):
                     self._tables.restore(snapshot.relations.items())
         elif isinstance(restored, SuspendedOperator):
             self._tables.restore((name, table) for _, name, table in restored.tables())
+
+    def _open(self) -> None:
+        """Begin without state."""
+        plan, operator = self._context.plan, self._operator_plan
+        key_schema = pa.schema(plan.key_fields)
+        self._keys = KeyDictionary(key_schema, list(plan.keys), plan.max_parallelism, plan.key.nulls)
+        self._timers = TimerHeap(plan.max_parallelism, self._key_group_range)
+        self._kept = [NumberedRows(schema) for schema in self._kept_schemas(plan.input_schemas, operator)]
+        limit = max(1, min(MOST_RESULTS, plan.batch_bytes // LEAST_ROW_BYTES))
+        self._kernel = self._made_kernel(operator, self._steps_done, limit)
+        self._tables = RelationTables(
+            self._kernel, self._keys, self._timer_tables(), self._kept, self._restored_columns
+        )
 
     # ---- what an operator has of its own ----
 
@@ -137,6 +147,9 @@ class RelationalStage(Stage[Events]):
         """
         return {}
 
+    def _forget_expired(self, now_ms: int) -> None:
+        """Forget the state that has expired at a processing time; nothing by default."""
+
     def _ready_results(self) -> KernelResults:
         """Return the results that wait in the kernel."""
         return self._kernel.take()
@@ -174,6 +187,8 @@ class RelationalStage(Stage[Events]):
             (lambda column: column) if rows is None else (lambda column: column[rows])
         )
         key_ids = self._keys.ids(self._key_columns(batch))
+        if self._operator_plan.ttl_ms:
+            self._arrivals = np.ascontiguousarray(chosen(events.arrivals))
         arguments = self._kernel_arguments(
             batch,
             key_ids,
@@ -189,7 +204,22 @@ class RelationalStage(Stage[Events]):
             yield from self._taken(events, rows)
         last = -1 if rows is None else int(rows[-1])
         self._steps_done, self._clock_ms = int(events.steps[last]), int(events.arrivals[last])
+        if self._operator_plan.ttl_ms:
+            self._free_expired()
         self._free_dead_rows()
+
+    def _free_expired(self) -> None:
+        """Move the state that has not expired to a new kernel, once in a time to live, so that memory is free again."""
+        if self._expired_ms is None:
+            self._expired_ms = self._clock_ms
+        if self._clock_ms - self._expired_ms < self._operator_plan.ttl_ms:
+            return
+        self._expired_ms = self._clock_ms
+        self._forget_expired(self._clock_ms)
+        tables = list(self._tables.parts())
+        self._counts.update(self._kernel.counts())
+        self._open()
+        self._tables.restore(tables)
 
     def _kept_rows(
         self, events: Events, rows: RowNumbers | None
@@ -326,7 +356,8 @@ class RelationalStage(Stage[Events]):
         return f"{self._kernel.live_count:,} rows of {len(self._keys):,} keys"
 
     def counts(self) -> dict[str, int]:
-        return {**self._kernel.counts(), "results": self._results}
+        counts = {name: count + self._counts[name] for name, count in self._kernel.counts().items()}
+        return {**counts, "results": self._results}
 
     @property
     def current_watermark(self) -> int:

@@ -228,7 +228,9 @@ class _Windows:
         if not self.aggregation.fires_by_count:
             due = self.ends[own] - 1 <= self.watermark_ms
         # A session of a savepoint may have fired at a watermark that the savepoint does not have.
-        is_wrong = due & ~has_fired if self.aggregation.begins_with_savepoint else has_fired != due
+        is_wrong = (
+            due & ~has_fired if self.aggregation.savepoint_watermark_ms is not None else has_fired != due
+        )
         self._refuse_rows(own[is_wrong], self._against_watermark)
 
     @property

@@ -157,6 +157,7 @@ class WindowStage(Stage[EncodedEvents]):
             retracting=operator.is_retracting,
             time_format=f"tsm:{time_type.tz or ''}" if pa.types.is_timestamp(time_type) else "l",
             steps_done=self._steps_done,
+            least_watermark=operator.least_watermark_ms,
             emitted_at=plan.emitted_at,
             steps_dated=0 if self._emissions is None else self._emissions.steps_known,
         )

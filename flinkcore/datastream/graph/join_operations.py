@@ -103,6 +103,9 @@ class TimeIntervalJoin(JoinOperation):
     ----------
     lower_ms, upper_ms : int
         Bounds of the right timestamp minus the left one.
+    by_clock : bool
+        Whether timestamps are arrivals: a row that may only match earlier ones matches none that comes after it in the
+        same millisecond, as in Flink's ``ProcTimeIntervalJoin``.
     """
 
     call: ClassVar[str] = "join_interval"
@@ -110,6 +113,7 @@ class TimeIntervalJoin(JoinOperation):
 
     lower_ms: int = 0
     upper_ms: int = 0
+    by_clock: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,7 +140,8 @@ class TimeIntervalJoin(JoinOperation):
 
     @property
     def settings(self) -> dict[str, str]:
-        return {"right - left in": f"[{self.lower_ms} ms, {self.upper_ms} ms]"}
+        clock = {"by": "arrival"} if self.by_clock else {}
+        return {"right - left in": f"[{self.lower_ms} ms, {self.upper_ms} ms]", **clock}
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +180,9 @@ class RegularJoin(JoinOperation):
         For each stream, if its rows are changes, columns of which a key has one row for each value: a row that comes
         replaces that with the same values. Without columns a key has one row. By default a row that is withdrawn equals
         one that came before in all columns.
+    ttl_ms : tuple of two ints
+        For each stream, time to live of its rows in ms of processing time after they were written; 0 if they never
+        expire. With one, results are changes.
     """
 
     call: ClassVar[str] = "join_regular"
@@ -183,6 +191,7 @@ class RegularJoin(JoinOperation):
 
     with_changes: bool = False
     unique_keys: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
+    ttl_ms: tuple[int, int] = (0, 0)
 
     @property
     def changes(self) -> bool:

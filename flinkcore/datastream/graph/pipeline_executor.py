@@ -42,6 +42,9 @@ class SavepointStop(Protocol):
     def checkpoint_path(self) -> str:
         """Directory for the checkpoint from which it is made."""
 
+    def check(self, stores: Stores) -> None:
+        """Check before the job runs that nothing is in the place of the savepoint."""
+
     def complete(
         self, checkpoint: str | PathLike[str], stores: Stores, run_tasks: RunTasks | None = None
     ) -> None:

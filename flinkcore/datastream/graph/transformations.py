@@ -415,6 +415,7 @@ class DeduplicateTransformation(OperatorTransformation, OneInputTransformation):
     keep: str
     by: str
     changes: bool
+    ttl_ms: int = 0
 
     @property
     def operator_name(self) -> str:
@@ -515,6 +516,8 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
     order_by: tuple[str, ...] | None = None
     descending: tuple[bool, ...] = ()
     nulls_last: tuple[bool, ...] = ()
+    ttl_ms: int = 0
+    expires_by_timer: bool = False
 
     @property
     def operator_name(self) -> str:
@@ -540,6 +543,7 @@ class GroupAggregateTransformation(OperatorTransformation, OneInputTransformatio
     aggregates: tuple[tuple[str, Aggregate], ...]
     changes: bool
     results: tuple[ColumnExpression, ...] = ()
+    ttl_ms: int = 0
 
     @property
     def operator_name(self) -> str:

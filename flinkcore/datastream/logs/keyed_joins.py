@@ -96,8 +96,8 @@ class KeyedJoins(LogStream):
         ...     payments.key_by("order"), Time.seconds(0), Time.hours(1), how="left"
         ... )  # doctest: +SKIP
         """
-        bounds = (interval_ms(bound, "join_interval") for bound in (lower, upper))
-        return self._joined(other, TimeIntervalJoin(how, where, suffix, bool(nulls_equal), *bounds))
+        first, last = (interval_ms(bound, "join_interval") for bound in (lower, upper))
+        return self._joined(other, TimeIntervalJoin(how, where, suffix, bool(nulls_equal), first, last))
 
     def join_window(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from flinkcore.common.typeinfo import Types
 from flinkcore.datastream.state import ValueStateDescriptor
 from flinkcore.datastream.window.triggers import (
     CountTrigger,
@@ -17,8 +18,8 @@ from flinkcore.datastream.window.window_assigner import WindowAssigner
 from flinkcore.datastream.window.window_settings import require_count
 from flinkcore.datastream.window.windows import CountWindow, GlobalWindow
 
-_TUMBLING_COUNT: Final[ValueStateDescriptor[int]] = ValueStateDescriptor("tumble-count-assigner")
-_SLIDING_COUNT: Final[ValueStateDescriptor[int]] = ValueStateDescriptor("slide-count-assigner")
+_TUMBLING_COUNT: Final = ValueStateDescriptor[int]("tumble-count-assigner", Types.LONG())
+_SLIDING_COUNT: Final = ValueStateDescriptor[int]("slide-count-assigner", Types.LONG())
 
 
 def _count_up(descriptor: ValueStateDescriptor[int], context: WindowAssigner.WindowAssignerContext) -> int:

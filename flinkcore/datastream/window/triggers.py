@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.common.time import Interval, interval_ms, timeout_ms
+from flinkcore.common.typeinfo import Types
 from flinkcore.datastream.state import (
     ReducingState,
     ReducingStateDescriptor,
@@ -269,7 +270,7 @@ class EndOfStreamTrigger(_BuiltInTrigger):
         return TriggerResult.FIRE_AND_PURGE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
 
-_COUNT: Final[ReducingStateDescriptor[int]] = ReducingStateDescriptor("count", add)
+_COUNT: Final[ReducingStateDescriptor[int]] = ReducingStateDescriptor("count", add, Types.LONG())
 
 
 @dataclass(frozen=True)
@@ -320,7 +321,7 @@ class CountTrigger(_BuiltInTrigger):
         ctx.get_partitioned_state(_COUNT).clear()
 
 
-_FIRE_TIME: Final[ReducingStateDescriptor[int]] = ReducingStateDescriptor("fire-time", min)
+_FIRE_TIME: Final[ReducingStateDescriptor[int]] = ReducingStateDescriptor("fire-time", min, Types.LONG())
 """Time at which the window fires next."""
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.aggregates import Accumulators
 from flinkcore.checkpoint import OperatorSnapshot
@@ -112,13 +113,16 @@ class RestoredPlanState:
         return found
 
     @cached_property
-    def _watermark_ms(self) -> int:
-        """Watermark up to which windows have fired: the least of all subtasks, or what the first timer says."""
-        if self.state.windows is not None and self.state.windows.by_window:
-            due = [
-                pc.min(batch.column("timestamp_ms")).as_py() for batch in self._state(WINDOW_TIMERS).batches()
-            ]
-            return min(due, default=MIN_TIMESTAMP + 1) - 1
+    def _fired_ms(self) -> int:
+        """Time up to which windows have fired: the watermark, or that before the first timer of legacy windows."""
+        if self.state.windows is None or not self.state.windows.by_window:
+            return self.watermark_ms
+        due = [pc.min(batch.column("timestamp_ms")).as_py() for batch in self._state(WINDOW_TIMERS).batches()]
+        return min(due, default=MIN_TIMESTAMP + 1) - 1
+
+    @cached_property
+    def watermark_ms(self) -> int:
+        """Watermark up to which windows have fired: the least of all subtasks; -2**63 without one."""
         found = self.found.states.get(WATERMARK)
         if not isinstance(found, OperatorState):
             return MIN_TIMESTAMP
@@ -186,18 +190,22 @@ class RestoredPlanState:
         self, state: KeyedState, first: int, last: int
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Yield the entries of a state in a range of key groups, and their keys."""
-        for batch in state.batches():
-            keys = self._key_columns(batch)
-            groups = event_key_groups(keys, keys.schema.names, self.operator.max_parallelism)
-            rows = pa.array(np.flatnonzero((groups >= first) & (groups <= last)))
-            if len(rows):
-                yield batch.take(rows), keys.take(rows)
 
-    def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        key, numbers = batch.column("key"), {name: i for i, (name, _) in enumerate(self.state.keys)}
+        def own(key: pa.Array) -> Int64s:
+            # Flink hashes the bytes of a row, so that keys of any of its key groups are among those of the task.
+            keys = self._key_columns(key)
+            groups = event_key_groups(keys, keys.schema.names, self.operator.max_parallelism)
+            return np.flatnonzero((groups >= first) & (groups <= last))
+
+        for batch in state.batches_of_keys(own):
+            if batch.num_rows:
+                yield batch, self._key_columns(batch.column("key"))
+
+    def _key_columns(self, key: pa.Array) -> pa.RecordBatch:
+        numbers = {name: i for i, (name, _) in enumerate(self.state.keys)}
         fields = list(self.operator.key_fields or ())
         if not fields:
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(key), pa.struct([])))
         columns = [key.field(numbers[each.name]).cast(each.type) for each in fields]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
@@ -279,10 +287,10 @@ class RestoredPlanState:
         ends = (names.field("end_ms") if windows.by_window else names).to_numpy()
         if windows.kind == CUMULATE:
             # Slices that have fired are in the first one.
-            is_needed = (ends - 1 > self._watermark_ms) | (ends == first_slices(windows, ends))
+            is_needed = (ends - 1 > self._fired_ms) | (ends == first_slices(windows, ends))
             entries, ends = entries.filter(pa.array(is_needed)), ends[is_needed]
         of_slice, own_ends = ends_of_windows(windows, ends)
-        is_open = own_ends - 1 > self._watermark_ms
+        is_open = own_ends - 1 > self._fired_ms
         of_slice, own_ends = of_slice[is_open], own_ends[is_open]
         keys = key_columns(entries)
         ids, _ = place_ids(*keys.values())

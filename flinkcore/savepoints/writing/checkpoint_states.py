@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from flinkcore.savepoints.writing.checkpoint_rows import (
     without_ttl,
 )
 from flinkcore.savepoints.writing.state_files import KeyedStateContent
+from flinkcore.sql.plan.flink_state import FlinkState
 
 TIMERS: Final = "_timer_state/"
 OWN_STATE: Final = "flinkcore."
@@ -54,6 +55,8 @@ class CheckpointOperator:
         Number of key groups of the Flink job.
     execution_mode : {"process", "thread"} or None
         Mode of a PyFlink program; None if the job is one in Java.
+    of_plan : FlinkState or None
+        State in Flink, if it is an operator of a compiled plan.
     """
 
     checkpoint: Checkpoint
@@ -61,6 +64,12 @@ class CheckpointOperator:
     target: FlinkOperator
     max_parallelism: int
     execution_mode: str | None = None
+    of_plan: FlinkState | None = None
+    last_table: dict[str, CheckpointTable] = field(default_factory=dict, compare=False, repr=False)
+    """The table that was read last, by its file: several states are made of one."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "last_table": {}}
 
     @property
     def parts(self) -> list[OperatorPart]:
@@ -88,7 +97,10 @@ class CheckpointOperator:
 
     def read(self, table: TableFile) -> CheckpointTable:
         """Return the content of a table."""
-        return read_table(self.checkpoint.storage, table)
+        if table.file not in self.last_table:
+            self.last_table.clear()
+            self.last_table[table.file] = read_table(self.checkpoint.storage, table)
+        return self.last_table[table.file]
 
     def key(self) -> tuple[StateSerializer, bool]:
         """Return the serializer of the keys, and whether its key groups are those of the checkpoint.

@@ -126,12 +126,10 @@ def _java_value(value: Any, serializer: StateSerializer) -> Any:
         return str(value)
     if serializer == times.TIME_WINDOW:
         return {"start_ms": value.start, "end_ms": value.end}
-    if (
-        isinstance(value, datetime.datetime)
-        and value.tzinfo is not None
-        and serializer != times.LOCAL_DATE_TIME
-    ):
-        return value.astimezone(datetime.timezone.utc)
+    if isinstance(value, datetime.datetime):
+        _refuse_losses(value, arrow_type(serializer))
+        if value.tzinfo is not None and serializer != times.LOCAL_DATE_TIME:
+            return value.astimezone(datetime.timezone.utc)
     if isinstance(serializer, NothingSerializer):
         return None
     return value
@@ -172,13 +170,41 @@ def _pojo(value: Any, serializer: Any) -> dict[str, Any]:
         value = value.as_dict()
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} has no names for the fields {names} of {serializer.class_name}")
+    _refuse_others(value, names)
     return {name: _java_value(value.get(name), part) for name, part in serializer.fields}
 
 
 def _avro(value: Any, serializer: Any) -> Any:
     convert = serializer.to_arrow
     plain = _without_rows(value)
-    return plain if convert is None else convert(plain)
+    found = plain if convert is None else convert(plain)
+    _refuse_losses(found, arrow_type(serializer))
+    return found
+
+
+def _refuse_losses(value: Any, target: pa.DataType) -> None:
+    """Refuse fields that a type does not have, and parts of a time below its unit: Arrow leaves both out."""
+    kinds = pa.types
+    if isinstance(value, dict) and kinds.is_struct(target):
+        _refuse_others(value, [field.name for field in target])
+        for name, field in value.items():
+            _refuse_losses(field, target.field(name).type)
+    elif isinstance(value, list) and kinds.is_map(target):
+        for _, each in value:
+            _refuse_losses(each, target.item_type)
+    elif isinstance(value, list) and (kinds.is_list(target) or kinds.is_large_list(target)):
+        for each in value:
+            _refuse_losses(each, target.value_type)
+    elif isinstance(value, datetime.datetime) and kinds.is_date(target):
+        raise ValueError(f"{value.isoformat()} has a time of day, and its type none")
+    elif getattr(target, "unit", None) == "ms" and getattr(value, "microsecond", 0) % 1000:
+        raise ValueError(f"{value.isoformat()} has microseconds, and its type milliseconds")
+
+
+def _refuse_others(value: dict[str, Any], names: list[str]) -> None:
+    others = [name for name in value if name not in names]
+    if others:
+        raise ValueError(f"it has no field {others[0]!r}; its fields are {names}")
 
 
 def _without_rows(value: Any) -> Any:

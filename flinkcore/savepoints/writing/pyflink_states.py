@@ -22,7 +22,6 @@ from flinkcore.common.typeinfo import (
     PickledBytesTypeInfo,
     RowTypeInfo,
     TupleTypeInfo,
-    Types,
 )
 from flinkcore.datastream.state import MapStateDescriptor
 from flinkcore.errors import ConfigurationError, DataError
@@ -38,10 +37,6 @@ from flinkcore.savepoints.writing.java_values import arrow_type, java_values
 
 _CONTENTS: Final = "window-contents"
 _USER_TIMERS, _WINDOW_TIMERS = "user-timers", "window-timers"
-_OF_PYFLINK: Final = dict.fromkeys(
-    ("count", "fire-time", "tumble-count-assigner", "slide-count-assigner"), Types.LONG()
-)
-"""Types of states that triggers and assigners of PyFlink have for themselves."""
 _ROLLING: Final = "_op_state"
 _BUFFERS: Final = ("LEFT_BUFFER", "RIGHT_BUFFER")
 _NAMESPACES: Final[dict[Any, StateSerializer]] = {
@@ -233,8 +228,6 @@ class PythonStates:
                 for which in ("key_type", "value_type")
             )
         )
-        if found.value is None and name in _OF_PYFLINK:
-            return _Types(None, _OF_PYFLINK[name])
         if found.value is None or (tables[0].attributes.get("type") == "map" and found.map_key is None):
             raise ConfigurationError(
                 f"{what} has no type, which PyFlink needs, as the program has not asked for it or not declared one. "

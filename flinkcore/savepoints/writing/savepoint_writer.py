@@ -31,7 +31,7 @@ from flinkcore.savepoints.writing.state_files import (
 
 METADATA: Final = "_metadata"
 _CHECKPOINT_ID: Final = 1
-_STATE_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{5,}-[0-9a-f]{32}-(keyed|operator)")
+_STATE_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{5,}-(?P<run>[0-9a-f]{16})[0-9a-f]{16}-(keyed|operator)")
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ class SavepointWriter:
     Parameters
     ----------
     storage : CheckpointDirectory
+    run : str
+        Part of the names of all its files, which no other run has.
     is_compressed : bool
         Whether states are compressed with Snappy.
     exact : bool
@@ -84,6 +86,7 @@ class SavepointWriter:
     """
 
     storage: CheckpointDirectory
+    run: str
     is_compressed: bool = False
     exact: bool = False
 
@@ -105,16 +108,10 @@ class SavepointWriter:
         SavepointError
             If the directory cannot be made.
         """
-        if not os.fspath(path):
-            raise ConfigurationError("the path of a savepoint is empty; give a directory")
-        storage = CheckpointDirectory.at(path, stores)
-        if METADATA in storage.names():
-            raise ConfigurationError(
-                f"{storage.path} has a savepoint already, which may be in use. Give a new directory"
-            )
+        storage = directory_without_savepoint(path, stores)
         with _writing(storage, ""):
             storage.place.filesystem.create_dir(storage.place.path, recursive=True)
-        return cls(storage, is_compressed, exact)
+        return cls(storage, _token(), is_compressed, exact)
 
     def subtask(self, operator: OperatorContent, index: int) -> SubtaskState:
         """Write the files of a subtask, under names that no other attempt uses.
@@ -127,7 +124,7 @@ class SavepointWriter:
             If a file cannot be written, or a serializer is one that flinkcore cannot write.
         """
         keyed, listed = [], []
-        name = f"{operator.operator_id}-{index:05d}-{uuid.uuid4().hex}"
+        name = f"{operator.operator_id}-{index:05d}-{self.run}{_token()}"
         if operator.key is not None:
             first, last = compute_key_group_range_for_operator_index(
                 operator.max_parallelism, operator.parallelism, index
@@ -159,19 +156,34 @@ class SavepointWriter:
         return SubtaskState(index, listed, keyed, 0)
 
     def commit(self, operators: Sequence[OperatorMetadata]) -> None:
-        """Write `_metadata`, which completes the savepoint.
+        """Write `_metadata`, which completes the savepoint. A savepoint that another run has completed stays.
 
         Raises
         ------
+        ConfigurationError
+            If the directory has a savepoint.
         SavepointError
             If it cannot be written.
         """
         content = written_metadata(Metadata(3, _CHECKPOINT_ID, list(operators)))
+        _refuse_savepoint(self.storage)  # a store cannot write a file only if it is not there
         with _writing(self.storage, METADATA):
-            self.storage.publish(METADATA, content, by=f".{METADATA}-{uuid.uuid4().hex}")
+            try:
+                by = f".{METADATA}-{self.run}"
+                self.storage.publish(METADATA, content, by=by, replaces=False)
+            except FileExistsError:
+                self.storage.delete_file(by)
+                _refuse_savepoint(self.storage)
+                raise
 
-    def remove_others(self, subtasks: Iterable[SubtaskState] = ()) -> None:
-        """Remove files of states that are not those of some subtasks: of other attempts, or of a failed savepoint."""
+    def remove_files(self) -> None:
+        """Remove the files of this run, which has failed."""
+        for name in self.storage.names():
+            if (found := _STATE_FILE.fullmatch(name)) and found["run"] == self.run:
+                self.storage.delete_file(name)
+
+    def remove_others(self, subtasks: Iterable[SubtaskState]) -> None:
+        """Remove files of states that are not in the savepoint, which is complete: of other attempts and runs."""
         kept: set[str | None] = set()
         for subtask in subtasks:
             kept.update(handle.stream.location for handle in subtask.operator_states)
@@ -191,6 +203,32 @@ class SavepointWriter:
                 with suppress(OSError):
                     self.storage.delete_file(name)
                 raise
+
+
+def directory_without_savepoint(path: str | os.PathLike[str], stores: Stores) -> CheckpointDirectory:
+    """Return the directory of a savepoint to be written.
+
+    Raises
+    ------
+    ConfigurationError
+        If the path is empty, or the directory has a savepoint.
+    """
+    if not os.fspath(path):
+        raise ConfigurationError("the path of a savepoint is empty; give a directory")
+    storage = CheckpointDirectory.at(path, stores)
+    _refuse_savepoint(storage)
+    return storage
+
+
+def _refuse_savepoint(storage: CheckpointDirectory) -> None:
+    if METADATA in storage.names():
+        raise ConfigurationError(
+            f"{storage.path} has a savepoint already, which may be in use. Give a new directory"
+        )
+
+
+def _token() -> str:
+    return uuid.uuid4().hex[:16]
 
 
 def operator_metadata(operator: OperatorContent, subtasks: Sequence[SubtaskState]) -> OperatorMetadata:

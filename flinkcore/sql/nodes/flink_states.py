@@ -51,6 +51,8 @@ _EXCHANGED: Final = frozenset(
 )
 """Calls whose accumulators in Flink hold what the native aggregates do."""
 
+_WINDOWINGS: Final = ("windowing", "leftWindowing", "rightWindowing")
+
 _TAKEN_BACK: Final = ("COUNT", "SUM", "AVG")
 """Those that do so if values are taken back; Flink's others have views of all values."""
 
@@ -171,7 +173,7 @@ def window_rank_state(
         inputs=(_columns(rows),),
         order=tuple((each["index"], not each["isAscending"], each["nullIsLast"]) for each in order),
         last_rank=ranks["end"],
-        **_of_windows((rows,), window, is_utc=is_utc),
+        **_of_windows(node, (rows,), window, is_utc=is_utc),
     )
 
 
@@ -185,7 +187,7 @@ def window_deduplicated_state(
         layout=Layout.WINDOW_ROW,
         inputs=(_columns(rows),),
         rowtimes=(node.json["orderKey"],),
-        **_of_windows((rows,), window, is_utc=is_utc),
+        **_of_windows(node, (rows,), window, is_utc=is_utc),
     )
 
 
@@ -196,10 +198,12 @@ def window_join_state(
     state = _join_state(node, node.json["joinSpec"], Layout.WINDOW_JOIN, left, right)
     if node.json["joinSpec"]["joinType"] in ("SEMI", "ANTI"):
         return FlinkState.of(node, refusal="the state of semi and anti joins is not exchanged with Flink")
-    return state if state.refusal else replace(state, **_of_windows((left, right), window, is_utc=is_utc))
+    return (
+        state if state.refusal else replace(state, **_of_windows(node, (left, right), window, is_utc=is_utc))
+    )
 
 
-def _of_windows(inputs: Sequence[Rows], window: SqlWindow, *, is_utc: bool) -> dict[str, Any]:
+def _of_windows(node: PlanNode, inputs: Sequence[Rows], window: SqlWindow, *, is_utc: bool) -> dict[str, Any]:
     """Return the windows of rows of a table function, with the columns of their bounds."""
     windows = _windows(window.assigner, by_window=False)
     refusal = ""
@@ -208,6 +212,8 @@ def _of_windows(inputs: Sequence[Rows], window: SqlWindow, *, is_utc: bool) -> d
             "of operators of windows, those over rows of a window table function are exchanged with Flink, and not "
             "those over results of windows"
         )
+    elif any(not node.json.get(each, {}).get("isRowtime", True) for each in _WINDOWINGS):
+        refusal = "windows of processing time are not exchanged with Flink"
     elif window.is_instant and not is_utc:
         refusal = "windows that are cut by another local time than UTC are not exchanged with Flink"
     bounds = tuple(tuple(rows.windows.bounds.items()) if rows.windows is not None else () for rows in inputs)
@@ -247,7 +253,10 @@ def over_state(
 
 def interval_join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
     """Return the state of a join of rows whose times are close."""
-    return _join_state(node, node.json["intervalJoinSpec"]["joinSpec"], Layout.INTERVAL_JOIN, left, right)
+    spec = node.json["intervalJoinSpec"]
+    if not spec["windowBounds"]["isEventTime"]:
+        return FlinkState.of(node, refusal="of interval joins, those by rowtime are exchanged with Flink")
+    return _join_state(node, spec["joinSpec"], Layout.INTERVAL_JOIN, left, right)
 
 
 def join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:

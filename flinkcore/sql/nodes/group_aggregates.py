@@ -14,14 +14,34 @@ from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.flink_states import group_state
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.state_ttl import STATE_TTL
 
 _PRESENT: Final = "present#"
 """A constant whose maximum a key without aggregates has: it changes only for the first row and the last one."""
 
 
+_IN_VIEWS: Final = frozenset(("COLLECT", "ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJECTAGG"))
+"""Aggregates whose accumulators have values in states of their own."""
+
+_IN_VIEWS_IF_WITHDRAWN: Final = frozenset(("MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "LISTAGG"))
+
+
+def require_one_state(node: PlanNode, call: AggregateCall, withdraws: bool) -> None:
+    """Raise UnsupportedOperationError for an aggregate whose values expire in Flink one by one."""
+    is_in_view = call.name in _IN_VIEWS or (withdraws and call.name in _IN_VIEWS_IF_WITHDRAWN)
+    if call.is_distinct or is_in_view:
+        shown = f"{call.name}(DISTINCT)" if call.is_distinct else call.name
+        raise node.refuse(
+            f"the values of {shown} are kept in a state of their own, in which they expire one by one; that is not "
+            "supported",
+            f"Write another aggregate, or plan the query with SET '{STATE_TTL.key()}' = '0 ms'",
+        )
+
+
 def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the changes of aggregates of all rows of a key."""
     withdrawn = rows.changes & {"-U", "-D"}
+    (ttl_ms,) = program.ttls(node) or (0,)
     native = NativeAggregates(
         node,
         rows.columns,
@@ -37,6 +57,8 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
                 f"the function {call.function.name} is vectorized, and Flink calls those for windows alone",
                 "Write an AggregateFunction with an accumulator",
             )
+        if ttl_ms:
+            require_one_state(node, call, bool(withdrawn))
         native.add(call)
     for aggregate in native.aggregates.values():
         if withdrawn and aggregate.function not in RETRACTABLE:
@@ -56,10 +78,10 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         aggregates[_PRESENT] = max_(_PRESENT)
     keyed = rows.keyed(node.json["grouping"], **arguments)
     step = GroupAggregateTransformation(
-        keyed._input(), tuple(aggregates.items()), True, tuple(native.results)
+        keyed._input(), tuple(aggregates.items()), True, tuple(native.results), ttl_ms
     )
     columns = [*(pc.field(rows.columns[number]) for number in node.json["grouping"]), *native.results]
-    kinds = ("-U", "+U", "-D") if withdrawn else ("-U", "+U") if native.results else ()
+    kinds = ("-U", "+U", "-D") if withdrawn else ("-U", "+U") if native.results or ttl_ms else ()
     results = keyed._then(step)
     only = None if kinds else pc.field(ROW_KIND) == "+I"  # each key comes once, and never changes
     key = [(rows.columns[number], rows.types[number]) for number in node.json["grouping"]]

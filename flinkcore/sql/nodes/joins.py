@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.join_operations import RegularJoin
+from flinkcore.datastream.graph.join_operations import RegularJoin, TimeIntervalJoin
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
@@ -75,13 +75,18 @@ class _Sides:
         right = (f"{name}{_SUFFIX}" if name in taken else name for name in self.right.columns)
         return (*self.left.columns, *right)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments that all joins have."""
+    @property
+    def nulls_equal(self) -> bool:
+        """Return whether keys with nulls match each other."""
         filtered = self.spec["filterNulls"]
         if len(set(filtered)) > 1:
             raise self.node.refuse(
                 "a condition with both = and IS NOT DISTINCT FROM is not supported", "Write one of them"
             )
+        return bool(filtered) and not filtered[0]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that all joins have, except for `nulls_equal`."""
         written = self.spec.get("nonEquiCondition")
         where = None
         if written is not None:
@@ -90,7 +95,6 @@ class _Sides:
             "how": self.how,
             "where": where,
             "suffix": _SUFFIX,
-            "nulls_equal": bool(filtered) and not filtered[0],
         }
 
     def keyed(self, further: Sequence[Sequence[int]] = ((), ())) -> tuple[KeyedLogStream, KeyedLogStream]:
@@ -140,8 +144,6 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     """Return pairs of rows whose times are close."""
     spec = node.json["intervalJoinSpec"]
     bounds = spec["windowBounds"]
-    if not bounds["isEventTime"]:
-        raise node.refuse("an interval of processing time is not supported", "Compare the rowtimes")
     for rows, field in ((left, "leftTimeIndex"), (right, "rightTimeIndex")):
         rows.require_inserts(node, _OF_CHANGES)
         rows.require_time(node, bounds[field])
@@ -150,7 +152,17 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
         raise node.refuse("no times are in its interval", "Exchange the bounds")
     sides = _Sides(program, node, spec["joinSpec"], left, right)
     streams = sides.keyed()
-    results = streams[0].join_interval(streams[1], lower, upper, **sides.settings())
+    by_clock = not bounds["isEventTime"]
+    if by_clock and sides.how != "inner":
+        raise node.refuse(
+            "an outer join of an interval of processing time is not supported: rows without a match come by one clock, "
+            "and two logs have one each",
+            "Write an inner join, or compare the rowtimes",
+        )
+    operation = TimeIntervalJoin(
+        **sides.settings(), nulls_equal=sides.nulls_equal, lower_ms=lower, upper_ms=upper, by_clock=by_clock
+    )
+    results = streams[0]._joined(streams[1], operation)
     # The timestamp of a pair is the later one of both.
     times = set()
     if upper <= 0 and sides.how in ("inner", "left"):
@@ -179,7 +191,9 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
         for windowing in written
     ]
     streams = sides.keyed(further)
-    joined = streams[0].join_window(streams[1], windows[0].assigner, **sides.settings())
+    joined = streams[0].join_window(
+        streams[1], windows[0].assigner, nulls_equal=sides.nulls_equal, **sides.settings()
+    )
     results = windows[0].of_clock(joined)
     state = window_join_state(node, left, right, windows[0], is_utc=is_utc(program, node))
     return program.of_operator(node, results, sides.columns(), of_windows=True, state=state)
@@ -201,7 +215,8 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     right.require_time(node, node.json["rightTimeAttributeIndex"])
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
     streams = sides.keyed()
-    results = streams[0].join_temporal(streams[1], **sides.settings())
+    # TemporalRowTimeJoinOperator looks a version up by its key alone, and null is a key.
+    results = streams[0].join_temporal(streams[1], nulls_equal=True, **sides.settings())
     return program.of_operator(node, results, sides.columns(), times=left.times)
 
 
@@ -212,21 +227,29 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
     given = left.changes | right.changes
     gives_padded = sides.how not in ("inner", "semi")
     kinds = given | {"-D"} if gives_padded else given
+    ttls = program.ttls(node) or (0, 0)
     unique_keys = (
-        _unique_key(left, node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
-        _unique_key(right, node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
+        _unique_key(left, ttls[0], node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
+        _unique_key(right, ttls[1], node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
     )
-    operation = RegularJoin(**sides.settings(), with_changes=bool(kinds), unique_keys=unique_keys)
+    with_changes = bool(kinds) or any(ttls)
+    operation = RegularJoin(
+        **sides.settings(),
+        nulls_equal=sides.nulls_equal,
+        with_changes=with_changes,
+        unique_keys=unique_keys,
+        ttl_ms=(ttls[0], ttls[1]),
+    )
     results = streams[0]._joined(streams[1], operation)
     state = join_state(node, left, right)
     return program.of_operator(node, results, sides.columns(), changes=kinds, state=state)
 
 
 def _unique_key(
-    rows: Rows, upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
+    rows: Rows, ttl_ms: int, upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
 ) -> tuple[str, ...] | None:
     """Return the columns by which Flink's state of a side finds a row of a key, or None if by all of them."""
-    if not rows.changes or not upsert_keys:
+    if not (rows.changes or ttl_ms) or not upsert_keys:
         return None
     if any(set(each) <= set(join_keys) for each in upsert_keys):
         return ()

@@ -12,7 +12,7 @@ from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window
 from flinkcore.sql.nodes.lookups import lookup_join
 from flinkcore.sql.nodes.matches import match
 from flinkcore.sql.nodes.over import over_aggregate
-from flinkcore.sql.nodes.plain import calc, drop_update_before, expand, same_rows, sink, union, values
+from flinkcore.sql.nodes.plain import calc, drop_update_before, exchange, expand, sink, union, values
 from flinkcore.sql.nodes.ranks import (
     changelog_normalize,
     deduplicate,
@@ -39,7 +39,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "table-source-scan": table_scan,
     "watermark-assigner": watermark_assigner,
     "calc": calc,
-    "exchange": same_rows,
+    "exchange": exchange,
     "union": union,
     "values": values,
     "drop-update-before": drop_update_before,
@@ -83,6 +83,25 @@ _STATELESS: Final = frozenset(
         ),
     )
 )
+
+
+EXPIRING: Final = frozenset(
+    ("group-aggregate", "deduplicate", "changelog-normalize", "join", "over-aggregate")
+)
+"""Nodes whose state may have a time to live."""
+
+WITHOUT_TTL: Final = (
+    "Plan the query with SET 'table.exec.state.ttl' = '0 ms', or write that as the ttl of its state"
+)
+EXPIRY_REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("rank", "sort-limit", "limit"),
+        "Flink may keep rows longer than that, in a cache whose content depends on the parallelism and on restarts "
+        f"(table.exec.rank.topn-cache-size). {WITHOUT_TTL}",
+    ),
+    "temporal-join": "Run the plan without the setting table.exec.state.ttl",
+}
+"""Advice for other nodes whose state has one."""
 
 
 def needs_watermarks(node: PlanNode) -> bool:

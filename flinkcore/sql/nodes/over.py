@@ -16,9 +16,12 @@ from flinkcore.datastream.graph.transformations import OverTransformation, Trans
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.flink_states import over_state
+from flinkcore.sql.nodes.group_aggregates import require_one_state
 from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.windows import is_range_of_processing_time
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import Literal, Rex, rex_of
+from flinkcore.sql.plan.state_ttl import STATE_TTL
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TEXTS, LogicalType, Root
 
 _IN_PLACE_OF_NULL: Final[Mapping[Root, Any]] = {
@@ -48,6 +51,10 @@ class Frame:
         "event_time" or "arrival".
     late_as_unbounded : bool
         Whether rows are late as those of unbounded frames.
+    ttl_ms : int
+        Time to live of a key's state, in ms; 0 if it never expires.
+    expires_by_timer : bool
+        Whether a timer clears the state.
     """
 
     rows: int | None
@@ -55,6 +62,8 @@ class Frame:
     unit: str
     by: str
     late_as_unbounded: bool = False
+    ttl_ms: int = 0
+    expires_by_timer: bool = False
 
     @classmethod
     def of(cls, node: PlanNode, spec: Mapping[str, Any], group: Mapping[str, Any], by: str) -> Frame:
@@ -72,10 +81,6 @@ class Frame:
         else:
             raise node.refuse(
                 "frames begin before the current row", "Write BETWEEN ... PRECEDING AND CURRENT ROW"
-            )
-        if not is_rows and by == "arrival":
-            raise node.refuse(
-                "a range of processing time is not supported", "Write a number of rows, or take the rowtime"
             )
         return cls(back, None, unit, by) if is_rows else cls(None, back, unit, by)
 
@@ -98,6 +103,8 @@ class Frame:
             self.by,
             tuple(aggregates.items()),
             self.late_as_unbounded,
+            ttl_ms=self.ttl_ms,
+            expires_by_timer=self.expires_by_timer,
         )
 
 
@@ -186,16 +193,20 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if len(fields) != 1 or not fields[0]["isAscending"]:
         raise node.refuse("frames are ordered by a time, ascending", "Write ORDER BY the rowtime")
     order = fields[0]["index"]
-    by = "arrival" if rows.types[order].time_attribute == "PROCTIME" else "event_time"
+    # Rows of a plan with a range of processing time have their arrival as timestamp.
+    waits = rows.types[order].time_attribute != "PROCTIME" or is_range_of_processing_time(node)
+    by = "event_time" if waits else "arrival"
     if by == "event_time":
         rows.require_time(node, order)
     if group["upperBound"]["kind"] != "CURRENT_ROW":
         raise node.refuse("frames end with the current row", "Write AND CURRENT ROW")
-    frame = Frame.of(node, spec, group, by)
+    frame = _expiring(program, node, Frame.of(node, spec, group, by))
     constants = [program.rex(node, each) for each in spec["constants"]]
     over = _Over(program, node, _with_constants(program, node, rows, constants))
     calls = [AggregateCall.of(written, program.functions) for written in group["aggCalls"]]
     for call in calls:
+        if frame.ttl_ms and not frame.is_bounded:
+            require_one_state(node, call, withdraws=False)
         if call.function is not None and call.function.columns and not frame.is_bounded:
             raise node.refuse(
                 f"the function {call.function.name} is vectorized, and Flink calls those for bounded frames alone",
@@ -217,6 +228,20 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         native.add(_COUNT)  # for the rows alone
     state = over_state(node, rows, native, calls)
     return program.of_operator(node, over.through(frame, native), columns, times=rows.times, state=state)
+
+
+def _expiring(program: Program, node: PlanNode, frame: Frame) -> Frame:
+    """Return a frame whose keys expire as the setting says: not a range of time, whose rows leave by themselves."""
+    (ttl_ms,) = program.ttls(node)
+    if not ttl_ms or frame.range_ms is not None:
+        return frame
+    if frame.by == "event_time":
+        raise node.refuse(
+            f"its state expires ({STATE_TTL.key()}), which is supported for frames by the processing time alone",
+            "Write RANGE BETWEEN INTERVAL ... PRECEDING AND CURRENT ROW, whose rows leave by themselves, or run the "
+            "plan without the setting",
+        )
+    return replace(frame, ttl_ms=ttl_ms, expires_by_timer=frame.is_bounded)
 
 
 def _with_constants(program: Program, node: PlanNode, rows: Rows, constants: Sequence[Rex]) -> Rows:

@@ -11,7 +11,11 @@ import pyarrow.compute as pc
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.top_rows import top_step
-from flinkcore.datastream.graph.transformations import OverTransformation, TopTransformation
+from flinkcore.datastream.graph.transformations import (
+    DeduplicateTransformation,
+    OverTransformation,
+    TopTransformation,
+)
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
 from flinkcore.sql.nodes.flink_states import (
     deduplicated_state,
@@ -36,11 +40,10 @@ def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     rows.require_inserts(node, _OF_CHANGES)
     changes = node.json["keepLastRow"] or not node.json["outputInsertOnly"]
     keyed = rows.keyed(node.json["uniqueKeys"])
-    results = keyed.deduplicate(
-        "last" if node.json["keepLastRow"] else "first",
-        by="event_time" if node.json["isRowtime"] else "arrival",
-        changes=changes,
-    )
+    keep = "last" if node.json["keepLastRow"] else "first"
+    by = "event_time" if node.json["isRowtime"] else "arrival"
+    (ttl_ms,) = program.ttls(node) or (0,)
+    results = keyed._then(DeduplicateTransformation(keyed._input(), keep, by, changes, ttl_ms))
     columns = [pc.field(name) for name in rows.columns]
     kinds = ("-U", "+U") if changes else ()
     state = deduplicated_state(node, rows)
@@ -54,7 +57,8 @@ def changelog_normalize(program: Program, node: PlanNode, rows: Rows) -> Rows:
             "a condition that was pushed into it is not supported", "Filter in a query after it"
         )
     keyed = with_kinds(rows).keyed(node.json["uniqueKeys"])
-    results = keyed.deduplicate("last", by="arrival", changes=True)
+    (ttl_ms,) = program.ttls(node) or (0,)
+    results = keyed._then(DeduplicateTransformation(keyed._input(), "last", "arrival", True, ttl_ms))
     columns = [pc.field(name) for name in rows.columns]
     return program.of_operator(node, results, columns, times=rows.times, changes=("-U", "+U", "-D"))
 
@@ -91,16 +95,10 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
 
 
 def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return rows in the order of their rowtimes and of further columns, each when the watermark comes to it."""
+    """Return rows in the order of a time and of further columns, each when the watermark or the clock comes to it."""
     rows.require_inserts(node, _OF_CHANGES)
     time, *others = node.json["orderBy"]["fields"]
-    if rows.types[time["index"]].time_attribute == "PROCTIME":
-        if others:
-            names = ", ".join(repr(node.names[each["index"]]) for each in others)
-            raise node.refuse(
-                f"an order of equal processing times by further columns ({names}) is not supported",
-                f"Write ORDER BY {node.names[time['index']]} alone, and sort the results by all columns",
-            )
+    if rows.types[time["index"]].time_attribute == "PROCTIME" and not others:
         return rows
     rows.require_time(node, time["index"])
     # A frame of one row waits and is late as a row that is sorted.

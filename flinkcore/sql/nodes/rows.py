@@ -21,6 +21,7 @@ from flinkcore.sql.plan.column_names import NO_COLUMN, plain_name
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.flink_state import FlinkState
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, rex_of
+from flinkcore.sql.plan.state_ttl import ttls_of
 from flinkcore.sql.types.logical_types import TIMESTAMPS, LogicalType, Root
 
 if TYPE_CHECKING:
@@ -198,6 +199,8 @@ class Program:
         Whether rows of logs need the column `ARRIVAL`.
     functions : UserFunctions
         Functions of the user.
+    expires : bool
+        Whether state of a node has a time to live, by the arrivals of rows.
     """
 
     environment: StreamExecutionEnvironment
@@ -208,6 +211,11 @@ class Program:
     by_arrival: bool = False
     reads_arrivals: bool = False
     functions: UserFunctions = field(default_factory=lambda: UserFunctions(None))
+    expires: bool = False
+
+    def ttls(self, node: PlanNode) -> tuple[int, ...]:
+        """Return the times to live of a node's states, in ms; 0 for none."""
+        return ttls_of(node, self.settings)
 
     @property
     def zone(self) -> str:
@@ -308,6 +316,8 @@ class Program:
         state : FlinkState, optional
             State of Flink's operator, if it can be exchanged.
         """
+        if state is not None and any(self.ttls(node)):
+            state = FlinkState.expiring(node)
         stream._transformation.settings.flink_state = (state or FlinkState.refused(node)).to_text()
         names = unique_names(node)
         if self.emitted_at is not None:

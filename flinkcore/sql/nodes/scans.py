@@ -143,6 +143,11 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     is_lenient = ignores_errors(table.get("resolvedTable", {}).get("options") or {})
     kinds = {each["name"]: each for each in schema.get("columns", ())}
     stream = log_of_table(program, node, table)
+    if program.expires and ((log := event_log_of(stream)) is None or log.arrival is None):
+        raise node.refuse(
+            "state of the plan expires by processing time, which is the rows' arrival, and its log has none",
+            "Give from_event_log(..., arrival='column'), or plan the query with SET 'table.exec.state.ttl' = '0 ms'",
+        )
     names = unique_names(node)
     scanned = {
         name: ScannedColumn(column, kind.with_nullable(True), is_lenient)
@@ -195,7 +200,8 @@ def _with_arrivals(
     if log is None or log.arrival is None or log.arrival_unit not in (None, "ms"):
         if program.by_arrival:
             raise node.refuse(
-                "windows of processing time are those of the rows' arrivals, and its log has none, or not in ms",
+                "a node of the plan waits for the processing time, which is the arrival of rows, and its log has "
+                "none, or not in ms",
                 "Give from_event_log(..., arrival='column', split=None)",
             )
         return Rows(stream.select(*carried, **scanned), tuple(scanned), kinds)
@@ -209,12 +215,13 @@ def _with_arrivals(
         return rows
     if log.split is not None:
         raise node.refuse(
-            "windows of processing time end by one clock, and the splits of its log have one each",
+            "a node of the plan waits for the processing time, and the splits of its log have a clock each",
             "Give from_event_log(..., split=None), with rows in the order of their arrivals",
         )
     # A row that arrives with the last millisecond of a window is still in it: the clock has then passed it not yet.
-    supplier = RowtimeWatermarksSupplier(1, program.environment.get_config().get_auto_watermark_interval())
-    strategy = WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(ARRIVAL)
+    strategy = WatermarkStrategy.for_generator(RowtimeWatermarksSupplier(1, 0)).with_timestamp_assigner(
+        ARRIVAL
+    )
     return replace(rows, stream=rows.stream.assign_timestamps_and_watermarks(strategy))
 
 

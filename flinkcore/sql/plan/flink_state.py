@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
-from flinkcore.errors import CheckpointError
+from flinkcore.errors import CheckpointError, UnsupportedOperationError
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.types.logical_types import LogicalType, type_of
 
@@ -170,6 +170,11 @@ class FlinkState:
         """Return the state of a node of which no layout is known."""
         return cls.of(node, refusal=f"the state of {node.kind} is not exchanged with Flink")
 
+    @classmethod
+    def expiring(cls, node: PlanNode) -> FlinkState:
+        """Return the state of a node that has a time to live."""
+        return cls.of(node, refusal="state that expires is not exchanged with Flink")
+
     @property
     def has_accumulators(self) -> bool:
         """Return whether it has accumulators, maybe beside rows."""
@@ -205,6 +210,8 @@ class FlinkState:
         """
         try:
             content = json.loads(text)
+            if not isinstance(content, dict) or set(content) != set(cls.__dataclass_fields__):
+                raise ValueError("it has other parts")
             content["layout"] = Layout(content["layout"])
             if content["windows"] is not None:
                 content["windows"] = StateWindows(**content["windows"])
@@ -217,9 +224,10 @@ class FlinkState:
             content |= {name: tuple(map(tuple, content[name])) for name in ("order", "computed")}
             content |= {name: tuple(content[name]) for name in ("rowtimes", "unique", "outer")}
             return cls(**content)
-        except (ValueError, TypeError, KeyError) as failure:
+        except (ValueError, TypeError, KeyError, UnsupportedOperationError) as failure:
             raise CheckpointError(
-                "the checkpoint does not describe the state of a plan's operator"
+                f"the description of an operator of a plan, {text!r:.80}, is not one of this version of flinkcore: "
+                f"{failure}. Run the job again from its log"
             ) from failure
 
     @classmethod

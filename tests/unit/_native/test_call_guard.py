@@ -32,6 +32,7 @@ from flinkcore._native.join_kernel import JoinKernel
 from flinkcore._native.json_lines import JsonKeys
 from flinkcore._native.kept_values import KeptValues
 from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._native.key_expiry import KeyExpiry
 from flinkcore._native.key_lists import KeyLists
 from flinkcore._native.key_timers import BatchCuts, KeyTimers
 from flinkcore._native.keys import KeyEncoder
@@ -510,6 +511,7 @@ SHARED: dict[type, Shared] = {
         _deduplication,
         lambda it: it.process(*EVENTS),
         {
+            "forget_expired": lambda it: it.forget_expired(0),
             "process": lambda it: it.process(*EVENTS),
             "advance": lambda it: it.advance(0),
             "finish": lambda it: it.finish(),
@@ -564,6 +566,7 @@ SHARED: dict[type, Shared] = {
         _changing_join,
         _join_changes,
         {
+            "forget_expired": lambda it: it.forget_expired(0),
             "process": _join_changes,
             "advance": lambda it: it.advance(0),
             "finish": lambda it: it.finish(),
@@ -592,6 +595,17 @@ SHARED: dict[type, Shared] = {
             "restore": lambda it: it.restore("rows", NO_NUMBERS, {}, FEW),
         },
         {"is_full", "counts", "current_watermark", "live_count"},
+    ),
+    KeyExpiry: Shared(
+        lambda: KeyExpiry(1),
+        lambda it: it.write(ENTRIES, NUMBERS),
+        {
+            "write": lambda it: it.write(ENTRIES, NUMBERS),
+            "expire": lambda it: it.expire(0),
+            "memory_bytes": lambda it: it.memory_bytes(),
+            "snapshot": lambda it: it.snapshot(),
+            "restore": lambda it: it.restore(NO_NUMBERS, NO_NUMBERS),
+        },
     ),
     KeptValues: Shared(
         _kept_values,
@@ -775,7 +789,7 @@ NEVER_WITHOUT_THE_GIL = {
     "WindowKernel",
     "WrappingColumn",
 }
-NEVER_CHANGED = {"PackedSteps", "WindowCalendar"}
+NEVER_CHANGED = {"PackedSteps", "RowPlaces", "WindowCalendar"}
 TESTED_BELOW = {"CheckedStream", "CurrentKeyTimers"}
 MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: such a class has no state in C
 

@@ -230,6 +230,12 @@ def test_options_after_two_dashes_are_the_programs_own(
     assert output(capsys, "program.py", "--", *own) == [str(own)]
 
 
+ELEMENTS = """
+from pyflink.datastream import StreamExecutionEnvironment
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection(["a"]).print()
+env.execute()
+"""
 COUNTED = """
 from pyflink.common import Duration, Time, Types, WatermarkStrategy
 from pyflink.datastream import StreamExecutionEnvironment
@@ -275,3 +281,15 @@ def test_a_dump_without_timestamps_is_not_cut_at_one(
     options = ["--replace-source", "KafkaSource", "words=words", "--until", "1970-01-02", "counted.py"]
     assert main(["run", *options]) == 1
     assert "has no timestamps, and cannot be cut at one" in capsys.readouterr().err
+
+
+def test_a_time_at_which_no_source_is_cut_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "elements.py").write_text(ELEMENTS)
+    assert main(["run", "--until", "1970-01-02", "elements.py"]) == 1
+    captured = capsys.readouterr()
+    assert "--until cuts event logs" in captured.err.splitlines()[-1]
+    assert captured.out == ""
+    assert main(["run", "--until", "noon", "elements.py"]) == 1
+    assert "--until 'noon' is not a time" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Values of Flink's serializer of Avro become structs, lists and maps by their schema, and are written again."""
 
+import datetime as dt
 import json
 import struct
 from pathlib import Path
@@ -18,7 +19,7 @@ from flinkcore._internal.values.row import Row
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.state_columns import EntryError
 from flinkcore.checkpoint.value_encoding import encode
-from flinkcore.errors import ConfigurationError
+from flinkcore.errors import ConfigurationError, DataError
 from flinkcore.savepoints.byte_reader import ByteReader
 from flinkcore.savepoints.byte_writer import ByteWriter
 from flinkcore.savepoints.restoring.python_values import obstacle, python_values
@@ -262,6 +263,43 @@ def test_rows_are_written_as_records_and_read_as_rows() -> None:
     assert again.equals(column)
     assert found.as_dict()["id"] == identifier
     assert python_values(column, serializer, ["label", "x"]) == [Row(label=None, x=1)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"lable": "a"}, "it has no field 'lable'; its fields are"),
+        ({"parents": [{"x": 1, "y": 2}]}, "it has no field 'y'"),
+        (
+            {"at": dt.datetime(2026, 1, 2, 3, 4, 5, 6)},
+            "05.000006 has microseconds, and its type milliseconds",
+        ),
+        ({"times": {"a": dt.time(3, 4, 5, 6)}}, "05.000006 has microseconds"),
+        ({"day": dt.datetime(2026, 1, 2, 3)}, "has a time of day, and its type none"),
+    ],
+)
+def test_what_a_schema_has_no_place_for_is_refused(changed: dict[str, Any], reason: str) -> None:
+    of_time = {"type": "int", "logicalType": "time-millis"}
+    types = {
+        "label": "string",
+        "parents": {"type": "array", "items": {**POINT, "name": "Parent"}},
+        "at": {"type": "long", "logicalType": "timestamp-millis"},
+        "times": {"type": "map", "values": ["null", of_time]},
+        "day": {"type": "int", "logicalType": "date"},
+    }
+    schema = {"type": "record", "name": "R", "fields": [{"name": n, "type": t} for n, t in types.items()]}
+    at = dt.datetime(2026, 1, 2, 3, 4, 5, 6000)
+    kept = {
+        "label": "a",
+        "parents": [{"x": 1, "label": None}],
+        "at": at,
+        "times": {"a": dt.time(3, 4, 5, 6000)},
+    }
+    kept["day"] = dt.date(2026, 1, 2)
+    serializer = savepoints.avro(schema, "acme.R")
+    assert len(java_values(*encode([Row(**kept)], "rows"), serializer)) == 1
+    with pytest.raises(DataError, match=reason):
+        java_values(*encode([Row(**{**kept, **changed})], "rows"), serializer)
 
 
 def test_a_union_whose_values_python_cannot_tell_apart_is_an_obstacle() -> None:

@@ -4,6 +4,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from equipment.written_savepoints import (
     BASE,
@@ -26,6 +27,7 @@ from equipment.written_savepoints import (
 
 from flinkcore import savepoints
 from flinkcore.errors import SavepointError
+from flinkcore.savepoints.keyed_state import KeyedState
 
 KEY = b"\x05" + string("key") + b"\0"
 
@@ -35,6 +37,25 @@ def read(folder: Path, value: bytes, data: bytes, kind: str = "VALUE", **setting
     opened = savepoints.open(folder, settings=savepoints.ReadSettings(**settings))  # type: ignore[arg-type]
     found: list[object] = opened.operator("op").state("s").to_arrow()["value"].to_pylist()
     return found
+
+
+@pytest.mark.parametrize(
+    ("value", "data", "message"),
+    [
+        (LONG, b"\0" * 7, r"s is damaged: state 's', key key: 8 bytes are missing: 7 are left"),
+        (LONG, b"\0" * 9, "1 bytes of a value are left over"),
+        (STRING, b"\x09abc", "8 characters cannot be in 3 bytes"),
+    ],
+)
+def test_damaged_values_of_some_keys_are_errors(
+    value: bytes, data: bytes, message: str, tmp_path: Path
+) -> None:
+    write_savepoint(tmp_path / "s", [state("s", "VALUE", value)], {5: [(0, KEY, data)]})
+    found = savepoints.open(tmp_path / "s").operator("op").state("s")
+    assert isinstance(found, KeyedState)
+    with pytest.raises(SavepointError, match=message):
+        list(found.batches_of_keys(lambda keys: np.arange(len(keys))))
+    assert [batch.num_rows for batch in found.batches_of_keys(lambda keys: np.arange(0))] == [0]
 
 
 @pytest.mark.parametrize(

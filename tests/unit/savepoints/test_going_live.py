@@ -21,10 +21,12 @@ from flinkcore.common import Row, Time, Types
 from flinkcore.datastream import KeyedProcessFunction
 from flinkcore.datastream.state import StateDescriptor, ValueStateDescriptor
 from flinkcore.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
+from flinkcore.errors import ArgumentTypeError, CheckpointError, ConfigurationError, DataError, SavepointError
 from flinkcore.operators.state import DistributionMode, KeyedStateSnapshot, OperatorStateSnapshot
 from flinkcore.savepoints import FlinkOperator, FlinkWindow, SavepointTarget
+from flinkcore.savepoints.writing import savepoint_writer
 from flinkcore.savepoints.writing.java_hashes import key_groups
+from flinkcore.sql.plan.flink_state import FlinkState
 
 LOG = pa.table({"user": ["ada", "bob", "ada"], "price": [3, 5, 8], "time": [10**12, 10**12 + 1, 10**12 + 2]})
 OUT = pa.schema({"user": pa.string()})
@@ -46,6 +48,13 @@ class Last(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: Any) -> None:
         self.last.update(value.price)
         ctx.timer_service().register_event_time_timer(value.time + 100)
+
+
+class Failing(KeyedProcessFunction):
+    """Fails if it is run."""
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        raise AssertionError("the job has run")
 
 
 def written_state(path: Path, values: list[Any], keys: list[Any], kind: str = "VALUE") -> Path:
@@ -99,6 +108,13 @@ def test_a_value_that_its_type_cannot_hold_is_an_error(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "s") == []
 
 
+def test_a_field_that_an_object_does_not_have_is_an_error(tmp_path: Path) -> None:
+    path = written_state(tmp_path / "c", [Row(user="a", cent=5)], ["x"])
+    order = savepoints.pojo("com.acme.Order", {"user": Types.STRING(), "cents": Types.INT()})
+    with pytest.raises(DataError, match="it has no field 'cent'; its fields are"):
+        savepoints.write(path, tmp_path / "s", [FlinkOperator("op", states={"state": order})])
+
+
 def test_values_of_several_types_need_a_declaration(tmp_path: Path) -> None:
     path = written_state(tmp_path / "c", [1, "a"], ["x", "y"])
     with pytest.raises(
@@ -133,6 +149,38 @@ def test_a_savepoint_is_not_replaced(tmp_path: Path) -> None:
     savepoints.write(path, tmp_path / "s")
     with pytest.raises(ConfigurationError, match="has a savepoint already"):
         savepoints.write(path, tmp_path / "s")
+
+
+def test_a_job_does_not_run_for_a_savepoint_that_is_there(tmp_path: Path) -> None:
+    savepoints.write(written_state(tmp_path / "c", [1], ["x"]), tmp_path / "s")
+    before = set(os.listdir(tmp_path / "s"))
+    with pytest.raises(ConfigurationError, match="has a savepoint already"):
+        stream().process(Failing(), OUT).execute(stop_with_savepoint=tmp_path / "s").to_arrow()
+    env = fc.StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection(["a"]).key_by(lambda text: text).process(Failing()).uid("failing")
+    with pytest.raises(ConfigurationError, match="has a savepoint already"):
+        env.execute(stop_with_savepoint=tmp_path / "s")
+    assert set(os.listdir(tmp_path / "s")) == before
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_savepoint_that_another_run_completes_meanwhile_stays(
+    is_late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written_state(tmp_path / "c", [1], ["x"])
+    other = written_state(tmp_path / "d", [2], ["x"])
+    if is_late:  # the other run completes it after the last look
+        monkeypatch.setattr(savepoint_writer, "_refuse_savepoint", lambda storage: None)
+
+    def meanwhile(task: Any, n_tasks: int) -> list[str]:
+        written = [task(number) for number in range(n_tasks)]
+        savepoints.write(other, tmp_path / "s")
+        return [*written[:-1], task(n_tasks - 1)]
+
+    with pytest.raises((ConfigurationError, SavepointError), match=r"already|exists"):
+        SavepointTarget(tmp_path / "s").write(Checkpoint.open(path), ENVIRONMENT, meanwhile)
+    assert len(os.listdir(tmp_path / "s")) == 2
+    assert [row["value"] for row in rows(tmp_path / "s", "op", "state")] == [2]
 
 
 def test_state_that_no_operator_gets_is_an_error(tmp_path: Path) -> None:
@@ -254,3 +302,9 @@ def test_arguments_of_other_types_are_refused() -> None:
         FlinkOperator("a", key=int)  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match="stop_with_savepoint takes a path"):
         stream().process(Last(), OUT).execute(stop_with_savepoint=7)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "{", '{"uid": "5_sort", "kind": "sort"}', "1"])
+def test_a_description_of_a_plan_that_is_none_is_an_error(text: str) -> None:
+    with pytest.raises(CheckpointError, match="is not one of this version of flinkcore"):
+        FlinkState.of_text(text)

@@ -75,7 +75,16 @@ def test_partitions_without_a_reader_are_listed_without_an_offset() -> None:
     found = splits_of([element("clicks", 1, -1)], coordinator(3, (1, 0), (2, 1)), "file")
     assert found is not None
     assert [(each.partition, each.start) for each in found] == [(1, "latest"), (2, "earliest")]
-    assert offsets_by_topic(found) == {}
+    offsets = offsets_by_topic(found)
+    assert offsets == {"clicks": {}}
+    with pytest.raises(ConfigurationError, match=r"the topic 'click'; it reads \['clicks'\]"):
+        offsets["click"]
+    with pytest.raises(
+        ConfigurationError, match=r"partition 1, which begins at .* \(latest\)\. Add its next"
+    ):
+        offsets["clicks"].unread()
+    offsets["clicks"][1] = 4
+    assert DUMP.filter(offsets["clicks"].unread())["partition"].to_pylist() == [0, 0]
     found = splits_of([], coordinator(2, (2, 1)), "file")
     assert found is not None
     assert [each.start for each in found] == ["not known yet"]
@@ -143,11 +152,14 @@ def test_rows_that_have_been_read_are_left_out() -> None:
     offsets = savepoints.NextOffsets({0: 8})
     assert DUMP.filter(offsets.unread())["offset"].to_pylist() == [3, 8]
     assert DUMP.filter(savepoints.NextOffsets().unread()).num_rows == 3
+    many = savepoints.NextOffsets({**dict.fromkeys(range(1, 5000), 1 << 40), 0: 8})
+    assert DUMP.filter(many.unread())["offset"].to_pylist() == [8]
 
 
 @pytest.mark.parametrize(
     ("sources", "reason"),
     [
+        ([("s", {"clicks": {0: 1}})], "offsets by topic"),
         ({"s": {}}, "offsets by topic"),
         ({"s": {"clicks": {}}}, "offsets by partition"),
         ({"s": {"clicks": {0: -1}}}, "whole numbers"),

@@ -29,11 +29,11 @@ BOTH: list[Mode] = ["process", "thread"]
 
 
 class Remembering(KeyedProcessFunction):
-    def __init__(self, type_info: TypeInformation | None, value: Any) -> None:
-        self.type_info, self.value = type_info, value
+    def __init__(self, type_info: TypeInformation | None, value: Any, name: str = "last") -> None:
+        self.type_info, self.value, self.name = type_info, value, name
 
     def open(self, runtime_context: Any) -> None:
-        self.state = runtime_context.get_state(ValueStateDescriptor("last", self.type_info))
+        self.state = runtime_context.get_state(ValueStateDescriptor(self.name, self.type_info))
 
     def process_element(self, value: Any, ctx: Any) -> Any:
         self.state.update(self.value)
@@ -65,11 +65,15 @@ def saved(stream: Any, path: Path, mode: Mode = "process") -> savepoints.Savepoi
 
 
 def remembered(
-    type_info: TypeInformation | None, value: Any, key_type: TypeInformation | None = None, key: Any = "ada"
+    type_info: TypeInformation | None,
+    value: Any,
+    key_type: TypeInformation | None = None,
+    key: Any = "ada",
+    name: str = "last",
 ) -> Any:
     env = fc.StreamExecutionEnvironment.get_execution_environment()
     keyed = pairs(env).key_by(lambda pair: key, key_type)
-    return keyed.process(Remembering(type_info, value)).uid("last")
+    return keyed.process(Remembering(type_info, value, name)).uid("last")
 
 
 def value_of(savepoint: savepoints.Savepoint, name: str) -> Any:
@@ -91,9 +95,10 @@ def test_an_operator_without_a_uid_is_refused(tmp_path: Path) -> None:
         saved(stream, tmp_path)
 
 
-def test_a_state_without_a_type_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="state 'last' of operator 'last' has no type"):
-        saved(remembered(None, 1), tmp_path)
+@pytest.mark.parametrize("name", ["last", "count", "fire-time"])  # the others are names of triggers' states
+def test_a_state_without_a_type_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"state '{name}' of operator 'last' has no type"):
+        saved(remembered(None, "a text", name=name), tmp_path)
 
 
 def test_a_value_that_is_not_of_its_type_in_pyflink_is_refused(tmp_path: Path) -> None:

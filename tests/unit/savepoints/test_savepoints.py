@@ -5,11 +5,15 @@ import struct
 from pathlib import Path
 
 import fsspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pytest
 from equipment.written_savepoints import LONG, STRING, i32, i64, state, string, write_savepoint
 
 from flinkcore import savepoints
 from flinkcore.errors import ConfigurationError, SavepointError, UnsupportedSavepointError
+from flinkcore.savepoints.keyed_state import KeyedState
 from flinkcore.savepoints.operator_ids import operator_id
 
 CASES = Path(__file__).parents[2] / "golden" / "savepoints" / "cases"
@@ -37,6 +41,23 @@ def test_ids_are_those_of_flink() -> None:
     assert named
     for operator in named:
         assert operator.operator_id == operator_id(operator.uid or "")
+
+
+@pytest.mark.parametrize("case", ["values-heap1", "ttl-heap3", "count_timers-heap3", "sliding_reduce-heap3"])
+def test_rows_of_some_keys_are_those_of_all_rows(case: str) -> None:
+    def chosen(keys: pa.Array) -> npt.NDArray[np.int64]:
+        return np.arange(1, len(keys), 2)
+
+    n_rows = 0
+    for operator in savepoints.open(CASES / case / "savepoint", exact=True).operators:
+        for state_ in operator.states.values():
+            if isinstance(state_, KeyedState):
+                of_keys = pa.Table.from_batches(state_.batches_of_keys(chosen), state_.schema)
+                rows_of_all = [batch.take(pa.array(chosen(batch["key"]))) for batch in state_.batches()]
+                expected = pa.Table.from_batches(rows_of_all, state_.schema)
+                assert repr(of_keys.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
+                n_rows += of_keys.num_rows
+    assert n_rows > 5
 
 
 @pytest.mark.parametrize("is_compressed", [False, True])
