@@ -9,8 +9,10 @@ from typing import ClassVar
 import pyarrow as pa
 
 from flinkcore._internal.show.tables import shown_fields
+from flinkcore.columnar.operator_plans.aggregate_contents import CONTENTS, AggregateContents
 from flinkcore.columnar.operator_plans.frame_plans import (
     NamedAggregates,
+    contents_of,
     described,
     require_columns,
     require_new_names,
@@ -136,7 +138,12 @@ class Over(RelationalPlan):
             **shown_ttl(self.ttl_ms),
             "aggregates": described(self.aggregates, events),
             "rows": shown_fields(events),
+            CONTENTS: self.aggregate_contents(inputs).to_text(),
         }
+
+    def aggregate_contents(self, inputs: Sequence[pa.Schema]) -> AggregateContents:
+        (events,) = inputs
+        return contents_of(self.aggregates, events)
 
     def _described_order(self) -> str:
         names = zip(self.order_by or (), self.descending, self.nulls_last, strict=True)

@@ -15,8 +15,9 @@ from flinkcore.datastream.graph.join_operations import RegularJoin, TimeInterval
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
+from flinkcore.sql.nodes.flink_states import interval_join_state, join_state, window_join_state
 from flinkcore.sql.nodes.rows import Program, Rows, by_key
-from flinkcore.sql.nodes.windows import WindowBound, zone_of
+from flinkcore.sql.nodes.windows import WindowBound, is_utc, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 _LEFT: Final = "left#"
@@ -168,7 +169,8 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
         times.add(bounds["leftTimeIndex"])
     if lower >= 0 and sides.how in ("inner", "right"):
         times.add(len(left.columns) + bounds["rightTimeIndex"])
-    return program.of_operator(node, results, sides.columns(), times=times)
+    state = interval_join_state(node, left, right)
+    return program.of_operator(node, results, sides.columns(), times=times, state=state)
 
 
 def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
@@ -193,7 +195,8 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
         streams[1], windows[0].assigner, nulls_equal=sides.nulls_equal, **sides.settings()
     )
     results = windows[0].of_clock(joined)
-    return program.of_operator(node, results, sides.columns(), of_windows=True)
+    state = window_join_state(node, left, right, windows[0], is_utc=is_utc(program, node))
+    return program.of_operator(node, results, sides.columns(), of_windows=True, state=state)
 
 
 def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
@@ -238,7 +241,8 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
         ttl_ms=(ttls[0], ttls[1]),
     )
     results = streams[0]._joined(streams[1], operation)
-    return program.of_operator(node, results, sides.columns(), changes=kinds)
+    state = join_state(node, left, right)
+    return program.of_operator(node, results, sides.columns(), changes=kinds, state=state)
 
 
 def _unique_key(

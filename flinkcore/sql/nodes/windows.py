@@ -291,6 +291,11 @@ def zone_of(program: Program, node: PlanNode) -> str:
     return program.zone if zone == "default" else zone_named(str(zone))
 
 
+def is_utc(program: Program, node: PlanNode) -> bool:
+    """Return whether the local time by which a node cuts windows is that of UTC."""
+    return fixed_offset_ms(zone_of(program, node)) == 0
+
+
 def window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the results of aggregates over windows, in one phase."""
     windowing = node.json["windowing"]
@@ -427,9 +432,10 @@ def aggregated(
     # A window that only the end of the log fires has not ended yet by the clock.
     only = pc.field("watermark") != MAX_TIMESTAMP if program.by_arrival else None
     key = [(rows.columns[number], rows.types[number]) for number in grouping]
-    is_utc = not window.is_instant or fixed_offset_ms(zone_of(program, node)) == 0
-    is_own = attached is None and window.rowtime >= 0 and not program.by_arrival
-    state = window_state(node, window.assigner, native, key, is_utc=is_utc) if is_own else None
+    state = None
+    if attached is None and window.rowtime >= 0 and not program.by_arrival:
+        by_utc = not window.is_instant or is_utc(program, node)
+        state = window_state(node, window.assigner, native, key, is_utc=by_utc)
     return program.of_operator(
         node, results, expressions, times=times, of_windows=True, only=only, state=state
     )
