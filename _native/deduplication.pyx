@@ -173,7 +173,7 @@ cdef int _process_row(Deduplication* self, const RelationalEvents* events, int64
             &self.core, events.rows[i], i, key, timestamp, RowKind.INSERT if is_first else RowKind.UPDATE_AFTER
         )
         if not self.keeps_last and not self.by_time:
-            kept.row = NO_ROW
+            kept.row, kept.timestamp = NO_ROW, timestamp
             _write(self, key, self.arrivals[i] if self.ttl_ms else 0)
             return 0
     kept.row = events.rows[i]
