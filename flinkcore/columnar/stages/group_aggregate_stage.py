@@ -210,7 +210,8 @@ class GroupKernel(ImmediateKernel):
         for column in self._kept.values():
             if isinstance(column, FunctionAccumulators):
                 column.process(rows, ids, retracts, emits, cleared=cleared)
-            else:  # values of which each expires by itself in Flink: refused with a time to live
+            else:
+                assert cleared is None, "kept values are refused with a time to live"
                 column.process(rows, ids, retracts, emits)
 
     def _emit(self, ids: KeyIds) -> None:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from flinkcore.datastream.aggregates import RETRACTABLE, max_
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.flink_states import group_state
@@ -65,6 +66,12 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
             raise node.refuse(
                 f"its input withdraws rows ({', '.join(sorted(withdrawn))}), and not all of its aggregates can",
                 "Take others than STDDEV and VAR",
+            )
+        is_kept = aggregate.function == "collect" and not isinstance(aggregate, FunctionAggregate)
+        if ttl_ms and withdrawn and is_kept:
+            raise node.refuse(
+                "a SUM of FLOAT over rows that are withdrawn is made of all its values, which do not expire here",
+                f"CAST its argument to DOUBLE, or plan the query with SET '{STATE_TTL.key()}' = '0 ms'",
             )
     if rows.changes and not withdrawn:
         raise node.refuse(

@@ -1,5 +1,6 @@
 """State of plans of SQL that expires: what is kept in memory and in checkpoints, and what is refused."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,28 @@ def test_a_log_without_arrivals_has_no_state_that_expires() -> None:
 
 def test_values_that_expire_one_by_one_are_refused() -> None:
     refused("ttl-group_distinct-1", r"the values of COUNT\(DISTINCT\) are kept in a state of their own")
+
+
+def test_sums_of_floats_that_are_withdrawn_are_refused() -> None:
+    scenario = golden("ttl-group_twice-1")
+    plan = copy.deepcopy(scenario["plan"])
+    calc, _, group, _ = plan["nodes"][3:]
+    kind = "FLOAT NOT NULL"
+    calc["projection"][1] = {
+        "kind": "CALL",
+        "syntax": "SPECIAL",
+        "internalName": "$CAST$1",
+        "operands": [calc["projection"][1]],
+        "type": kind,
+    }
+    for node in plan["nodes"][3:]:
+        node["outputType"] = node["outputType"].replace("BIGINT NOT NULL", kind, 1)
+    group["aggCalls"][0]["type"] = kind
+    environment = environment_of(scenario)
+    with pytest.raises(
+        UnsupportedOperationError, match=r"a SUM of FLOAT over rows that are withdrawn.*to DOUBLE"
+    ):
+        plan_sinks(environment, plan, tables_of(environment, scenario), scenario["settings"])
 
 
 def test_a_setting_that_is_not_in_plans_is_not_ignored() -> None:
