@@ -265,7 +265,7 @@ def is_range_of_processing_time(node: PlanNode) -> bool:
     (group,) = node.json["overSpec"]["groups"]
     (order, *_) = group["orderBy"]["fields"]
     _, kind = node.input.fields[order["index"]]
-    is_bounded = group["lowerBound"]["kind"] == "BOUNDED_WINDOW" and not group["isRows"]
+    is_bounded = group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING" and not group["isRows"]
     return is_bounded and kind.time_attribute == "PROCTIME"
 
 
