@@ -229,7 +229,10 @@ public class Planner {
             step.put("statement", number);
             step.put("is_query", isQuery);
             step.set("settings", MAPPER.valueToTree(settings));
-            step.set("functions", MAPPER.valueToTree(functions.numbers()));
+            Map numbers = functions.numbers();
+            if (!numbers.isEmpty()) {
+                step.set("functions", MAPPER.valueToTree(numbers));
+            }
             step.set("plan", MAPPER.readTree(plan.asJsonString()));
         }
     }

@@ -91,7 +91,7 @@ def planned(
             step["is_query"],
             step["settings"],
             step["plan"],
-            {name: created[number].function for name, number in step["functions"].items()},
+            {name: created[number].function for name, number in step.get("functions", {}).items()},
         )
         for step in answer["steps"]
     ]

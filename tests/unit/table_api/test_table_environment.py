@@ -45,11 +45,7 @@ class Planner:
         plan["nodes"][-1]["dynamicTableSink"]["table"]["resolvedTable"]["options"] = self.options
         last = len(statements) - 1
         is_query = statements[last].startswith("SELECT")
-        return {
-            "steps": [
-                {"statement": last, "is_query": is_query, "settings": settings, "plan": plan, "functions": {}}
-            ]
-        }
+        return {"steps": [{"statement": last, "is_query": is_query, "settings": settings, "plan": plan}]}
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def planner(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]) -> Planner:
 
 def step(statement: int, is_query: bool, **settings: str) -> dict[str, Any]:
     plan = golden("edges-fire_one_phase")["plan"]
-    return {"statement": statement, "is_query": is_query, "settings": settings, "plan": plan, "functions": {}}
+    return {"statement": statement, "is_query": is_query, "settings": settings, "plan": plan}
 
 
 STEPS = {"steps": [step(1, True), step(2, True), step(3, False), step(4, False)]}
