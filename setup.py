@@ -49,6 +49,7 @@ MODULES = (
     "pending_rows",
     "regular_join",
     "relational",
+    "row_places",
     "session_windows",
     "state_columns",
     "state_entries",

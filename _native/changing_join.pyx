@@ -40,7 +40,7 @@ from flinkcore._native.changing_rows cimport (
 )
 from flinkcore._native.join_kernel cimport How
 from flinkcore._native.key_dictionary cimport KeyDictionary
-from flinkcore._native.memory cimport Buffer, buffer_free, buffer_reserve
+from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_reserve
 from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.relational cimport (
     NO_EVENT,
@@ -99,6 +99,12 @@ cdef struct ChangingColumns:
     const uint8_t* can_match    # 0 if a part of the key is null: the row matches nothing
 
 
+cdef struct EqualRows:
+    Identity identity
+    uint32_t key
+    int side
+
+
 cdef struct ChangingJoin:
     RelationalCore core
     ChangingColumns columns
@@ -116,10 +122,9 @@ cdef struct ChangingJoin:
     bint expires              # rows of an input do
     Buffer[2] written         # int64 by number of row: of the first of equal rows, processing time at which they were written
     const int64_t* arrivals   # of the events of a call, if rows expire
-    bint levels               # a row came that equals another one: both have the same number of matches once results are taken
-    uint32_t level_key
-    int level_side
-    Identity level_identity
+    int64_t n_takes           # of results, and 1
+    Buffer pending            # int64 by key, if rows expire: twice the take that its results wait for, and 1 with equal rows
+    Buffer equals             # EqualRows that came: once results are taken, they have the same number of matches
     # Where an event goes on when results have been taken
     bint in_event
     uint32_t place            # slot of the next row of the other input
@@ -168,6 +173,18 @@ cdef inline int64_t _written(const ChangingJoin* self, int side, int64_t row) no
     return (<int64_t*> self.written[side].data)[row]
 
 
+cdef inline int64_t* _pending(const ChangingJoin* self, uint32_t key) noexcept nogil:
+    return <int64_t*> self.pending.data + key
+
+
+cdef inline void _await(ChangingJoin* self, uint32_t key, bint of_equals) noexcept nogil:
+    # Notes that results of a key wait.
+    cdef int64_t* pending = _pending(self, key)
+    if pending[0] >> 1 != self.n_takes:
+        pending[0] = 2 * self.n_takes
+    pending[0] |= of_equals
+
+
 cdef inline bint _has_expired(const ChangingJoin* self, int side, uint32_t slot, int64_t now) noexcept nogil:
     # Of the first of equal rows. Unsigned, since a time to live may be as long as all time.
     cdef int64_t row = self.sides[side].slots[slot].row
@@ -193,7 +210,7 @@ cdef bint _forget_expired(ChangingJoin* self, int side, uint32_t key, int64_t no
     while slot != NO_SLOT:
         identity = rows.slots[slot].identity
         if changing_find(rows, key, identity) == slot and _has_expired(self, side, slot, now):
-            if self.counts_matches[side] and self.core.n_results:
+            if self.counts_matches[side] and _pending(self, key)[0] >> 1 == self.n_takes:
                 return False
             before = rows.slots[slot].before  # it has not expired, and stays
             _forget(self, side, key, identity)
@@ -203,17 +220,16 @@ cdef bint _forget_expired(ChangingJoin* self, int side, uint32_t key, int64_t no
     return True
 
 
-cdef int _level(ChangingJoin* self) except -1 nogil:
+cdef int _level(ChangingJoin* self, const EqualRows* equals) except -1 nogil:
     # Gives equal rows the number of matches of the one that came last.
-    cdef ChangingRows* rows = &self.sides[self.level_side]
-    cdef uint32_t slot = changing_find(rows, self.level_key, self.level_identity)
+    cdef ChangingRows* rows = &self.sides[equals.side]
+    cdef uint32_t slot = changing_find(rows, equals.key, equals.identity)
     cdef int64_t n
-    self.levels = False
     if slot == NO_SLOT:
         return 0
-    n = _matches(self, self.level_side, rows.slots[rows.slots[slot].last_copy].row)[0]
+    n = _matches(self, equals.side, rows.slots[rows.slots[slot].last_copy].row)[0]
     while slot != NO_SLOT:
-        _matches(self, self.level_side, rows.slots[slot].row)[0] = n
+        _matches(self, equals.side, rows.slots[slot].row)[0] = n
         slot = rows.slots[slot].next_copy
     return 0
 
@@ -306,8 +322,10 @@ cdef int _settle(ChangingJoin* self, const uint8_t* passed) except -1 nogil:
             n += 1
     self.core.n_results = n
     self.core.results.size = n * sizeof(ResultRow)
-    if self.levels:
-        _level(self)
+    for i in range(self.equals.size // <int64_t> sizeof(EqualRows)):
+        _level(self, <const EqualRows*> self.equals.data + i)
+    self.equals.size = 0
+    self.n_takes += 1
     return 0
 
 
@@ -344,6 +362,7 @@ cdef int _keep(ChangingJoin* self, const ChangingEvent* event) except -1 nogil:
     # Adds the row to those of its key, or withdraws it.
     cdef ChangingRows* own = &self.sides[event.side]
     cdef uint32_t slot = NO_SLOT
+    cdef EqualRows* equals
     if not _keeps(self, event):
         return 0
     self.never_matches.data[event.key] = not event.can_match
@@ -357,10 +376,11 @@ cdef int _keep(ChangingJoin* self, const ChangingEvent* event) except -1 nogil:
     else:
         changing_add(own, event.key, event.identity, event.row, event.timestamp)
         if slot != NO_SLOT and self.counts_matches[event.side]:
-            self.levels = True
-            self.level_key = event.key
-            self.level_side = event.side
-            self.level_identity = event.identity
+            equals = <EqualRows*> buffer_append(&self.equals, sizeof(EqualRows))
+            equals.identity = event.identity
+            equals.key = event.key
+            equals.side = event.side
+            _await(self, event.key, True)
     if self.expires:
         slot = changing_find(own, event.key, event.identity)
         if slot != NO_SLOT:
@@ -435,8 +455,10 @@ cdef bint _process(ChangingJoin* self, const ChangingEvent* event) except -1 nog
         self.how == How.SEMI or self.how == How.ANTI
     )
     if not self.in_event:
-        if self.expires and not (
-            _forget_expired(self, 0, event.key, event.now) and _forget_expired(self, 1, event.key, event.now)
+        if self.expires and (
+            _pending(self, event.key)[0] == 2 * self.n_takes + 1
+            or not _forget_expired(self, 0, event.key, event.now)
+            or not _forget_expired(self, 1, event.key, event.now)
         ):
             return False
         self.core.processed += 1
@@ -446,6 +468,8 @@ cdef bint _process(ChangingJoin* self, const ChangingEvent* event) except -1 nog
         self.place = NO_SLOT if skips_pairs or counts_all or self.is_final else others.keys[event.key].first
         self.in_event = True
     if not self.is_final:
+        if self.expires:
+            _await(self, event.key, False)
         if not _add_pairs(self, event):
             return False
         if self.counts_matches[event.side]:
@@ -467,6 +491,11 @@ cdef int _reach(ChangingJoin* self, int64_t n_keys) except -1 nogil:
         buffer_reserve(&self.never_matches, n_keys - size)
         self.never_matches.size = n_keys
         memset(self.never_matches.data + size, 0, n_keys - size)
+    size = self.pending.size
+    if self.expires and n_keys * 8 > size:
+        buffer_reserve(&self.pending, n_keys * 8 - size)
+        self.pending.size = n_keys * 8
+        memset(self.pending.data + size, 0, n_keys * 8 - size)
     return 0
 
 
@@ -477,9 +506,7 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
     cdef int64_t i
     _reach(self, core_n_keys(events, first))
     for i in range(first, events.n):
-        if not self.in_event and (
-            self.levels or core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False)
-        ):
+        if not self.in_event and (core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False)):
             return i
         event.number = i
         event.key = events.key_ids[i]
@@ -622,6 +649,7 @@ cdef class ChangingJoinKernel:
             raise ConfigurationError(f"times to live of {ttl_ms} ms: they must not be negative, and results be changes")
         self.state.ttl_ms[0], self.state.ttl_ms[1] = ttl_ms
         self.state.expires = any(ttl_ms)
+        self.state.n_takes = 1
         self.state.counts_matches[0] = how in ("left", "full", "semi", "anti")
         self.state.counts_matches[1] = how in ("right", "full")
         core_open(&self.state.core, timeline, steps_done, result_limit, True, has_kinds, False)
@@ -630,6 +658,8 @@ cdef class ChangingJoinKernel:
         cdef int side
         core_free(&self.state.core)
         buffer_free(&self.state.never_matches)
+        buffer_free(&self.state.pending)
+        buffer_free(&self.state.equals)
         for side in range(2):
             changing_free(&self.state.sides[side])
             buffer_free(&self.state.matches[side])
@@ -757,7 +787,7 @@ cdef class ChangingJoinKernel:
         """Bytes that its state takes, without rows, keys and timers."""
         check_no_call(&self.guard, self)
         counts = self.state.matches[0].capacity + self.state.matches[1].capacity + self.state.never_matches.capacity
-        counts += self.state.written[0].capacity + self.state.written[1].capacity
+        counts += self.state.written[0].capacity + self.state.written[1].capacity + self.state.pending.capacity
         return changing_memory(&self.state.sides[0]) + changing_memory(&self.state.sides[1]) + counts
 
     @property

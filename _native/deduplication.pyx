@@ -31,11 +31,13 @@ from flinkcore._native.relational cimport (
     core_events,
     core_free,
     core_is_full,
+    core_late,
     core_n_keys,
     core_open,
     core_poll_due,
     core_process,
     core_take,
+    core_take_late,
 )
 from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_add, timer_queue_move
 from flinkcore._native.timers cimport TimerHeap
@@ -146,7 +148,7 @@ cdef int _process_row(Deduplication* self, const RelationalEvents* events, int64
     cdef KeptRow* kept = &self.keys[key]
     cdef bint is_first
     if self.waits and timestamp < self.core.cursor.watermark:
-        self.core.late += 1
+        core_late(&self.core, i)
         return 0
     if self.ttl_ms and _has_expired(self, key, self.arrivals[i]):
         _forget(self, key)
@@ -171,7 +173,7 @@ cdef int _process_row(Deduplication* self, const RelationalEvents* events, int64
             &self.core, events.rows[i], i, key, timestamp, RowKind.INSERT if is_first else RowKind.UPDATE_AFTER
         )
         if not self.keeps_last and not self.by_time:
-            kept.row = NO_ROW
+            kept.row, kept.timestamp = NO_ROW, timestamp
             _write(self, key, self.arrivals[i] if self.ttl_ms else 0)
             return 0
     kept.row = events.rows[i]
@@ -332,6 +334,11 @@ cdef class DeduplicationKernel:
         """Return the results that wait, as KernelResults."""
         cdef Call call = begin_call(&self.guard, self)
         return core_take(&self.state.core)
+
+    def take_late(self):
+        """Return the indexes of the events of the last call of `process` that were late: numpy.ndarray of int64."""
+        cdef Call call = begin_call(&self.guard, self)
+        return core_take_late(&self.state.core)
 
     def counts(self):
         """Return how many events it has taken in and timers have fired, by their names in the report."""

@@ -32,10 +32,12 @@ from flinkcore._native.relational cimport (
     core_events,
     core_free,
     core_is_full,
+    core_late,
     core_n_keys,
     core_open,
     core_process,
     core_take,
+    core_take_late,
 )
 from flinkcore._native.timer_queue cimport (
     Timer,
@@ -223,7 +225,7 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
             return i
         key = events.key_ids[i]
         if _is_late(state, key, events.timestamps[i]):
-            state.core.late += 1
+            core_late(core, i)
             continue
         state.core.processed += 1
         timer_queue_add(state.timers, events.timestamps[i], key, events.key_groups[i], events.rows[i])
@@ -351,6 +353,11 @@ cdef class PendingRows:
         """Return the rows that have come up, as KernelResults: by timestamp, key by key, and as they arrived."""
         cdef Call call = begin_call(&self.guard, self)
         return core_take(&self.state.core)
+
+    def take_late(self):
+        """Return the indexes of the events of the last call of `process` that were late: numpy.ndarray of int64."""
+        cdef Call call = begin_call(&self.guard, self)
+        return core_take_late(&self.state.core)
 
     def take_cleared(self):
         """Return keys whose frames are to be forgotten, called before `take`.

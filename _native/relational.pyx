@@ -11,7 +11,7 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from flinkcore.errors import ConfigurationError
 
@@ -53,6 +53,7 @@ cdef int core_open(
 cdef void core_free(RelationalCore* core) noexcept nogil:
     cursor_close(&core.cursor)
     buffer_free(&core.results)
+    buffer_free(&core.late_events)
 
 
 cdef int core_events(
@@ -92,6 +93,8 @@ cdef int64_t core_process(
     RelationalCore* core, TakeEvents take_events, RelationalEvents* events, int64_t first
 ) except -1:
     cdef int64_t n = events.n
+    if first == 0:
+        core.late_events.size = 0
     while first < n:
         events.n = min(n, first + EVENTS_AT_ONCE)
         with nogil:
@@ -100,6 +103,15 @@ cdef int64_t core_process(
             break
         PyErr_CheckSignals()
     return first
+
+
+cdef object core_take_late(RelationalCore* core):
+    cdef int64_t n = core.late_events.size // 8
+    cdef int64_t[::1] late = np.empty(n, np.int64)
+    if n:
+        memcpy(&late[0], core.late_events.data, n * 8)
+    core.late_events.size = 0
+    return late.base
 
 
 cdef object core_take(RelationalCore* core):

@@ -30,11 +30,13 @@ from flinkcore._native.relational cimport (
     core_events,
     core_free,
     core_is_full,
+    core_late,
     core_n_keys,
     core_open,
     core_poll_due,
     core_process,
     core_take,
+    core_take_late,
 )
 from flinkcore._native.sort_keys cimport (
     KeyShape,
@@ -486,7 +488,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
         list_number = events.key_ids[i]
         if self.of_windows:
             if columns.ends[i] - 1 <= self.core.cursor.watermark:
-                self.core.late += counts
+                if counts:
+                    core_late(core, i)
                 continue
             list_number = _window(self, events.key_ids[i], events.key_groups[i], columns.ends[i], True)
         elif i + LOOK_AHEAD < events.n:
@@ -673,6 +676,11 @@ cdef class TopKernel:
         """Return the results that wait, as KernelResults; the values are ranks."""
         cdef Call call = begin_call(&self.guard, self)
         return core_take(&self.state.core)
+
+    def take_late(self):
+        """Return the indexes of the events of the last call of `process` that were late: numpy.ndarray of int64."""
+        cdef Call call = begin_call(&self.guard, self)
+        return core_take_late(&self.state.core)
 
     def counts(self):
         """Return how many events it has taken in and timers have fired, by their names in the report."""

@@ -237,7 +237,7 @@ def replay_of_batches(clicks: Clicks) -> Callable[[], list[Row]]:
 def rows_fired(stream: DataStream, clicks: Clicks) -> list[Row]:
     """Run a job; its rows but for those that the end of the log fires."""
     last_watermark_ms = (clicks.events - 1) // EVENTS_PER_MS - 1
-    fired = stream.to_arrow().filter(pc.field("fired") <= last_watermark_ms)
+    fired = stream.to_arrow().filter(pc.field("fired").cast(pa.int64()) <= last_watermark_ms)
     return list(zip(fired["key"].to_pylist(), fired["count"].to_pylist(), strict=True))
 
 

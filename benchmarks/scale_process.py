@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks.job_plans import planned
 from benchmarks.processes import cpu_seconds, peak_bytes_of_workers
 from benchmarks.scale_logs import DISORDER_MS, ScaleLog
 
@@ -38,8 +39,9 @@ class ScaleJob:
         Length of a window.
     out_of_orderness_ms
         Bound of the watermarks.
-    merges
-        Whether the sum is of integers: sums of floating-point numbers are not merged before a shuffle.
+    sums_integers
+        Whether the sum is of integers. On Spark events go through the shuffle one by one also then, for a mean
+        depends on their order.
     partitions
         Number of partitions on Spark.
     memory
@@ -49,14 +51,14 @@ class ScaleJob:
     log: ScaleLog
     window_ms: int = 10_000
     out_of_orderness_ms: int = DISORDER_MS
-    merges: bool = True
+    sums_integers: bool = True
     partitions: int = 8
     memory: str | None = None
 
     @property
     def summed(self) -> str:
         """The column that is summed."""
-        return "value" if self.merges else "amount"
+        return "value" if self.sums_integers else "amount"
 
 
 def _flinkcore(env: Any, job: ScaleJob) -> Any:
@@ -80,19 +82,46 @@ def _flinkcore(env: Any, job: ScaleJob) -> Any:
     )
 
 
-def run_flinkcore(job: ScaleJob) -> Callable[[], list[int]]:
-    """Embedded; each batch of results is dropped once it is summed."""
-    import flinkcore.columnar.local.embedded_replay  # noqa: F401, loaded by a first job, as DuckDB is below
+def _embedded(job: ScaleJob) -> Any:
     from flinkcore.common import Configuration
     from flinkcore.datastream import StreamExecutionEnvironment
 
+    config = Configuration()
+    if job.memory is not None:
+        config.set_string("taskmanager.memory.managed.size", job.memory)
+    return StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(THREADS)
+
+
+def _on_spark(job: ScaleJob) -> Any:
+    from benchmarks.flinkcore_bids import spark_session
+    from flinkcore.spark import SparkExecutionEnvironment
+
+    return SparkExecutionEnvironment(spark_session(THREADS)).set_parallelism(job.partitions)
+
+
+ENVIRONMENTS: dict[str, tuple[Callable[[ScaleJob], Any], str]] = {
+    "flinkcore": (_embedded, f"embedded replay, parallelism {THREADS},"),
+    "flinkcore-spark": (_on_spark, "spark replay"),
+}
+"""The environment of each engine of flinkcore, and the part of a plan that names it."""
+
+
+def check_plan(engine: str, job: ScaleJob) -> None:
+    """Assert that one of flinkcore's engines runs the job that its row names."""
+    environment, where = ENVIRONMENTS[engine]
+    parts = [where, f"event log {job.log.parquet()}:", f"tumbling windows of {job.window_ms} ms"]
+    if engine == "flinkcore-spark":
+        parts.append("events go through the shuffle one by one")
+    planned(lambda: _flinkcore(environment(job), job), *parts)
+
+
+def run_flinkcore(job: ScaleJob) -> Callable[[], list[int]]:
+    """Embedded; each batch of results is dropped once it is summed."""
+    import flinkcore.columnar.local.embedded_replay  # noqa: F401, loaded by a first job, as DuckDB is below
+
     def run() -> list[int]:
-        config = Configuration()
-        if job.memory is not None:
-            config.set_string("taskmanager.memory.managed.size", job.memory)
-        env = StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(THREADS)
         sums = [0] * (1 + len(SUMS))
-        for batch in _flinkcore(env, job).to_batches():
+        for batch in _flinkcore(_embedded(job), job).to_batches():
             found = [batch.num_rows, *(int(pc.sum(batch[name]).as_py() or 0) for name in SUMS)]
             sums = [a + b for a, b in zip(sums, found, strict=True)]
         return sums
@@ -103,12 +132,9 @@ def run_flinkcore(job: ScaleJob) -> Callable[[], list[int]]:
 def run_flinkcore_spark(job: ScaleJob) -> Callable[[], list[int]]:
     """On Spark, the results summed there."""
     from benchmarks.flinkcore_bids import spark_session
-    from flinkcore.spark import SparkExecutionEnvironment
 
-    spark = spark_session(THREADS)
-    _first_task(spark)
-    env = SparkExecutionEnvironment(spark)
-    env.set_parallelism(job.partitions)
+    _first_task(spark_session(THREADS))
+    env = _on_spark(job)
     return lambda: _summed(_flinkcore(env, job).to_dataframe())
 
 
@@ -202,6 +228,8 @@ def main() -> None:
         before = cpu_seconds()
         assert run() == answer
         found["warm_cpu_seconds"] = cpu_seconds() - before
+    if engine in ENVIRONMENTS:  # not before: explain() would warm the process
+        check_plan(engine, job)
     print(json.dumps(found))
 
 

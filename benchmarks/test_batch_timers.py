@@ -16,7 +16,8 @@ the heap an entry per key that is put right only when it is due. It needed 1.5 t
 in these shapes, and three times that of `TimerHeap` to register a million random timers, which a map finds by one look.
 
 Caveats: they are of the stores alone. Of a replay over batches timers are a tenth to a quarter.
-Compared are CPU times; a round includes the growth of an empty store, on both sides.
+Compared are CPU times; a round includes the growth of an empty store, on both sides. `FLINKCORE_BENCH_EVENTS` sets
+the number of events (1 M).
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.measuring import measure
+from benchmarks.sizes import size
 from flinkcore._native.key_timers import KeyTimers
 from flinkcore._native.timers import TimerHeap
 
-EVENTS = 1_000_000
+EVENTS = size(1_000_000)
 EVENTS_PER_MS = 10
 BATCH_ROWS = 32_768
 GAP_MS = 3_000

@@ -3,6 +3,7 @@
 The baseline is what one writes without a library: keys, values and timers as lists through pickle, into a
 dictionary and a heap. It has no checksums, key groups or namespaces, waits for no disk, and could not be
 read in safety from somebody else. Both run in this process; setting up the operator's state is not counted.
+`FLINKCORE_BENCH_EVENTS` sets the number of keys (1 M).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from benchmarks.measuring import measure
+from benchmarks.sizes import size
 from flinkcore.checkpoint import Checkpoint, OperatorBackends, PendingCheckpoint
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.state import ValueStateDescriptor
@@ -24,7 +26,7 @@ from flinkcore.operators.state import KeyedStateBackend
 from flinkcore.operators.timers import InternalTimeServiceManager
 from flinkcore.operators.timers.processing_time import DrivenProcessingTimeService
 
-KEYS = 1_000_000
+KEYS = size(1_000_000)
 MAX_PARALLELISM = 128
 
 

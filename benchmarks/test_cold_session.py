@@ -7,17 +7,17 @@ together. On a busy machine compare CPU seconds. `FLINKCORE_BENCH_EVENTS` sets t
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
 from benchmarks.nexmark import Bids
 from benchmarks.processes import found_by
+from benchmarks.sizes import size
 
 pytest.importorskip("pyspark")
 
-EVENTS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 20_000_000))
+EVENTS = size(20_000_000)
 THREADS = 2
 
 

@@ -7,7 +7,6 @@ aggregate. `FLINKCORE_BENCH_EVENTS` sets the number of rows.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks.job_plans import planned
 from benchmarks.measuring import measure
+from benchmarks.sizes import size
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import Aggregate, count_distinct, max_, min_, stddev, sum_
 
-EVENTS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 2_000_000))
+EVENTS = size(2_000_000)
 KEYS = 5
 MS_PER_EVENT = 2
 START_MS = 1_700_000_000_000
@@ -34,6 +35,7 @@ FRAMES: dict[str, Callable[[int], Any]] = {
     "rows": lambda rows: rows - 1,
     "time": lambda rows: Time.milliseconds(rows * KEYS * MS_PER_EVENT),
 }
+PLANS = {"rows": "rows before each row (rows)", "time": "ms before each row (range)"}
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +59,15 @@ def test_frames(benchmark: Any, log: pa.Table, rows: int, frame: str, aggregates
         bound
     )
     framed = events.key_by("k").over(FRAMES[frame](rows)).aggregate(**AGGREGATES[aggregates])
+    plan = (
+        "embedded replay, parallelism 1,",
+        "event log Table in memory",
+        PLANS[frame],
+        *AGGREGATES[aggregates],
+    )
+    job = planned(lambda: framed, *plan)
 
     def run() -> pa.Table:
-        return framed.execute().to_arrow()
+        return job().execute().to_arrow()
 
     assert measure(benchmark, EVENTS, "event", run).num_rows == EVENTS

@@ -6,7 +6,7 @@ each as a record that is made for it. The Cython form reads Arrow columns: nobod
 As "process-function" the operator is driven directly; as "replay" the figure has all that a replay does before and
 after it, too: the first pass over the times, rows made of columns, and columns of results; so has "batches", the
 function over batches, of which a batch spans many watermarks. "times_faster_than_rows" compares these two.
-`FLINKCORE_BENCH_INACTIVITY_EVENTS` (1,000,000) and `FLINKCORE_BENCH_INACTIVITY_KEYS` (10,000) set the size.
+`FLINKCORE_BENCH_EVENTS` sets the number of clicks (1 M), `FLINKCORE_BENCH_KEYS` that of their keys (10,000).
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from benchmarks.inactivity import (
     replay_of_batches,
 )
 from benchmarks.measuring import measure
+from benchmarks.sizes import size
 
 CLICKS = Clicks(
-    events=int(os.environ.get("FLINKCORE_BENCH_INACTIVITY_EVENTS", 1_000_000)),
-    keys=int(os.environ.get("FLINKCORE_BENCH_INACTIVITY_KEYS", 10_000)),
+    events=size(1_000_000),
+    keys=int(os.environ.get("FLINKCORE_BENCH_KEYS", 10_000)),
 )
 
 Form = Callable[[], list[tuple[int, int]]]

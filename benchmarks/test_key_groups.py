@@ -1,4 +1,4 @@
-"""Key groups of whole columns against the same arithmetic in numpy."""
+"""Key groups of whole columns against the same arithmetic in numpy; `FLINKCORE_BENCH_EVENTS` sets their rows (1 M)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks.sizes import size
 from flinkcore._native.key_groups import key_groups
 
 MAX_PARALLELISM = 128
-ROWS = [10_000, 1_000_000]
+MOST_ROWS = size(1_000_000)
+ROWS = [MOST_ROWS // 100, MOST_ROWS]
 
 
 def _longs(rows: int) -> pa.Array:

@@ -2,7 +2,7 @@
 
 The log has events of one split, or of interleaved ones, out of order by up to four seconds; late are events for their
 watermark, and for windows of ten seconds. CPU time is that of this process, on Spark with its JVM and Python workers,
-in a warm session. `FLINKCORE_BENCH_LATENESS` sets the number of events (20 M), `FLINKCORE_BENCH_SPLITS` that of the
+in a warm session. `FLINKCORE_BENCH_EVENTS` sets the number of events (20 M), `FLINKCORE_BENCH_SPLITS` that of the
 splits (64).
 """
 
@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
+from benchmarks.job_plans import planned
 from benchmarks.measuring import measure
 from benchmarks.processes import cpu_seconds
+from benchmarks.sizes import size
 from benchmarks.timed_log import TimedLog
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment, TumblingEventTimeWindows
 
-EVENTS = int(os.environ.get("FLINKCORE_BENCH_LATENESS", 20_000_000))
+EVENTS = size(20_000_000)
 SPLITS = int(os.environ.get("FLINKCORE_BENCH_SPLITS", 64))
 THREADS = 2
 
@@ -31,16 +33,21 @@ pytestmark = [
 
 
 def measure_lateness(
-    benchmark: Any, environment: Any, split: str | None, **clock: Callable[[], float]
+    benchmark: Any, environment: Any, split: str | None, engine: str, **clock: Callable[[], float]
 ) -> None:
     log = TimedLog(EVENTS, SPLITS)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))
 
-    def run() -> Any:
+    def timed() -> Any:
         events = environment.from_event_log(
             log.parquet(), timestamp="timestamp", arrival="arrival", split=split
-        ).assign_timestamps_and_watermarks(strategy)
-        return events.lateness([TumblingEventTimeWindows.of(Time.seconds(10))])
+        )
+        return events.assign_timestamps_and_watermarks(strategy)
+
+    stream = planned(timed, f"{engine} replay", f"event log {log.parquet()}:", "by at most 1000 ms")
+
+    def run() -> Any:
+        return stream().lateness([TumblingEventTimeWindows.of(Time.seconds(10))])
 
     frontier = measure(benchmark, EVENTS, "event", run, **clock)
     assert frontier.events == EVENTS
@@ -49,7 +56,7 @@ def measure_lateness(
 
 def test_lateness(benchmark: Any, split: str | None) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment().set_parallelism(THREADS)
-    measure_lateness(benchmark, environment, split)
+    measure_lateness(benchmark, environment, split, "embedded")
 
 
 def test_lateness_on_spark(benchmark: Any, split: str | None) -> None:
@@ -59,6 +66,6 @@ def test_lateness_on_spark(benchmark: Any, split: str | None) -> None:
 
     session = spark_session(THREADS)
     try:
-        measure_lateness(benchmark, SparkExecutionEnvironment(session), split, cpu_clock=cpu_seconds)
+        measure_lateness(benchmark, SparkExecutionEnvironment(session), split, "spark", cpu_clock=cpu_seconds)
     finally:
         session.stop()

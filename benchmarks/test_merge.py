@@ -2,8 +2,9 @@
 
 The summaries of the chunks are more than may stay in memory, and so go through a temporary file. What grows with the
 steps is the timeline, and a few numbers for each split of a chunk: four times the steps take little more memory.
-`FLINKCORE_BENCH_MERGE_SPLITS` (10,000), `FLINKCORE_BENCH_MERGE_STEPS` (500,2000) and `FLINKCORE_BENCH_MERGE_CHUNKS`
-(100) set the sizes; 1,000 splits, 432000 steps and 333 chunks are a day of a month in 10,000 chunks.
+`FLINKCORE_BENCH_EVENTS` sets the number of steps of all splits together (20 M), of which each has up to 2,000; or
+`FLINKCORE_BENCH_SPLITS` (10,000), `FLINKCORE_BENCH_STEPS` (500,2000) and `FLINKCORE_BENCH_CHUNKS` (100) do. 1,000
+splits, 432000 steps and 333 chunks are a day of a month in 10,000 chunks.
 
 `test_merge_by_ranges` does it as driver and executors of Spark do, with two processes as executors.
 """
@@ -19,10 +20,11 @@ import pytest
 from benchmarks.measuring import median_run, reported_clock, reported_rounds
 from benchmarks.merge_process import merge_in_process
 from benchmarks.processes import found_by
+from benchmarks.sizes import size
 
-SPLITS = int(os.environ.get("FLINKCORE_BENCH_MERGE_SPLITS", 10_000))
-STEPS = [int(steps) for steps in os.environ.get("FLINKCORE_BENCH_MERGE_STEPS", "500,2000").split(",")]
-CHUNKS = int(os.environ.get("FLINKCORE_BENCH_MERGE_CHUNKS", 100))
+SPLITS = int(os.environ.get("FLINKCORE_BENCH_SPLITS", max(100, size(20_000_000) // 2_000)))
+STEPS = [int(steps) for steps in os.environ.get("FLINKCORE_BENCH_STEPS", "500,2000").split(",")]
+CHUNKS = int(os.environ.get("FLINKCORE_BENCH_CHUNKS", 100))
 RECORD_BYTES = 8 << 20
 WORKERS = 2
 

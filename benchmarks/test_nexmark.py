@@ -8,7 +8,6 @@ measured.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -16,9 +15,10 @@ import pytest
 from benchmarks.measuring import Engines, reported_clock
 from benchmarks.nexmark_log import Query
 from benchmarks.peers.flink_query import WITHOUT
+from benchmarks.sizes import size
 from flinkcore.examples.nexmark.queries import QUERIES
 
-EVENTS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 5_000_000))
+EVENTS = size(5_000_000)
 
 # Baselines come first.
 THREADS = {

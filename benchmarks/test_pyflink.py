@@ -15,7 +15,7 @@ disk with every micro batch, and the function is called for each key and micro b
 fire only after a micro batch, so that those of a tenth of the events (ten seconds of event time) give another answer.
 
 `FLINKCORE_BENCH_PYFLINK` names the Python of an environment with PyFlink (peers/pyflink.py says how to make one).
-`FLINKCORE_BENCH_PYFLINK_EVENTS` (1,000,000) and `FLINKCORE_BENCH_PYFLINK_KEYS` (10,000) set the size; process mode
+`FLINKCORE_BENCH_EVENTS` sets the number of events (1 M), `FLINKCORE_BENCH_KEYS` that of keys (10,000); process mode
 gets a twentieth of the events, Spark three micro batches of a hundredth and of a tenth.
 """
 
@@ -31,15 +31,17 @@ import pyarrow.compute as pc
 import pytest
 
 from benchmarks.inactivity import Clicks, keyed_log, replay
+from benchmarks.job_plans import planned
 from benchmarks.measuring import ROUNDS, measure
 from benchmarks.peers import pyflink
 from benchmarks.peers.flink import FlinkUnavailable, jdk_tool
 from benchmarks.processes import found_by, program
+from benchmarks.sizes import size
 from flinkcore.common import Time
 from flinkcore.datastream import AggregateFunction, TumblingEventTimeWindows
 
-EVENTS = int(os.environ.get("FLINKCORE_BENCH_PYFLINK_EVENTS", 1_000_000))
-KEYS = int(os.environ.get("FLINKCORE_BENCH_PYFLINK_KEYS", 10_000))
+EVENTS = size(1_000_000)
+KEYS = int(os.environ.get("FLINKCORE_BENCH_KEYS", 10_000))
 EVENTS_OF = {"thread": EVENTS, "process": EVENTS // 20}
 
 INACTIVITY = f"a timer per key, anew at each element, {KEYS:,} keys: PyFlink and Spark"
@@ -139,8 +141,14 @@ def test_tumbling_windows_of_flinkcore(benchmark: Any) -> None:
     windows = keyed_log(Clicks(EVENTS, KEYS)).window(TumblingEventTimeWindows.of(Time.seconds(10)))
     schema = pa.schema({"n": pa.int64(), "total": pa.int64(), "top": pa.int64()})
     sums = windows.aggregate(CountSumMax(), output_type=schema)
-    _measure_flinkcore(benchmark, "tumbling_windows", sums.to_arrow)
-    assert pc.sum(sums.to_arrow()["n"]).as_py() == EVENTS
+    plan = (
+        "embedded replay, parallelism 1,",
+        "tumbling windows of 10000 ms",
+        "row by row, as CountSumMax in Python",
+    )
+    job = planned(lambda: sums, *plan, ways={"columnar", "rows"})
+    _measure_flinkcore(benchmark, "tumbling_windows", lambda: job().to_arrow())
+    assert pc.sum(job().to_arrow()["n"]).as_py() == EVENTS
 
 
 @pytest.mark.benchmark(group=PROGRAM)

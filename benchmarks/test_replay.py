@@ -14,8 +14,9 @@ import pytest
 from benchmarks.engine_process import Run
 from benchmarks.measuring import Engines, reported_clock
 from benchmarks.nexmark import Bids
+from benchmarks.sizes import size
 
-EVENTS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 20_000_000))
+EVENTS = size(20_000_000)
 SIZES = [EVENTS // 4, EVENTS, *([EVENTS * 5] if os.environ.get("FLINKCORE_BENCH_HUGE") == "1" else [])]
 
 # Each engine with its threads, and the baselines that it is compared with at so many; these come first.

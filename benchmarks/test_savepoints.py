@@ -8,7 +8,6 @@ counted; all rounds write to one disk, so compare CPU times.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +20,13 @@ import pytest
 import flinkcore as fc
 from benchmarks.measuring import measure
 from benchmarks.peers.flink import FlinkUnavailable, run_java
+from benchmarks.sizes import size
 from benchmarks.test_checkpoint import MAX_PARALLELISM, filled
 from flinkcore import savepoints
 from flinkcore.checkpoint import PendingCheckpoint
 from flinkcore.common import MIN_TIMESTAMP
 
-KEYS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 1_000_000))
+KEYS = size(1_000_000)
 KINDS = pytest.mark.parametrize("key_of", [int, str], ids=["int", "str"])
 
 

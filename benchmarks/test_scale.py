@@ -1,13 +1,13 @@
 """Logs that are large in one dimension: many small files, a long time, many open windows, splits, tasks or keys.
 
 A process for each run, once: a first run is what a nightly job is. CPU time and peak memory count, and ratios are
-between the rows of a group. `FLINKCORE_BENCH_SCALE` divides the sizes (1).
+between the rows of a group. `FLINKCORE_BENCH_EVENTS` sets the number of events of the largest logs (20 M); all other
+sizes shrink with it.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,8 +17,10 @@ import pytest
 from benchmarks.processes import found_by
 from benchmarks.scale_logs import DAY_MS, ScaleLog
 from benchmarks.scale_process import ScaleJob, content
+from benchmarks.sizes import size
 
-DIVISOR = int(os.environ.get("FLINKCORE_BENCH_SCALE", 1))
+MOST_EVENTS = 20_000_000
+DIVISOR = max(1, MOST_EVENTS // size(MOST_EVENTS))
 YEAR_MS = 365 * DAY_MS
 
 EMBEDDED, ON_SPARK, BOTH = ("flinkcore",), ("flinkcore-spark",), ("flinkcore", "flinkcore-spark")
@@ -51,7 +53,7 @@ JOBS: dict[str, tuple[ScaleJob, Sequence[str]]] = {
     ),
     "2 M events over a year": (ScaleJob(ScaleLog(_sized(2_000_000), YEAR_MS)), BOTH),
     "20 M events over five years, not merged": (
-        ScaleJob(ScaleLog(_sized(20_000_000), 5 * YEAR_MS), merges=False),
+        ScaleJob(ScaleLog(_sized(20_000_000), 5 * YEAR_MS), sums_integers=False),
         BOTH,
     ),
     "20 M events, 256 splits, interleaved": (

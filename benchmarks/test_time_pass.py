@@ -2,7 +2,7 @@
 
 Both read the same Parquet files with the same settings of pyarrow in the same warm session, a task per file.
 The additional time of the pass is the cost of watermarks; reading is the bound. CPU time is that of Spark's Python
-workers, its JVM, and the driver. `FLINKCORE_BENCH_TIMES` sets the number of events (100 M),
+workers, its JVM, and the driver. `FLINKCORE_BENCH_EVENTS` sets the number of events (100 M),
 `FLINKCORE_BENCH_SPLITS` that of the splits (64).
 """
 
@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.job_plans import planned
 from benchmarks.measuring import measure
 from benchmarks.processes import cpu_seconds
+from benchmarks.sizes import size
 from benchmarks.timed_log import SCHEMA, TimedLog
 
-EVENTS = int(os.environ.get("FLINKCORE_BENCH_TIMES", 100_000_000))
+EVENTS = size(100_000_000)
 SPLITS = int(os.environ.get("FLINKCORE_BENCH_SPLITS", 64))
 THREADS = 2
 BATCH_ROWS = 1 << 17
@@ -82,7 +84,7 @@ def plan_of(log: TimedLog) -> Any:
 
     out_of_orderness = Duration.of_millis(log.disorder_ms)
     env = StreamExecutionEnvironment.get_execution_environment()
-    job = (
+    stream = (
         env.from_event_log(log.parquet(), timestamp="timestamp", arrival="arrival", split="split")
         .assign_timestamps_and_watermarks(
             WatermarkStrategy.for_bounded_out_of_orderness(out_of_orderness).with_idleness(
@@ -93,7 +95,9 @@ def plan_of(log: TimedLog) -> Any:
         .window(TumblingEventTimeWindows.of(Time.seconds(10)))
         .aggregate(n=count())
     )
-    return make_plan(StreamGraph(job._transformation), env.get_config()).logs[0]
+    plan = f"event log {log.parquet()}:", f"by at most {log.disorder_ms} ms", "idle"
+    job = planned(lambda: stream, *plan)
+    return make_plan(StreamGraph(job()._transformation), env.get_config()).logs[0]
 
 
 def test_timeline(benchmark: Any, spark: Any) -> None:

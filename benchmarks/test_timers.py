@@ -26,14 +26,15 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.peers.flink import FlinkUnavailable, run_java
+from benchmarks.sizes import jvm_mib, size
 from flinkcore._native.timers import TimerHeap
 
-TIMERS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 1_000_000))
+TIMERS = size(1_000_000)
 SIZES = (TIMERS // 4, TIMERS)
 HEAPQ_SIZE = min(TIMERS, 200_000)
 FEWEST_TIMERS_MEASURED = 1_000_000  # of fewer, batches and NumPy take much of the memory
 JVM_BYTES_PER_TIMER = 1_536
-JVM_HEAP = f"{max(256, TIMERS * JVM_BYTES_PER_TIMER >> 20)}m"
+JVM_HEAP = f"{jvm_mib(max(256, TIMERS * JVM_BYTES_PER_TIMER >> 20))}m"
 BATCH_ROWS = 65_536
 WATERMARKS = 1_000
 KEY_GROUPS = 128

@@ -7,15 +7,15 @@ with many, nearly every row is a key of its own in each of its five sliding wind
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
 from benchmarks.measuring import Engines, reported_clock
 from benchmarks.nexmark import Bids
+from benchmarks.sizes import size
 
-EVENTS = int(os.environ.get("FLINKCORE_BENCH_EVENTS", 20_000_000))
+EVENTS = size(20_000_000)
 PEOPLE = (258_000, 20_000, 1_000)
 
 ENGINES = Engines()

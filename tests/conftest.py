@@ -1,5 +1,6 @@
 """Options of the whole suite, its workers, and flinkcore's own fixtures where the package is not installed."""
 
+import gc
 import os
 import signal
 import sys
@@ -63,6 +64,17 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.numprocesses = min(cores() + 1, MOST_WORKERS)
         config.option.dist = "loadfile"  # fixtures of modules are made once
         config.option.loadscopereorder = False  # files keep the order in which they are collected
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    # Tests stay to the end, by the ten thousand: nobody looks for garbage among them, now or later.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

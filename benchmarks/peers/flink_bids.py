@@ -7,11 +7,13 @@ import json
 from benchmarks.engine import Checksum, Engine, Timed
 from benchmarks.nexmark import Bids
 from benchmarks.peers import flink
+from benchmarks.sizes import jvm_mib
 
 # The parallel collector was the fastest of three here; the heap does not grow during the run.
+HEAP = f"{jvm_mib(4 * 1024)}m"
 JVM_OPTIONS = (
-    "-Xms4g",
-    "-Xmx4g",
+    f"-Xms{HEAP}",
+    f"-Xmx{HEAP}",
     "-XX:+UseParallelGC",
     "-Dorg.apache.logging.log4j.level=OFF",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",

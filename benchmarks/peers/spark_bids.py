@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from benchmarks.engine import KEY, WINDOW_MS, Checksum, Engine, Timed
 from benchmarks.nexmark import Bids
 from benchmarks.nexmark_log import Query
+from benchmarks.sizes import jvm_mib
 
 
 def checksum(result: DataFrame) -> Checksum:
@@ -44,7 +45,7 @@ def session_builder(threads: int) -> SparkSession.Builder:
     return (
         SparkSession.builder.master(f"local[{threads}]")
         .appName("flinkcore benchmarks")
-        .config("spark.driver.memory", "6g")
+        .config("spark.driver.memory", f"{jvm_mib(6 * 1024)}m")
         # 2 to 200 measured alike; adaptive execution coalesces them.
         .config("spark.sql.shuffle.partitions", 8)
         .config("spark.ui.enabled", False)

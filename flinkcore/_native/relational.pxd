@@ -1,7 +1,7 @@
 # What the kernels of relational operators share: events as they come, the watermark in force, results that wait.
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t
 
-from flinkcore._native.memory cimport Buffer, buffer_append
+from flinkcore._native.memory cimport Buffer, buffer_append, buffer_append_int64
 from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_peek, timer_queue_poll
 from flinkcore._native.window_operator cimport RowKind, TimelineCursor, cursor_has_step, cursor_step
@@ -48,6 +48,7 @@ cdef struct RelationalCore:
     int64_t result_limit  # of results that wait; an event or a timer may have some on top
     int64_t processed     # events that are not late
     int64_t late
+    Buffer late_events    # int64, indexes of those of the call whose kernel gives them: see core_late
     int64_t timers_fired
 
 
@@ -71,7 +72,8 @@ ctypedef bint (*FireDue)(RelationalCore* core) except -1 nogil
 ctypedef int64_t (*TakeEvents)(RelationalCore* core, const RelationalEvents* events, int64_t first) except -1 nogil
 
 
-# Takes in the events of a call, with signals checked in between. Returns as `take_events` does.
+# Takes in the events of a call, with signals checked in between. Returns as `take_events` does. From the first event on, the late ones of
+# an earlier call are forgotten.
 cdef int64_t core_process(
     RelationalCore* core, TakeEvents take_events, RelationalEvents* events, int64_t first
 ) except -1
@@ -88,6 +90,8 @@ cdef int core_events(
 ) except -1
 # Returns the results that wait as KernelResults, and forgets them.
 cdef object core_take(RelationalCore* core)
+# Returns the indexes of the events of the last call that were late, as int64 array, and forgets them.
+cdef object core_take_late(RelationalCore* core)
 # Returns the counts of events and timers by their names in the report.
 cdef dict core_counts(const RelationalCore* core)
 
@@ -112,6 +116,13 @@ cdef inline ResultRow* core_add(
     row.kind = <uint8_t> kind
     core.n_results += 1
     return row
+
+
+cdef inline int core_late(RelationalCore* core, int64_t event) except -1 nogil:
+    # Counts an event that is late, and keeps its index until it is asked for.
+    buffer_append_int64(&core.late_events, event)
+    core.late += 1
+    return 0
 
 
 cdef inline bint core_next_step(RelationalCore* core, int64_t steps_before, bint to_end) noexcept nogil:

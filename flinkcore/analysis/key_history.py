@@ -470,11 +470,11 @@ class _KeyAnalysis:
         for op in log.after if reading.comes_before_steps else ():
             batch, kept = op.apply(events.batch)
             if kept is None:
-                events = replace(events, batch=batch)
+                events = events.with_batch(batch)
                 continue
             dropped = np.setdiff1d(np.arange(len(events.arrivals), dtype=np.uint32), kept)
             yield placed_rows(events.take(dropped), filter_reason(op))
-            events = replace(events.take(kept), batch=batch)
+            events = events.take(kept).with_batch(batch)
         yield placed_rows(events)
 
     # ---- what the operator made of them ----

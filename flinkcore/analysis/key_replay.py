@@ -132,7 +132,7 @@ class KeyRun:
 
 def with_numbers(events: LogEvents, numbers: Int64s) -> LogEvents:
     """Events, and their numbers as their last column."""
-    return replace(events, batch=events.batch.append_column(EVENT, pa.array(numbers, pa.int64())))
+    return events.with_batch(events.batch.append_column(EVENT, pa.array(numbers, pa.int64())))
 
 
 def event_numbers(events: LogEvents) -> list[int]:
@@ -340,7 +340,7 @@ def _run_placed(
 
 
 def _without_numbers(events: LogEvents) -> LogEvents:
-    return replace(events, batch=events.batch.drop_columns([EVENT]))
+    return events.with_batch(events.batch.drop_columns([EVENT]))
 
 
 def _firings(fired: PlacedEvents, events: LogEvents, late: Sequence[bool]) -> list[Firing]:

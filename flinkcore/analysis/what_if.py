@@ -373,9 +373,9 @@ def _with_strategy(
                 changed[each.name] = _with_strategy(value, strategy, done)
             elif isinstance(value, tuple) and any(isinstance(member, Transformation) for member in value):
                 changed[each.name] = tuple(_with_strategy(member, strategy, done) for member in value)
+            elif each.name == "late_tag":
+                changed[each.name] = None
         if isinstance(step, TimestampsAndWatermarksTransformation):
             changed["strategy"] = strategy
-        if isinstance(step, WindowTransformation):
-            changed["late_tag"] = None
         done[id(step)] = replace(step, **changed)
     return done[id(step)]

@@ -12,6 +12,8 @@ from typing import Any
 
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.log_options import add_log_options, check_log_options, duration_ms, log_of
+from flinkcore.cli.sql import named_values, script_of
+from flinkcore.datastream import LogStream
 from flinkcore.errors import ConfigurationError
 
 
@@ -25,9 +27,23 @@ def add_commands(commands: Any) -> None:
     )
     races.add_argument(
         "job",
-        metavar="PROGRAM:FUNCTION",
+        metavar="JOB",
         help="jobs.py:late_clicks, or package.jobs:late_clicks: a function from the "
-        "stream of events to the stream of results",
+        "stream of events to the stream of results; or a script of Flink SQL (job.sql) or a compiled plan (plan.json)",
+    )
+    races.add_argument("--table", metavar="NAME", help="table of a job of Flink SQL, which the log replaces")
+    races.add_argument("--sink", metavar="NAME", help="sink of a job of Flink SQL, if it has several")
+    races.add_argument(
+        "--final",
+        action="store_true",
+        help="compare the rows of Flink SQL that are left when the log ends; without, all changes",
+    )
+    races.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SETTING=VALUE",
+        help="setting of a session of Flink SQL, such as table.local-time-zone=UTC; repeat for more",
     )
     add_log_options(races)
     races.add_argument("--watermark-interval", default="200ms", help="of periodic watermarks")
@@ -51,7 +67,7 @@ def _races(arguments: argparse.Namespace) -> int:
     check_log_options(arguments)
     interval_ms = duration_ms(arguments.watermark_interval)
     found = find_races(
-        _function(arguments.job),
+        _job(arguments),
         arguments.input,
         **log_of(arguments),
         histories=arguments.history,
@@ -59,6 +75,34 @@ def _races(arguments: argparse.Namespace) -> int:
     )
     print(found)
     return 1 if found else 0
+
+
+def _job(arguments: argparse.Namespace) -> Callable[..., Any]:
+    """Return the job that is named: a function, or one of Flink SQL."""
+    path, of_sql = arguments.job, arguments.job.lower().endswith((".sql", ".json"))
+    if not of_sql:
+        named = [name for name in ("table", "sink", "final", "set") if getattr(arguments, name)]
+        if named:
+            raise ConfigurationError(
+                f"--{named[0]} is for jobs of Flink SQL, and {path} is a function. Leave it out"
+            )
+        return _function(path)
+    if not arguments.table:
+        raise ConfigurationError(
+            f"{path} is a job of Flink SQL. Name the table that the log replaces: --table clicks. A job over several "
+            "logs is written as a function: see flinkcore.testing.find_races"
+        )
+    text = script_of(path) if path.lower().endswith(".sql") else None
+    settings = named_values("--set", arguments.set)
+
+    def rows_of(events: LogStream) -> LogStream:
+        environment, tables = events.get_execution_environment(), {arguments.table: events}
+        given: dict[str, Any] = {"sink": arguments.sink, "settings": settings, "final": arguments.final}
+        if text is None:
+            return environment.from_plan(path, tables, **given)
+        return environment.from_sql(text, tables, **given)
+
+    return rows_of
 
 
 def _function(text: str) -> Callable[..., Any]:

@@ -139,7 +139,7 @@ def _sinks(arguments: argparse.Namespace) -> dict[str, SinkRows]:
     if _is_plan(arguments.job):
         found = plan_sinks(environment, arguments.job, tables, settings, arguments.emitted_at, functions)
     else:
-        script = _script(arguments.job)
+        script = script_of(arguments.job)
         found = script_sinks(environment, script, tables, settings, arguments.emitted_at, functions)
     tables.check_read()
     if arguments.sink is None:
@@ -155,7 +155,8 @@ def _is_plan(path: str) -> bool:
     return not path.lower().endswith(".sql")
 
 
-def _script(path: str) -> str:
+def script_of(path: str) -> str:
+    """Return the text of a script; raise ConfigurationError if it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()

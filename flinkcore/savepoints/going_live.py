@@ -328,7 +328,7 @@ def _one_after_the_other(task: Callable[[int], str], n_tasks: int) -> list[str]:
 
 def _key_groups(of_plan: FlinkState | None, groups: int) -> int:
     """Return the number of key groups of an operator: one, if a plan gives it no key."""
-    return groups if of_plan is None or of_plan.keys or of_plan.refusal else 1
+    return 1 if of_plan is not None and of_plan.is_in_one_task and not of_plan.refusal else groups
 
 
 def _content(operator: CheckpointOperator) -> OperatorContent:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,21 +36,59 @@ _SMALL_PIECES = 1 << 12
 RowsT = TypeVar("RowsT", bound="TimedRows")
 
 
+class BatchesInOrder:
+    """Batches of one schema, one after the other, which are joined, and so copied, once somebody asks for one batch.
+
+    Parameters
+    ----------
+    parts : list of pyarrow.RecordBatch
+        At least one.
+    """
+
+    def __init__(self, parts: list[pa.RecordBatch]) -> None:
+        self.parts = parts
+        self.nbytes = sum(int(part.nbytes) for part in parts)
+
+    @cached_property
+    def joined(self) -> pa.RecordBatch:
+        """The rows as one batch."""
+        return joined(self.parts)
+
+
 @dataclass(frozen=True)
 class TimedRows:
     """Rows of a batch with the columns of their times and places.
 
     Attributes
     ----------
-    batch
-        The user's columns.
+    rows
+        The user's columns, as a batch, or as batches that are joined when it is asked for.
     timestamps, arrivals
         int64 (n_rows,), ms since the epoch.
     """
 
-    batch: pa.RecordBatch
+    rows: pa.RecordBatch | BatchesInOrder
     timestamps: Int64s
     arrivals: Int64s
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The user's columns."""
+        return self.rows.joined if isinstance(self.rows, BatchesInOrder) else self.rows
+
+    @property
+    def batches(self) -> list[pa.RecordBatch]:
+        """The user's columns, in batches whose rows lie one after the other."""
+        return self.rows.parts if isinstance(self.rows, BatchesInOrder) else [self.rows]
+
+    @property
+    def batch_bytes(self) -> int:
+        """Bytes that the user's columns take."""
+        return int(self.rows.nbytes)
+
+    def with_batch(self: RowsT, batch: pa.RecordBatch) -> RowsT:
+        """Return the same rows with other columns."""
+        return replace(self, rows=batch)
 
     @classmethod
     @cache
@@ -137,7 +175,7 @@ class LogEvents(TimedRows):
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the rows take, about."""
-        return int(self.batch.nbytes) + 28 * len(self.timestamps)
+        return self.batch_bytes + 28 * len(self.timestamps)
 
     def packed(self) -> pa.RecordBatch:
         """Return all columns as a batch, those of times and places after the user's."""
@@ -165,7 +203,7 @@ class LogEvents(TimedRows):
             Rows that come to it, in total order, or None for all in the given order.
         """
         steps = timeline.steps_before(self.arrivals, self.splits, self.positions, rows)
-        return TimelineEvents(self.batch, self.timestamps, self.arrivals, self.splits, self.positions, steps)
+        return TimelineEvents(self.rows, self.timestamps, self.arrivals, self.splits, self.positions, steps)
 
 
 @dataclass(frozen=True)
@@ -202,7 +240,7 @@ class TimelineEvents(Events, LogEvents):
 def concatenate(parts: list[LogEvents]) -> LogEvents:
     """Return all rows of the parts, one part after the other."""
     return LogEvents(
-        joined([part.batch for part in parts]),
+        BatchesInOrder([batch for part in parts for batch in part.batches]),
         np.concatenate([part.timestamps for part in parts]),
         np.concatenate([part.arrivals for part in parts]),
         np.concatenate([part.splits for part in parts]),
@@ -253,7 +291,7 @@ class TotalOrderMerge:
         SourceError
             If the temporary file cannot be written.
         """
-        if events.batch.num_rows == 0:
+        if events.n_events == 0:
             return
         for each in events.cut(self._most_bytes):
             part, rows = each.in_order()

@@ -56,3 +56,14 @@ def test_a_dataframe_that_the_optimizer_makes_a_scan_is_none_that_spark_evaluate
     )
     with pytest.raises(AssertionError, match=r"something else|would not compute"):
         engines[name](bids, 2)
+
+
+@pytest.mark.parametrize("sums_integers", [True, False])
+def test_jobs_over_logs_of_one_large_dimension_run_as_their_rows_say(
+    sums_integers: bool, engines: dict[str, Any]
+) -> None:
+    module = importlib.import_module("benchmarks.scale_process")
+    logs = importlib.import_module("benchmarks.scale_logs")
+    job = module.ScaleJob(logs.ScaleLog(1_000, logs.DAY_MS, files=2), sums_integers=sums_integers)
+    for engine in module.ENVIRONMENTS:
+        module.check_plan(engine, job)

@@ -14,11 +14,12 @@ from jobs.random_logs import in_files, random_log
 
 pytest.importorskip("pyspark")
 
-from flinkcore.common import Duration, Time, WatermarkStrategy
+from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count, max_
 from flinkcore.spark import SparkExecutionEnvironment
 
+LATE = OutputTag("late")
 WINDOWS = TumblingEventTimeWindows.of(Time.milliseconds(40))
 
 
@@ -80,6 +81,31 @@ def test_rows_are_those_of_the_embedded_run(
     embedded = shown(CALLS[call](stream(StreamExecutionEnvironment().set_parallelism(2), path)))
     assert len(embedded) > 3
     assert shown(CALLS[call](stream(tasks_here(3), path))) == embedded
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda keyed: (
+            keyed.window(WINDOWS)
+            .side_output_late_data(LATE)
+            .top(2, "ts", rank_column=None)
+            .key_by("part")
+            .top(1, "ts")
+        ),
+        lambda keyed: keyed.deduplicate(late_to=LATE),
+    ],
+)
+def test_late_rows_are_those_of_the_embedded_run(
+    tasks_here: Callable[[int], Any], log: tuple[Path, pa.Table], call: Callable[[Any], DataStream]
+) -> None:
+    path, _ = log
+    embedded, on_spark = (
+        call(stream(env, path)).execute().get_side_output(LATE)
+        for env in (StreamExecutionEnvironment().set_parallelism(2), tasks_here(3))
+    )
+    assert len(shown(embedded)) > 3
+    assert shown(on_spark) == shown(embedded)
 
 
 @pytest.mark.parametrize("call", ["last, as changes", "joined changes", "of windows"])

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -31,7 +32,11 @@ from flinkcore.datastream.aggregates import collect, count, first, last, sum_
 from flinkcore.errors import ConfigurationError, DataError, SchemaError, SourceError, WorkerLostError
 from flinkcore.spark import SparkExecutionEnvironment, replay
 from flinkcore.spark.elements import job_sources
+from flinkcore.spark.logs import counted_batches
+from flinkcore.spark.logs.counted_batches import counting_session, in_session
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
+from flinkcore.spark.logs.kept_rows import KeptRows
+from flinkcore.spark.sessions.spark_settings import BYTES_PER_BATCH, ROWS_PER_BATCH
 
 
 def rides(n: int = 600) -> pa.Table:
@@ -285,6 +290,77 @@ def test_a_dataframe_behind_any_plan_gives_the_rows_of_an_embedded_replay(spark:
         env = SparkExecutionEnvironment(spark).set_parallelism(parallelism)
         stream = env.from_event_log(log, timestamp="ended", arrival="received")
         assert content(order_shown(stream).to_arrow()) == expected
+
+
+def numbers(spark: Any, n: int = 600) -> Any:
+    """Rides as numbers, dealt out by Spark."""
+    columns = ["id * 3 - id * 7 % 41 AS ended", "id * 3000 AS received", "id % 3 AS meter", "id AS distance"]
+    return spark.range(n).selectExpr(*columns).repartition(3, "meter")
+
+
+def test_rows_of_one_width_come_in_batches_that_spark_counts(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counted_batches, "COUNTED_BYTES", 1 << 10)
+    own = [spark.conf.get(name) for name in (ROWS_PER_BATCH, BYTES_PER_BATCH)]
+    found: list[list[int]] = []
+
+    def reading(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"rows": pa.array([batch.num_rows])})
+
+    rows = numbers(spark)
+    sizes = rows.coalesce(1).mapInArrow(reading, "rows long")
+    session = counting_session(rows)
+    for sized in (sizes, in_session(sizes, session)):
+        found.append([row.rows for row in sized.collect()])
+    # A row has four numbers of 64 bits, each with a bit of its own that says whether there is one.
+    assert found == [[600], [31] * 19 + [11]]
+    assert [session.conf().get(name) for name in (ROWS_PER_BATCH, BYTES_PER_BATCH)] == ["31", str(2**31 - 1)]
+    assert [spark.conf.get(name) for name in (ROWS_PER_BATCH, BYTES_PER_BATCH)] == own
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda rows: rows.withColumn("meter", F.col("meter").cast("string")),
+        lambda rows: rows.withColumn("meter", F.array("meter")),
+        lambda rows: rows.withColumn("distance", F.udf(lambda metres: metres, "long")("distance")),
+        lambda rows: rows.mapInArrow(lambda batches: batches, rows.schema).select("distance"),
+        lambda rows: rows.mapInPandas(lambda batches: batches, rows.schema).cache(),
+        lambda rows: rows.localCheckpoint(eager=False),
+    ],
+    ids=["texts", "lists", "a function in Python", "mapInArrow", "mapInPandas, cached", "rows of an RDD"],
+)
+def test_batches_are_measured_if_other_rows_may_go_to_python(spark: Any, plan: Any) -> None:
+    assert counting_session(plan(numbers(spark))) is None
+
+
+def test_a_replay_leaves_the_session_of_its_dataframe_as_it_is(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[KeptRows] = []
+    evaluated = KeptRows.of
+
+    def noted(*arguments: Any) -> KeptRows:
+        kept.append(evaluated(*arguments))
+        return kept[-1]
+
+    monkeypatch.setattr(KeptRows, "of", noted)
+    log = numbers(spark)
+    assert counting_session(log) is not None
+    env = SparkExecutionEnvironment(spark)
+    stream = env.from_event_log(log, timestamp=F.col("ended") * 1000, arrival="received")
+    result = per_minute(stream).execute()
+    table = pa.Table.from_pylist([row.asDict() for row in log.sort("received").collect()])
+    assert content(result.to_arrow()) == expected(table)
+    (rows,) = kept
+    assert rows.rows._jdf.sparkSession().equals(spark._jsparkSession)
+    persistent = spark.sparkContext._jsc.getPersistentRDDs()
+    rdd = rows.dataframe._jdf.queryExecution().analyzed().rdd().id()
+    assert rdd in persistent
+    rows.release()
+    assert rdd not in spark.sparkContext._jsc.getPersistentRDDs()
 
 
 def test_columns_that_a_replay_does_not_need_are_not_evaluated(spark: Any) -> None:

@@ -121,19 +121,18 @@ class StandaloneCluster:
             process.wait()
 
     @contextmanager
-    def session(self, interpreter: Path, **settings: str) -> Iterator[Any]:
-        """A session whose executors run an interpreter; settings are named with underscores for dots.
-
-        There must be no other one in this process.
-        """
+    def session(self, interpreter: Path) -> Iterator[Any]:
+        """A session whose executors run an interpreter; no other one may be in use in this process."""
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(self.master)
         builder = builder.config("spark.executor.memory", "512m").config("spark.driver.host", "127.0.0.1")
+        # Executors that are lost are asked for their blocks three times, five seconds apart, unless told otherwise.
+        builder = builder.config("spark.shuffle.io.retryWait", "200ms").config("spark.locality.wait", "500ms")
         # Settings of a session before this one are still in the JVM.
         builder = builder.config("spark.executorEnv.PYTHONPATH", "")
         with (
             patch.dict(os.environ, {"PYSPARK_PYTHON": str(interpreter)}),
-            session_of(builder, settings) as spark,
+            session_of(builder, {}) as spark,
         ):
             yield spark

@@ -132,6 +132,8 @@ class Scenario:
         if any(goes_back(self.logs, places[:bound], places[bound:], at_once) for bound in bounds):
             return None  # for what was left out or comes twice, which is refused, looks so
         is_aligned = any(strategy.alignment is not None for strategy in self.strategies)
+        if is_aligned and self.job.of_elements:
+            return None  # what waits in paused splits has no checkpoint there, which is refused
         if places and is_aligned and any(arrivals[bound - 1] == arrivals[-1] for bound in bounds):
             return (
                 None  # what waits for paused splits is read with the last arrival, in the order of the splits

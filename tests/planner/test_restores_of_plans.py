@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from equipment.flink_sql_jobs import FlinkSqlJobs, can_run
-from jobs.sql_savepoint_jobs import GOLDEN, QUERIES, replay
+from jobs.sql_savepoint_jobs import GOLDEN, IN_ONE_TASK, QUERIES, changes, replay
 
 pytestmark = [
     pytest.mark.skipif(not can_run(), reason="needs javac, and the libraries of Flink: see .ci/with_flink"),
@@ -27,9 +27,10 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkSqlJobs]:
 def test_flink_goes_on_from_the_savepoint_of_a_replay(job: str, flink: FlinkSqlJobs, tmp_path: Path) -> None:
     replay(job, "first").execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018 - runs it
     plan = json.loads((GOLDEN / job / "plan.json").read_text())
-    expected = (GOLDEN / job / "rest.jsonl").read_text().splitlines()
+    rest = (GOLDEN / job / "rest.jsonl").read_text().splitlines()
+    expected = changes(job, list(map(json.loads, rest)))
     for backend in ("hashmap", "rocksdb"):
-        for parallelism in (1, 2):
+        for parallelism in (1,) if job in IN_ONE_TASK else (1, 2):
             answer = flink.ask(
                 plan=plan,
                 tables={"clicks": str(GOLDEN / "rest.jsonl")},
@@ -37,4 +38,4 @@ def test_flink_goes_on_from_the_savepoint_of_a_replay(job: str, flink: FlinkSqlJ
                 parallelism=parallelism,
                 **{"from": str(tmp_path / "savepoint")},
             )
-            assert sorted(map(json.dumps, answer["rows"])) == expected, (backend, parallelism)
+            assert changes(job, answer["rows"]) == expected, (backend, parallelism)

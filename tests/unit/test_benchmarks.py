@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -109,6 +110,37 @@ def test_the_timers_are_as_many_as_the_setting_says_and_no_time_looks_like_a_fai
     assert "batch_verbs[4000-poll]" in done.stdout
     assert "Timeout" not in done.stdout + done.stderr
     assert "no java in JAVA_HOME or on the PATH" in done.stdout
+
+
+WITHOUT_EVENTS = {"test_shipping.py", "test_start.py"}
+"""Suites of the start of a session and of a program."""
+
+NO_JOB_MEASURED = {"test_savepoints.py"}
+"""Modules whose job only makes the state that is measured."""
+
+
+def test_one_setting_has_the_size_of_every_suite() -> None:
+    suites = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("test_*.py")}
+    assert suites.keys() > WITHOUT_EVENTS
+    sized = {name for name, text in suites.items() if re.search(r"\bsize\([\d_]+\)|\bsize\(MOST", text)}
+    assert sized == suites.keys() - WITHOUT_EVENTS
+
+
+def test_every_module_that_makes_a_job_over_a_log_checks_its_plan() -> None:
+    modules = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py")}
+    of_logs = {name for name, text in modules.items() if ".from_event_log(" in text}
+    assert of_logs > NO_JOB_MEASURED
+    assert {name for name in of_logs if "planned(" not in modules[name]} == NO_JOB_MEASURED
+
+
+@pytest.mark.parametrize(("machine_gib", "heap_mib"), [(64, 6_144), (8, 4_096), (2, 1_024)])
+def test_a_jvm_asks_for_half_of_the_memory_at_most(
+    bids_module: Any, monkeypatch: pytest.MonkeyPatch, machine_gib: int, heap_mib: int
+) -> None:
+    sizes = importlib.import_module("benchmarks.sizes")
+    pages = {"SC_PHYS_PAGES": machine_gib << 18, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(sizes.os, "sysconf", pages.__getitem__)
+    assert sizes.jvm_mib(6 * 1024) == heap_mib
 
 
 def test_the_virtual_machine_of_flinks_timers_fits_into_two_gigabytes(

@@ -157,15 +157,15 @@ class Select:
     names: tuple[str, ...]
     expressions: NamedExpressions = ()
     required_columns: Columns = field(init=False)
+    _computed_of: Columns = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "required_columns", _union((frozenset(self.names), _columns_of(self.expressions)))
-        )
+        object.__setattr__(self, "_computed_of", _columns_of(self.expressions))
+        object.__setattr__(self, "required_columns", _union((frozenset(self.names), self._computed_of)))
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
         _require(self.names, batch.schema, "select")
-        computed = _evaluate(batch, self.expressions, _columns_of(self.expressions))
+        computed = _evaluate(batch, self.expressions, self._computed_of)
         hidden = [name for name in batch.schema.names if name.startswith(HIDDEN_PREFIX)]
         fields = [batch.schema.field(name) for name in (*hidden, *self.names)]
         arrays = [batch.column(name) for name in (*hidden, *self.names)]
@@ -462,15 +462,31 @@ def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Col
         if any(names.count(name) != 1 for name in columns):
             _require(columns, batch.schema, ", ".join(_shown(*item) for item in expressions))
         batch = batch.select(sorted(columns))
-    of_arrow = tuple(item for item in expressions if not isinstance(item[1], ColumnExpression))
-    try:
-        projected = iter(_project(batch, of_arrow) if of_arrow else ())
-    except (pa.ArrowException, TypeError) as error:
-        raise _failure(batch, of_arrow) from error
-    return [
-        _computed(batch, name, expression) if isinstance(expression, ColumnExpression) else next(projected)
-        for name, expression in expressions
-    ]
+    found: dict[int, pa.Array] = {}
+    of_arrow: list[int] = []
+    for number, (name, expression) in enumerate(expressions):
+        if isinstance(expression, ColumnExpression):
+            found[number] = _computed(batch, name, expression)
+        elif (column := _column_of(batch, expression)) is not None:
+            found[number] = column
+        else:
+            of_arrow.append(number)
+    if of_arrow:
+        projected = tuple(expressions[number] for number in of_arrow)
+        try:
+            found.update(zip(of_arrow, _project(batch, projected), strict=True))
+        except (pa.ArrowException, TypeError) as error:
+            raise _failure(batch, projected) from error
+    return [found[number] for number in range(len(expressions))]
+
+
+def _column_of(batch: pa.RecordBatch, expression: Expression) -> pa.Array | None:
+    """Return the column that an expression only names, which needs no plan of Arrow's, or None of others."""
+    number = batch.schema.get_field_index(str(expression))
+    if number < 0 or not expression.equals(pc.field(batch.schema.names[number])):
+        return None
+    column = batch.column(number)
+    return plain_column(column, decoded_type(column.type))
 
 
 def _computed(batch: pa.RecordBatch, name: str, expression: ColumnExpression) -> pa.Array:

@@ -73,18 +73,23 @@ def taken(batch: pa.RecordBatch, rows: npt.NDArray[Any]) -> pa.RecordBatch:
         return _of_columns(batch, lambda column: column.take(numbers))
 
 
+def too_long(name: str, kind: pa.DataType) -> DataError:
+    """Return the error of a column of rows that come together, which are longer than its type can count."""
+    return DataError(
+        f"the column {name!r} of rows that come together has more than a column of type {kind} holds, "
+        "2,147,483,647 bytes of text or elements of lists: let fewer rows come together, or cast it to "
+        f"{_large(kind)} where it is read or made",
+        column=name,
+    )
+
+
 def _of_columns(rows: pa.Table | pa.RecordBatch, made: Callable[[Any], pa.Array]) -> pa.RecordBatch:
     columns = []
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         try:
             columns.append(made(column))
         except pa.ArrowInvalid as failure:
-            raise DataError(
-                f"the column {name!r} of rows that come together has more than a column of type {column.type} holds, "
-                "2,147,483,647 bytes of text or elements of lists: let fewer rows come together, or cast it to "
-                f"{_large(column.type)} where it is read or made",
-                column=name,
-            ) from failure
+            raise too_long(name, column.type) from failure
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 

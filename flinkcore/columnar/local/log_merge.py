@@ -195,7 +195,7 @@ class LogMerge:
         n_rows = n_bytes = 0
         for events, rows in self._merges[number].release(before_ms):
             of_part = events.n_events if rows is None else len(rows)
-            bytes_of_part = int(events.batch.nbytes) * of_part // events.n_events
+            bytes_of_part = events.batch_bytes * of_part // events.n_events
             if ready and (
                 n_rows + of_part > MERGED_ROWS or n_bytes + bytes_of_part > self._step_bytes[number]
             ):

@@ -150,7 +150,7 @@ class StageRun:
 def _nbytes(taken: StageStep[Events] | StageOutput) -> int:
     """Return how much memory events or results take."""
     if isinstance(taken, StageStep):
-        return sum(int(events.batch.nbytes) for events, _ in taken.ready)
+        return sum(events.batch_bytes for events, _ in taken.ready)
     if isinstance(taken, PlacedOutput):
         return taken.events.nbytes
     return sum(int(batch.nbytes) for batch in taken.batches)

@@ -16,6 +16,7 @@ from flinkcore.columnar.operator_plans.relational import (
     with_row_kind,
     without_kind,
 )
+from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import DeduplicateTransformation
 from flinkcore.errors import ConfigurationError
@@ -37,6 +38,8 @@ class Deduplication(RelationalPlan):
         Whether the rows are changes, with a row kind.
     ttl_ms : int
         Time to live of what is known of a key, in ms of processing time after it was written; 0 if it never expires.
+    late_tag : OutputTag or None
+        Side output of late rows, or None if they are dropped.
     """
 
     keeps_last: bool
@@ -44,12 +47,19 @@ class Deduplication(RelationalPlan):
     changes: bool
     of_changes: bool = False
     ttl_ms: int = 0
+    late_tag: OutputTag | None = None
 
     uid_prefix: ClassVar[str] = "deduplicate"
 
     @classmethod
     def of(cls, step: DeduplicateTransformation) -> Deduplication:
-        return cls(step.keep == "last", step.by == "event_time", step.changes, ttl_ms=step.ttl_ms)
+        return cls(
+            step.keep == "last",
+            step.by == "event_time",
+            step.changes,
+            ttl_ms=step.ttl_ms,
+            late_tag=step.late_tag,
+        )
 
     @property
     def function_name(self) -> str:

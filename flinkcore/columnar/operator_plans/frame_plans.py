@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore._native.aggregates import Accumulators
+from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
 from flinkcore.columnar.operator_plans.operator_plan import require_column
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
@@ -61,6 +62,13 @@ def described(aggregates: NamedAggregates, events: pa.Schema) -> str:
         )
         for name, aggregate in aggregates
     )
+
+
+def contents_of(aggregates: NamedAggregates, events: pa.Schema) -> AggregateContents:
+    """Return the description of aggregates in a checkpoint."""
+    specs = tuple((name, *aggregate.spec) for name, aggregate in aggregates)
+    read = columns_of(aggregates)
+    return AggregateContents(specs, pa.schema([field for field in events if field.name in read]))
 
 
 def native_specs(aggregates: NamedAggregates) -> list[Any]:

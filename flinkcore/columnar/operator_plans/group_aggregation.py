@@ -13,6 +13,7 @@ from flinkcore.columnar.operator_plans.aggregate_contents import CONTENTS, Aggre
 from flinkcore.columnar.operator_plans.frame_plans import (
     NamedAggregates,
     columns_of,
+    contents_of,
     described,
     require_columns,
     require_new_names,
@@ -123,6 +124,4 @@ class GroupAggregation(RelationalPlan):
 
     def aggregate_contents(self, inputs: Sequence[pa.Schema]) -> AggregateContents:
         (events,) = inputs
-        specs = tuple((name, *aggregate.spec) for name, aggregate in self.aggregates)
-        read = columns_of(self.aggregates)
-        return AggregateContents(specs, pa.schema([field for field in events if field.name in read]))
+        return contents_of(self.aggregates, events)

@@ -9,8 +9,10 @@ from typing import ClassVar
 import pyarrow as pa
 
 from flinkcore._internal.show.tables import shown_fields
+from flinkcore.columnar.operator_plans.aggregate_contents import CONTENTS, AggregateContents
 from flinkcore.columnar.operator_plans.frame_plans import (
     NamedAggregates,
+    contents_of,
     described,
     require_columns,
     require_new_names,
@@ -18,6 +20,7 @@ from flinkcore.columnar.operator_plans.frame_plans import (
 )
 from flinkcore.columnar.operator_plans.relational import RelationalPlan, require_no_row_kind, shown_ttl
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
+from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.transformations import OverTransformation
 
 
@@ -48,6 +51,8 @@ class Over(RelationalPlan):
         expires.
     expires_by_timer : bool
         Whether a timer clears the state, which is up to half a time to live late.
+    late_tag : OutputTag or None
+        Side output of late rows, or None if they are dropped.
     """
 
     rows: int | None
@@ -61,6 +66,7 @@ class Over(RelationalPlan):
     nulls_last: tuple[bool, ...] = ()
     ttl_ms: int = 0
     expires_by_timer: bool = False
+    late_tag: OutputTag | None = None
 
     uid_prefix: ClassVar[str] = "over"
 
@@ -79,6 +85,7 @@ class Over(RelationalPlan):
             step.nulls_last,
             step.ttl_ms,
             step.expires_by_timer,
+            step.late_tag,
         )
 
     @property
@@ -131,7 +138,12 @@ class Over(RelationalPlan):
             **shown_ttl(self.ttl_ms),
             "aggregates": described(self.aggregates, events),
             "rows": shown_fields(events),
+            CONTENTS: self.aggregate_contents(inputs).to_text(),
         }
+
+    def aggregate_contents(self, inputs: Sequence[pa.Schema]) -> AggregateContents:
+        (events,) = inputs
+        return contents_of(self.aggregates, events)
 
     def _described_order(self) -> str:
         names = zip(self.order_by or (), self.descending, self.nulls_last, strict=True)

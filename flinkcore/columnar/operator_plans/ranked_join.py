@@ -44,7 +44,7 @@ class RankedJoin(RelationalPlan):
         """Return whether these two can be one operator: pairs are final, and so are the rows of a rank."""
         operation = join.operation
         of_changes = any(join.changing) or operation.changes or top.of_changes or top.changes
-        has_windows = operation.has_windows or top.window is not None
+        has_windows = operation.has_windows or top.window is not None or top.late_tag is not None
         return operation.how in ("inner", "left") and not of_changes and not has_windows
 
     @property

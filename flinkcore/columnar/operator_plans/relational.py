@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, OperatorTables
+from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import ConfigurationError, SchemaError
 
@@ -25,6 +26,13 @@ class RelationalPlan(OperatorPlan):
     """An operator that a relational kernel runs: its state is tables of keys, rows and timers."""
 
     takes_null_keys: ClassVar[bool] = True
+
+    late_tag: OutputTag | None = None
+    """Side output of late rows, for operators that have such rows of one input."""
+
+    @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        return () if self.late_tag is None else (self.late_tag,)
 
     @property
     def ttl_ms(self) -> int:

@@ -22,6 +22,7 @@ from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
 from flinkcore.columnar.operator_plans.row_windows import require_row_windows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import TopTransformation
 from flinkcore.datastream.window import LocalEventTimeWindows
@@ -58,6 +59,8 @@ class TopRows(RelationalPlan):
         If rows are changes that only rise: columns by which a row that comes replaces an earlier one.
     of_changes : bool
         Whether the rows are changes, with a row kind.
+    late_tag : OutputTag or None
+        Side output of late rows, or None if they are dropped.
     """
 
     call: str
@@ -75,6 +78,7 @@ class TopRows(RelationalPlan):
     window_end: str | None
     unique_key: tuple[str, ...] | None
     of_changes: bool = False
+    late_tag: OutputTag | None = None
 
     uid_prefix: ClassVar[str] = "top"
 
@@ -173,7 +177,9 @@ class TopRows(RelationalPlan):
 
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         (events,) = inputs
-        own = tuple(field.name for field in fields(self) if field.name not in ("call", "rank_column"))
+        own = tuple(
+            field.name for field in fields(self) if field.name not in ("call", "rank_column", "late_tag")
+        )
         return {
             "operator": "highest rows",
             **shown_settings(self, own),

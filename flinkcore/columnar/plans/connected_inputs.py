@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -43,13 +43,13 @@ class ConnectedInputs:
 
     def widened(self, number: int, events: RowsT) -> RowsT:
         """Events of one of the streams, 0 or 1, with nulls in the columns of the other."""
-        rows = events.batch.num_rows
+        rows = events.n_events
         own = list(events.batch.columns)
         if number:
             columns = [*(pa.nulls(rows, field.type) for field in self.first), *own]
         else:
             columns = [*own, *(pa.nulls(rows, field.type) for field in self.second)]
-        return replace(events, batch=pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        return events.with_batch(pa.RecordBatch.from_arrays(columns, schema=self.schema))
 
     def is_second(self, events: Events) -> npt.NDArray[np.bool_]:
         """Return which of the events are of the second stream."""

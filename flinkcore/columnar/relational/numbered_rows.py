@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
-from flinkcore._internal.arrow.joined_batches import copied, empty_batch, joined, taken
+from flinkcore._internal.arrow.joined_batches import copied, empty_batch, joined, taken, too_long
+from flinkcore._native.arrow import ColumnArray
+from flinkcore._native.row_places import RowPlaces
 from flinkcore.errors import DataError
 
 SMALL_ROWS: Final = 1 << 12
@@ -51,6 +53,9 @@ class NumberedRows:
         self._pieces: list[pa.RecordBatch] = []
         self._bytes: list[int] = []
         self._begins: list[int] = []
+        # By name of the column: those of the first pieces, as they are asked for.
+        self._columns: dict[str, list[ColumnArray]] = {}
+        self._is_plain = {field.name: _is_plain(field.type) for field in schema}
         self._n_rows = 0
         self.nbytes = 0
 
@@ -93,6 +98,8 @@ class NumberedRows:
         self._n_rows = self._begins[piece]
         self.nbytes -= sum(self._bytes[piece:])
         del self._pieces[piece:], self._bytes[piece:], self._begins[piece:]
+        for columns in self._columns.values():
+            del columns[piece:]
 
     def take(self, numbers: Int64s, names: Sequence[str] | None = None) -> pa.RecordBatch:
         """Return rows in the given order, as a copy.
@@ -112,7 +119,32 @@ class NumberedRows:
         schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
         if not len(numbers):
             return empty_batch(schema)
-        if len(self._pieces) <= 1:
+        if not self._pieces:
+            return self._of_piece(0, numbers, schema)
+        others = [field for field in schema if not self._is_plain[field.name]]
+        by_arrow = self._taken_by_arrow(numbers, pa.schema(others)) if others else None
+        if by_arrow is not None and len(others) == len(schema):
+            return by_arrow
+        places = RowPlaces(np.array([*self._begins, self._n_rows]), np.ascontiguousarray(numbers))
+        columns = [
+            self._gathered(places, field)
+            if self._is_plain[field.name] or by_arrow is None
+            else by_arrow.column(field.name)
+            for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _gathered(self, places: RowPlaces, field: pa.Field) -> pa.Array:
+        """Gather a column of rows, each value of which is copied once."""
+        pieces = self._columns.setdefault(field.name, [])
+        pieces += [ColumnArray(piece.column(field.name)) for piece in self._pieces[len(pieces) :]]
+        try:
+            return pa.array(places.gathered(pieces))
+        except OverflowError as failure:
+            raise too_long(field.name, field.type) from failure
+
+    def _taken_by_arrow(self, numbers: Int64s, schema: pa.Schema) -> pa.RecordBatch:
+        if len(self._pieces) == 1:
             return self._of_piece(0, numbers, schema)
         begins = np.array(self._begins)
         pieces = np.searchsorted(begins, numbers, side="right") - 1
@@ -178,27 +210,41 @@ class NumberedRows:
         is_live = np.zeros(self._n_rows, np.bool_)
         is_live[live] = True
         pieces, begins = self._pieces, self._begins
-        self._pieces, self._bytes, self._begins, self._n_rows, self.nbytes = [], [], [], 0, 0
+        self._pieces, self._bytes, self._begins, self._columns = [], [], [], {}
+        self._n_rows = self.nbytes = 0
         renumbered = np.empty(len(is_live), np.int64)
         few: list[pa.RecordBatch] = []
+        n_few = few_bytes = 0
         for piece, begin in zip(pieces, begins, strict=True):
             own = np.flatnonzero(is_live[begin : begin + piece.num_rows])
             if not len(own):
                 continue
-            if 2 * len(own) < piece.num_rows:
-                n_few = sum(each.num_rows for each in few)
+            is_thin = 2 * len(own) < piece.num_rows
+            if few and (not is_thin or n_few >= JOINED_ROWS or few_bytes > self._piece_bytes):
+                self._append(joined(few))
+                few, n_few, few_bytes = [], 0, 0
+            if is_thin:
                 renumbered[begin + own] = self._n_rows + n_few + np.arange(len(own))
                 few.append(taken(piece, own))
-                if sum(each.nbytes for each in few) > self._piece_bytes:
-                    self._append_joined(few)
+                n_few += len(own)
+                few_bytes += few[-1].nbytes
             else:
-                self._append_joined(few)
                 renumbered[begin + own] = self._n_rows + own
                 self._append(piece)
-        self._append_joined(few)
+        if few:
+            self._append(joined(few))
         return renumbered[live]
 
-    def _append_joined(self, batches: list[pa.RecordBatch]) -> None:
-        if batches:
-            self._append(joined(batches))
-            batches.clear()
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Return true if values of a type are of one size, or strings of bytes."""
+    of_one_size = (
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_float32(kind)
+        or pa.types.is_float64(kind)
+        or pa.types.is_temporal(kind)
+        or pa.types.is_decimal128(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+    return of_one_size or kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())

@@ -120,7 +120,7 @@ class ChunkReader:
         for operation in self.plan.after:
             batch, kept = operation.apply(read.events.batch)
             if kept is None:
-                read.events = replace(read.events, batch=batch)
+                read.events = read.events.with_batch(batch)
             else:
                 self.counts.filtered += read.events.n_events - batch.num_rows
                 read.events = read.events.with_rows(batch, kept)

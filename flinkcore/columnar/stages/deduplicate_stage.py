@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.changing_top import ChangingTopKernel
 from flinkcore._native.deduplication import DeduplicationKernel
 from flinkcore.columnar.operator_plans.deduplication import Deduplication
@@ -72,6 +73,10 @@ class DeduplicateStage(RelationalStage):
             identities_of(batch, ()),
             identities_of(batch),
         )
+
+    def _late_rows(self) -> Int64s:
+        assert isinstance(self._kernel, DeduplicationKernel)
+        return self._kernel.take_late()
 
     def _restored_columns(
         self, rows: pa.RecordBatch, columns: pa.RecordBatch

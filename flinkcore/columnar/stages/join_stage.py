@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._internal.arrow.column_ops import Select, expression_columns
+from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore._native.changing_join import ChangingJoinKernel
 from flinkcore._native.interval_join import interval_join
 from flinkcore._native.join_kernel import JoinKernel, JoinKind
@@ -140,22 +141,37 @@ class JoinStage(RelationalStage):
         numbers = np.empty(len(is_second), np.int64)
         if self._keeps_changes:
             self._changes = np.zeros(len(is_second), np.uint8), np.zeros((len(is_second), 2), np.uint64)
-        for side, kept in enumerate(self._kept):
+        for side in range(2):
             places = np.flatnonzero(is_second == bool(side))
             if len(places):
-                whole = self._inputs.batch_of(side, events.batch)
+                at = places if rows is None else rows[places]
                 if self._changing[side] or self._operator_plan.ttl_ms:
-                    self._read_changes(
-                        side, whole.take(pa.array(places if rows is None else rows[places])), places
-                    )
-                own = whole.select(kept.schema.names)
-                if rows is None and 2 * len(places) >= len(is_second):
+                    whole = self._inputs.batch_of(side, events.batch)
+                    self._read_changes(side, whole.take(pa.array(at)), places)
+                numbers[places] = self._kept_of_side(side, events, at)
+        return self._keys_of_rows(events, rows), numbers, is_second.astype(np.int8)
+
+    def _kept_of_side(self, side: int, events: Events, at: npt.NDArray[Any]) -> Int64s:
+        """Keep the rows of one input, which lie `at` these places, and return their numbers, which ascend."""
+        kept = self._kept[side]
+        names = kept.schema.names
+        # State is restored in the order of the numbers.
+        if not (at[1:] > at[:-1]).all():
+            own = self._inputs.batch_of(side, events.batch).select(names)
+            return kept.add(own.take(pa.array(at))) + np.arange(len(at))
+        numbers = np.empty(len(at), np.int64)
+        first = begin = 0
+        for batch in events.batches:
+            last = int(np.searchsorted(at, begin + batch.num_rows))
+            if last > first:
+                own, rows = self._inputs.batch_of(side, batch).select(names), at[first:last] - begin
+                if 2 * len(rows) >= batch.num_rows:
                     # Rows of nulls in between cost less than a copy of the others.
-                    numbers[places] = kept.add(own) + places
+                    numbers[first:last] = kept.add(own) + rows
                 else:
-                    chosen = own.take(pa.array(places if rows is None else rows[places]))
-                    numbers[places] = kept.add(chosen) + np.arange(len(places))
-        return self._keys_of_rows(events.batch, rows), numbers, is_second.astype(np.int8)
+                    numbers[first:last] = kept.add(own.take(pa.array(rows))) + np.arange(len(rows))
+            first, begin = last, begin + batch.num_rows
+        return numbers
 
     def _read_changes(self, side: int, rows: pa.RecordBatch, places: Int64s) -> None:
         """Find the kinds and identities of rows of one input, which are at these places among the events."""
@@ -166,15 +182,21 @@ class JoinStage(RelationalStage):
             kinds[places] = kinds_of(rows)
         identities[places] = identities_of(rows, self._operation.unique_keys[side])
 
-    def _keys_of_rows(self, batch: pa.RecordBatch, rows: RowNumbers | None) -> pa.RecordBatch:
+    def _keys_of_rows(self, events: Events, rows: RowNumbers | None) -> pa.RecordBatch:
+        schema = pa.schema([pa.field(field.name, field.type) for field in self._context.plan.key_fields])
+        if len(schema) == 0:
+            # Only a batch that columns were taken from knows its number of rows.
+            keys = events.batch.select([])
+        else:
+            keys = joined([self._keys_of_batch(batch, schema) for batch in events.batches])
+        return keys if rows is None else keys.take(pa.array(rows))
+
+    def _keys_of_batch(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         columns = [
             pc.coalesce(batch.column(first), batch.column(second))
             for first, second in zip(*self._keys_of, strict=True)
         ]
-        fields = [pa.field(field.name, field.type) for field in self._context.plan.key_fields]
-        # Without columns, only a batch that columns were taken from knows its number of rows.
-        keys = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)) if columns else batch.select([])
-        return keys if rows is None else keys.take(pa.array(rows))
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _key_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch

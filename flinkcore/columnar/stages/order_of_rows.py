@@ -35,10 +35,10 @@ def order_with_columns(due: KernelResults, ranking: RowRanking | None, kept: Num
         return np.arange(n)
     names = [key.column for key in ranking.keys]
     words = ranking.of(kept.take(due.left, list(dict.fromkeys(names))))
-    return np.lexsort((*_sort_columns(words), np.cumsum(is_first)))
+    return np.lexsort((*sort_columns(words), np.cumsum(is_first)))
 
 
-def _sort_columns(words: SortWords) -> list[npt.NDArray[Any]]:
+def sort_columns(words: SortWords) -> list[npt.NDArray[Any]]:
     """Return sort keys as columns, the least significant first."""
     columns: list[npt.NDArray[Any]] = list(words.words.T[::-1])
     if words.tail_ends is None or words.tails is None:

@@ -55,7 +55,7 @@ class OverKernel:
         kept: NumberedRows,
         ranking: RowRanking | None,
     ) -> None:
-        self._order, self.frames, self.functions, self._keys = order, frames, functions, keys
+        self.order, self.frames, self.functions, self._keys = order, frames, functions, keys
         self._kept, self._ranking = kept, ranking
         self.process = order.process
         self.advance = order.advance
@@ -67,12 +67,12 @@ class OverKernel:
 
     @property
     def is_full(self) -> bool:
-        return self._order.is_full
+        return self.order.is_full
 
     def take(self) -> KernelResults:
         """Return the rows that have come up; `cleared` then has the keys whose frames are forgotten among them."""
-        self.cleared = self._order.take_cleared()
-        results = self._order.take()
+        self.cleared = self.order.take_cleared()
+        results = self.order.take()
         if not len(results.left):
             self._clear(self.cleared[1])
         if self._ranking is None:
@@ -83,8 +83,8 @@ class OverKernel:
 
     def forget_expired(self, now_ms: int) -> None:
         """Forget the keys that have expired at a processing time."""
-        assert isinstance(self._order, ArrivingRows)
-        self._clear(self._order.expire(now_ms))
+        assert isinstance(self.order, ArrivingRows)
+        self._clear(self.order.expire(now_ms))
 
     def _clear(self, key_ids: npt.NDArray[np.uint32]) -> None:
         self.frames.clear(key_ids)
@@ -93,19 +93,19 @@ class OverKernel:
 
     @property
     def current_watermark(self) -> int:
-        return self._order.current_watermark
+        return self.order.current_watermark
 
     def memory_bytes(self) -> int:
         of_functions = sum(each.memory_bytes() for each in self.functions.values())
-        return self._order.memory_bytes() + self.frames.memory_bytes() + of_functions
+        return self.order.memory_bytes() + self.frames.memory_bytes() + of_functions
 
     @property
     def live_count(self) -> int:
-        return self._order.live_count
+        return self.order.live_count
 
     def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
         functions = {f"{TABLE}{number}": each.snapshot() for number, each in self.functions.items()}
-        return {FRAMES: self.frames.snapshot(), **functions, **self._order.snapshot()}
+        return {FRAMES: self.frames.snapshot(), **functions, **self.order.snapshot()}
 
     def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
         if table == FRAMES:
@@ -113,7 +113,7 @@ class OverKernel:
         elif table.startswith(TABLE):
             self.functions[int(table.removeprefix(TABLE))].restore(keys, columns, rows)
         else:
-            self._order.restore(table, keys, self._keys.key_group(keys.astype(np.uint32)), rows, columns)
+            self.order.restore(table, keys, self._keys.key_group(keys.astype(np.uint32)), rows, columns)
 
 
 class OverStage(RelationalStage):
@@ -157,6 +157,10 @@ class OverStage(RelationalStage):
 
     def _forget_expired(self, now_ms: int) -> None:
         self._kernel.forget_expired(now_ms)
+
+    def _late_rows(self) -> Int64s:
+        assert isinstance(self._kernel.order, PendingRows)
+        return self._kernel.order.take_late()
 
     def _taken_values(self, results: KernelResults) -> list[pa.Array]:
         """Return the aggregates of the rows that have come up."""

@@ -100,7 +100,7 @@ class PlacedEvents(Events):
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the rows take, about."""
-        return int(self.batch.nbytes) + (12 + 8 * len(self.order)) * len(self.timestamps)
+        return self.batch_bytes + (12 + 8 * len(self.order)) * len(self.timestamps)
 
     def packed(self) -> pa.RecordBatch:
         """Return the columns of the rows with timestamps and places after them, without the inputs."""
@@ -115,10 +115,6 @@ class PlacedEvents(Events):
         timestamps, *order = (column.to_numpy() for column in packed.columns[len(schema) :])
         rows = pa.RecordBatch.from_arrays(packed.columns[: len(schema)], schema=schema)
         return cls.of(rows, timestamps, tuple(order), inputs)
-
-    def with_batch(self, batch: pa.RecordBatch) -> PlacedEvents:
-        """The same places with other columns."""
-        return replace(self, batch=batch)
 
     def coming_to(self, number: int, input_number: int, inputs: ConnectedInputs | None) -> PlacedEvents:
         """Return the rows and places as operator `number` merges them.

@@ -37,6 +37,9 @@ class TopStage(RelationalStage):
         self._operator = operator
         self._ranking = operator.ranking(events)
         self._in_no_window = self._late_without_window = 0
+        # Events by the number of the row that the kernel gets for them, and late ones that it does not get.
+        self._events_of_rows: Int64s | None = None
+        self._late_events = np.empty(0, np.int64)
         super().__init__(context, operator, partition)
 
     def _made_kernel(self, operator: TopRows, steps_done: int, result_limit: int) -> RelationalKernel:
@@ -85,6 +88,7 @@ class TopStage(RelationalStage):
             rows, ends, is_last = windows.rows, windows.ends, windows.is_last
             if rows is not None and is_last is not None:
                 self._count_without_window(rows, timestamps, events[5])
+                self._events_of_rows = rows
                 events = tuple(None if column is None else column[rows] for column in events)
                 words = _repeated(words, rows)
             return (*events, *words, ends, is_last)
@@ -98,9 +102,17 @@ class TopStage(RelationalStage):
         is_without = np.ones(len(timestamps), np.bool_)
         is_without[rows] = False
         watermarks = self._timeline.watermark_after(steps[is_without])
-        late = int(np.count_nonzero(timestamps[is_without] <= watermarks))
-        self._late_without_window += late
-        self._in_no_window += int(np.count_nonzero(is_without)) - late
+        is_late = timestamps[is_without] <= watermarks
+        self._late_events = np.flatnonzero(is_without)[is_late]
+        self._late_without_window += len(self._late_events)
+        self._in_no_window += int(np.count_nonzero(~is_late))
+
+    def _late_rows(self) -> Int64s:
+        assert isinstance(self._kernel, TopKernel)
+        late = self._kernel.take_late()
+        if self._events_of_rows is None:
+            return late
+        return np.sort(np.concatenate([self._events_of_rows[late], self._late_events]))
 
     def _restored_columns(
         self, rows: pa.RecordBatch, columns: pa.RecordBatch

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.graph.declared_type import require_output_tag
 from flinkcore.datastream.graph.transformations import TopTransformation, Transformation
 from flinkcore.datastream.window import WindowAssigner
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
@@ -32,6 +34,7 @@ def top_step(
     window: WindowAssigner[Any, Any] | None = None,
     window_end: str | None = None,
     unique_key: tuple[str, ...] | None = None,
+    late_to: OutputTag | None = None,
 ) -> TopTransformation:
     """Return the step of `top`; parameters as of :meth:`KeyedLogStream.top`.
 
@@ -67,6 +70,13 @@ def top_step(
         raise ConfigurationError(
             "top of windows has final rows, when a window fires: changes=True is for keys without windows"
         )
+    if late_to is not None:
+        require_output_tag(late_to, "top(late_to=...)")
+        if window is None and window_end is None:
+            raise ConfigurationError(
+                "top(late_to=...): rows are late only for windows. Leave it out, or name the window of each row with "
+                "window_end="
+            )
     return TopTransformation(
         input,
         "top",
@@ -81,11 +91,21 @@ def top_step(
         window=window,
         window_end=window_end,
         unique_key=unique_key,
+        late_tag=late_to,
     )
 
 
-def require_dedup_arguments(keep: str, by: str) -> None:
+def require_dedup_arguments(
+    keep: str, by: str, changes: bool = False, late_to: OutputTag | None = None
+) -> None:
     """Raise a ConfigurationError if an argument of `deduplicate` is another one."""
+    if late_to is not None:
+        require_output_tag(late_to, "deduplicate(late_to=...)")
+        if (keep, by, changes) != ("first", "event_time", False):
+            raise ConfigurationError(
+                "deduplicate(late_to=...): only the first row by event time waits for the watermark, so that rows are "
+                "late. Leave it out, or take keep='first', by='event_time' without changes"
+            )
     for name, value, choices in (
         ("keep", keep, ("first", "last")),
         ("by", by, ("event_time", "arrival")),

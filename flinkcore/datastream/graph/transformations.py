@@ -416,6 +416,7 @@ class DeduplicateTransformation(OperatorTransformation, OneInputTransformation):
     by: str
     changes: bool
     ttl_ms: int = 0
+    late_tag: OutputTag | None = None
 
     @property
     def operator_name(self) -> str:
@@ -468,6 +469,7 @@ class TopTransformation(OperatorTransformation, OneInputTransformation):
     window: WindowAssigner[Any, Any] | None = None
     window_end: str | None = None
     unique_key: tuple[str, ...] | None = None
+    late_tag: OutputTag | None = None
 
     @property
     def operator_name(self) -> str:
@@ -518,6 +520,7 @@ class OverTransformation(OperatorTransformation, OneInputTransformation):
     nulls_last: tuple[bool, ...] = ()
     ttl_ms: int = 0
     expires_by_timer: bool = False
+    late_tag: OutputTag | None = None
 
     @property
     def operator_name(self) -> str:

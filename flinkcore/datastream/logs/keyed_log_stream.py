@@ -217,6 +217,7 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         by: Literal["event_time", "arrival"] = "event_time",
         *,
         changes: bool = False,
+        late_to: OutputTag | None = None,
     ) -> LogStream:
         """Return one row of each key, with all its columns.
 
@@ -236,11 +237,14 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
             first by arrival at once, and the last row when the log ends. If true, the row comes at once, as ``+I``, and
             when another one replaces it, the old row comes as ``-U`` and the new one as ``+U``, in a last column
             ``row_kind``.
+        late_to : OutputTag, optional
+            Side output of rows that are late, as they came; see :meth:`LogStream.get_side_output`. By default they are
+            counted and dropped.
 
         Raises
         ------
         ConfigurationError
-            If an argument is another one.
+            If an argument is another one, or there is a side output of late rows and none can be late.
 
         Notes
         -----
@@ -254,8 +258,8 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         --------
         >>> orders.key_by("id").deduplicate(keep="last")  # doctest: +SKIP
         """
-        require_dedup_arguments(keep, by)
-        return self._then(DeduplicateTransformation(self._input(), keep, by, bool(changes)))
+        require_dedup_arguments(keep, by, bool(changes), late_to)
+        return self._then(DeduplicateTransformation(self._input(), keep, by, bool(changes), late_tag=late_to))
 
     def top(
         self,
@@ -269,6 +273,7 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         skip: int = 0,
         changes: bool = False,
         window_end: str | None = None,
+        late_to: OutputTag | None = None,
     ) -> LogStream:
         """Return the highest rows of each key, with all their columns and their rank.
 
@@ -299,6 +304,9 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         window_end : str, optional
             Column with the end of the window to which each row belongs, such as ``"window_end"`` of results of windows.
             The rows of each key *and window* come when the watermark has reached its end; rows that come later are
+            late.
+        late_to : OutputTag, optional
+            Side output of rows that are late, as they came; see :meth:`LogStream.get_side_output`. By default they are
             counted and dropped.
 
         Raises
@@ -329,6 +337,7 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
                 skip=skip,
                 changes=changes,
                 window_end=window_end,
+                late_to=late_to,
             )
         )
 

@@ -356,7 +356,8 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         if not isinstance(step, OperatorTransformation):
             raise ConfigurationError(
                 f"with_emitted_at({name!r}) comes right after an operator that gives columns, such as aggregate(...), "
-                f"process(...) or a join, but here it follows: {step}"
+                f"process(...) or a join, but here it follows: {step}. Rows of Flink SQL have it by "
+                f"from_plan(..., emitted_at={name!r})"
             )
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"with_emitted_at(name) takes the name of a column, not {name!r}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Interval, bound_ms
 from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.graph.declared_type import require_output_tag, with_settings
 from flinkcore.datastream.graph.transformations import OverTransformation
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
@@ -42,6 +44,27 @@ class OverLogStream:
         self._stream = stream
         self._preceding_rows, self._preceding_ms = preceding_rows, preceding_ms
         self._unit, self._by = unit, by
+        self._late_tag: OutputTag | None = None
+
+    def side_output_late_data(self, output_tag: OutputTag) -> OverLogStream:
+        """Return these frames with a side output of late rows, which are counted and dropped otherwise.
+
+        Parameters
+        ----------
+        output_tag : OutputTag
+            Tag for :meth:`LogStream.get_side_output`, whose rows are as they came.
+
+        Raises
+        ------
+        ConfigurationError
+            If rows are ordered by arrival, so that none is late, or it is not a tag.
+        """
+        if self._by == "arrival":
+            raise ConfigurationError(
+                "over(by='arrival').side_output_late_data(...): no row is late by arrival. Leave it out, or take "
+                "by='event_time'"
+            )
+        return with_settings(self, late_tag=require_output_tag(output_tag, "side_output_late_data"))
 
     def aggregate(self, **aggregates: Aggregate) -> LogStream:
         """Return the rows with aggregates over their frames as further columns.
@@ -63,6 +86,7 @@ class OverLogStream:
             self._unit,
             self._by,
             named_aggregates(aggregates),
+            late_tag=self._late_tag,
         )
         return self._stream._then(step)
 

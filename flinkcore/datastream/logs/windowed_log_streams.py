@@ -285,13 +285,16 @@ class _WindowedLog(WindowsOfStream[KeyedLogStream], Generic[Applied, Processed])
                 rank_column=rank_column,
                 skip=skip,
                 window=self._window_assigner,
+                late_to=self._late_tag,
             )
         )
 
     def deduplicate(
         self, keep: Literal["first", "last"] = "first", by: Literal["event_time", "arrival"] = "event_time"
     ) -> LogStream:
-        """Return one row of each window when the watermark has reached its end; late rows are dropped.
+        """Return one row of each window when the watermark has reached its end.
+
+        Late rows are dropped, or go to the side output of :meth:`side_output_late_data`.
 
         Results have the columns of the rows, ``window_start`` and ``window_end``.
 
@@ -320,6 +323,7 @@ class _WindowedLog(WindowsOfStream[KeyedLogStream], Generic[Applied, Processed])
                 by_time=by == "event_time",
                 latest_first=keep == "last",
                 window=self._window_assigner,
+                late_tag=self._late_tag,
             )
         )
 
@@ -329,7 +333,6 @@ class _WindowedLog(WindowsOfStream[KeyedLogStream], Generic[Applied, Processed])
             "a trigger": self._trigger,
             "an evictor": self._evictor,
             "allowed lateness": self._allowed_lateness_ms or None,
-            "a side output of late rows": self._late_tag,
             "an output mode": None if self._output_mode is OutputMode.ACCUMULATING else self._output_mode,
         }
         for what, value in settings.items():

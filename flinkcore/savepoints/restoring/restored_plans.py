@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore._native.aggregates import Accumulators
-from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.state_origin import JobOperator
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
 from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
 from flinkcore.columnar.relational.frame_aggregates import FRAMES, columns_of_frames
-from flinkcore.errors import ConfigurationError
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.errors import ConfigurationError, SavepointError
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.savepoints.keyed_state import KeyedState
+from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.operator_state import OperatorState
 from flinkcore.savepoints.restoring.fed_accumulators import fed_accumulators
 from flinkcore.savepoints.savepoint import SavepointOperator
-from flinkcore.savepoints.serializers.row_data import row_data
-from flinkcore.savepoints.serializers.sql import SqlSerializer
-from flinkcore.savepoints.sql_accumulators import aggregate_values
-from flinkcore.savepoints.sql_states import (
+from flinkcore.savepoints.sql.accumulators import AggregateValues, aggregate_values
+from flinkcore.savepoints.sql.aggregate_states import (
+    aggregate_states,
+    ends_of_windows,
+    first_slices,
+    starts_of_windows,
+)
+from flinkcore.savepoints.sql.layouts import layout_of
+from flinkcore.savepoints.sql.names import (
     ACCUMULATORS,
-    EMITTED,
-    KEPT_ROW,
-    KEPT_TABLE,
-    WAITING_ROW,
+    OF_TIMERS,
+    SESSIONS,
     WATERMARK,
     WINDOW_ACCUMULATORS,
+    WINDOW_TIMERS,
 )
-from flinkcore.sql.plan.flink_state import FlinkState
+from flinkcore.savepoints.sql.row_layout import SavepointTables, key_columns, place_ids
+from flinkcore.sql.plan.flink_state import CUMULATE, SESSION, FlinkState, Layout, StateWindows
 
-_TIMER_TABLE: Final = "timers"
-_TIMERS: Final = "_timer_state/"
 _FILLED: Final = 1
 
 
@@ -74,47 +79,46 @@ class RestoredPlanState:
         leave_out = f"Leave it out: leave_out=[{self.found.uid or self.found.operator_id!r}]"
         if self.state.refusal:
             raise ConfigurationError(f"{what}, {self.state.node}: {self.state.refusal}. {leave_out}")
-        expected = self._names | ({WATERMARK} if self._has_windows else set())
-        found = {each for each in self.found.states if not each.startswith(_TIMERS)}
-        if not self._names <= found <= expected:
+        states = self._states
+        expected = {name for name in states if not name.startswith(OF_TIMERS)}
+        optional = {WATERMARK} if self.state.has_watermark else set()
+        found = {each for each in self.found.states if not each.startswith(OF_TIMERS)}
+        if not expected <= found <= expected | optional:
             raise ConfigurationError(
-                f"{what} has the states {sorted(self.found.states)}, and {self.state.node} has {sorted(expected)}. "
-                f"Give the plan with which the job was started. {leave_out}"
+                f"{what} has the states {sorted(self.found.states)}, and {self.state.node} has "
+                f"{sorted(expected | optional)}. Give the plan with which the job was started. {leave_out}"
             )
-        types = self._first.keyed_types
-        values = [each for _, each in self.state.rows] or [each.type for each in self.state.fields]
-        for serializer, fields, kind in (
-            (types.key, [each for _, each in self.state.keys], "keys"),
-            (types.value, values, "rows" if self.state.rows else "accumulators"),
-        ):
-            own = row_data(fields)
-            if not isinstance(serializer, SqlSerializer) or serializer.type != own.type:
-                shown = "nothing" if serializer is None else serializer.name
-                raise ConfigurationError(
-                    f"the {kind} of {what} are {shown}, and those of {self.state.node} are {own.name}. Give the plan "
-                    f"with which the job was started. {leave_out}"
-                )
+        for name, types in states.items():
+            if name not in self.found.states:
+                continue
+            given = self._state(name).keyed_types
+            for part, own in types.by_column.items():
+                serializer = given.by_column.get(part)
+                if serializer is None or serializer.name != own.name:
+                    shown = "nothing" if serializer is None else serializer.name
+                    raise ConfigurationError(
+                        f"state {name!r} of {what} has a {part} of {shown}, and that of {self.state.node} is "
+                        f"{own.name}. Give the plan with which the job was started. {leave_out}"
+                    )
 
-    @property
-    def _has_windows(self) -> bool:
-        return self.operator.windows is not None
-
-    @property
-    def _names(self) -> set[str]:
-        """Names of the states in Flink."""
-        if self.state.rows:
-            return {WAITING_ROW, EMITTED} if self.state.waits else {KEPT_ROW}
-        return {WINDOW_ACCUMULATORS if self._has_windows else ACCUMULATORS}
-
-    @property
-    def _first(self) -> KeyedState:
-        """The state with rows or accumulators."""
-        return self._state(next(name for name in self._names if name != EMITTED))
+    @cached_property
+    def _states(self) -> Mapping[str, KeyedTypes]:
+        """Types of the states in Flink by name."""
+        rows = {} if self.state.layout is Layout.ACCUMULATORS else layout_of(self.state).states()
+        return {**rows, **(aggregate_states(self.state) if self.state.has_accumulators else {})}
 
     def _state(self, name: str) -> KeyedState:
         found = self.found.states[name]
         assert isinstance(found, KeyedState)
         return found
+
+    @cached_property
+    def _fired_ms(self) -> int:
+        """Time up to which windows have fired: the watermark, or that before the first timer of legacy windows."""
+        if self.state.windows is None or not self.state.windows.by_window:
+            return self.watermark_ms
+        due = [pc.min(batch.column("timestamp_ms")).as_py() for batch in self._state(WINDOW_TIMERS).batches()]
+        return min(due, default=MIN_TIMESTAMP + 1) - 1
 
     @cached_property
     def watermark_ms(self) -> int:
@@ -136,14 +140,20 @@ class RestoredPlanState:
             If a value has no place in the job.
         """
         key_groups = (first, last)
-        if self.state.rows:
-            return OperatorSnapshot(key_groups, relations=self._deduplicated(first, last))
-        tables = [self._table(*rows) for rows in self._rows(self._first, first, last)]
-        if not tables:
+        if self.state.windows is None or self.state.layout is not Layout.ACCUMULATORS:
+            relations = {} if self.state.layout is Layout.ACCUMULATORS else self._kept_rows(first, last)
+            if self.state.has_accumulators:
+                relations |= self._frames(first, last)
+            return OperatorSnapshot(key_groups, relations=relations)
+        entries = self._entries(WINDOW_ACCUMULATORS, first, last)
+        if entries is None:
             return OperatorSnapshot(key_groups)
-        batch = pa.concat_batches(tables)
-        if not self._has_windows:
-            return OperatorSnapshot(key_groups, relations={FRAMES: CheckpointTable(batch, {}, {})})
+        if self.state.windows.kind == SESSION:
+            batch = self._sessions(entries, first, last)
+        else:
+            batch = self._windows(self.state.windows, entries)
+        if not batch.num_rows:
+            return OperatorSnapshot(key_groups)
         ends = batch.column("window_end")
         attributes = {
             "kind": self.operator.windows.kind,
@@ -152,62 +162,44 @@ class RestoredPlanState:
         }
         return OperatorSnapshot(key_groups, windows=[CheckpointTable(batch, {}, attributes)])
 
-    def _deduplicated(self, first: int, last: int) -> dict[str, CheckpointTable]:
-        """Return the rows of keys, those that have none any more, and the timers of those that wait."""
-        of_rows = self.operator.row_names[0]
-        types = {name: kind.arrow for name, kind in self.state.rows}
-        tables, timers = [], []
-        for name in sorted(self._names):
-            for keys, value, _ in self._rows(self._state(name), first, last):
-                n, has_row = len(value), name != EMITTED
-                numbers = {column: i for i, (column, _) in enumerate(self.state.rows)} if has_row else {}
-                columns = {
-                    each: value.field(numbers[each]) if has_row else pa.nulls(n, types[each])
-                    for each in of_rows
-                }
-                time = pa.array(np.zeros(n, np.int64))
-                if has_row:
-                    rowtime = value.field(self.state.rowtime)
-                    time = rowtime.cast(pa.timestamp("ms", rowtime.type.tz)).cast(pa.int64())
-                named = self._named_keys(keys)
-                kept = {
-                    **named,
-                    "has_row": pa.repeat(pa.scalar(has_row), n),
-                    **{f"row.{each}": column for each, column in columns.items()},
-                    "timestamp": time,
-                }
-                tables.append(pa.RecordBatch.from_arrays(list(kept.values()), list(kept)))
-                if has_row and self.state.waits:
-                    due = {**named, "timestamp_ms": time, "namespace": pa.array(np.zeros(n, np.int64))}
-                    timers.append(pa.RecordBatch.from_arrays(list(due.values()), list(due)))
-        found = {KEPT_TABLE: tables, _TIMER_TABLE: timers}
+    def _kept_rows(self, first: int, last: int) -> dict[str, CheckpointTable]:
+        found = SavepointTables(self.state, self.operator, lambda name: self._entries(name, first, last))
+        tables = layout_of(self.state).restored(found)
+        batches = {
+            name: [pa.RecordBatch.from_arrays(list(each.values()), list(each)) for each in parts]
+            for name, parts in tables.items()
+        }
         return {
-            name: CheckpointTable(pa.concat_batches(batches), {}, {})
-            for name, batches in found.items()
-            if batches
+            name: CheckpointTable(pa.concat_batches(parts), {}, {})
+            for name, parts in batches.items()
+            if parts
         }
 
-    def _rows(
-        self, state: KeyedState, first: int, last: int
-    ) -> list[tuple[pa.RecordBatch, pa.Array, pa.Array | None]]:
-        """Return the keys, accumulators and ends of slices of the rows in a range of key groups."""
+    def _entries(self, name: str, first: int, last: int) -> pa.RecordBatch | None:
+        """Return the entries of a state in a range of key groups, with their keys as columns of a checkpoint."""
+        batches = []
+        for batch, keys in self._batches(self._state(name), first, last):
+            columns = {**self._named_keys(keys)}
+            columns |= {
+                each: batch.column(each) for each in batch.schema.names if each not in ("key_group", "key")
+            }
+            batches.append(pa.RecordBatch.from_arrays(list(columns.values()), list(columns)))
+        return pa.concat_batches(batches) if batches else None
 
-        def own(key: pa.Array) -> npt.NDArray[np.int64]:
+    def _batches(
+        self, state: KeyedState, first: int, last: int
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Yield the entries of a state in a range of key groups, and their keys."""
+
+        def own(key: pa.Array) -> Int64s:
             # Flink hashes the bytes of a row, so that keys of any of its key groups are among those of the task.
             keys = self._key_columns(key)
             groups = event_key_groups(keys, keys.schema.names, self.operator.max_parallelism)
             return np.flatnonzero((groups >= first) & (groups <= last))
 
-        found = []
         for batch in state.batches_of_keys(own):
             if batch.num_rows:
-                ends = batch.column("namespace") if self._has_windows else None
-                found.append((self._key_columns(batch.column("key")), batch.column("value"), ends))
-        if self._has_windows and found:
-            # The slices of a window may lie in several batches.
-            keys, values, ends = zip(*found, strict=True)
-            return [(pa.concat_batches(keys), pa.concat_arrays(values), pa.concat_arrays(ends))]
-        return found
+                yield batch, self._key_columns(batch.column("key"))
 
     def _key_columns(self, key: pa.Array) -> pa.RecordBatch:
         numbers = {name: i for i, (name, _) in enumerate(self.state.keys)}
@@ -217,29 +209,42 @@ class RestoredPlanState:
         columns = [key.field(numbers[each.name]).cast(each.type) for each in fields]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
-    def _table(self, keys: pa.RecordBatch, value: pa.Array, ends: pa.Array | None) -> pa.RecordBatch:
-        n = len(value)
-        values = aggregate_values(self.state.fields, value)
-        contents = self.operator.windows.contents if self._has_windows else self.operator.aggregates
-        held = fed_accumulators(
-            contents,
+    def _held(self, values: AggregateValues, n: int) -> dict[str, pa.Array]:
+        """Return what `n` native accumulators hold that are those of Flink."""
+        windows = self.operator.windows
+        return fed_accumulators(
+            self.operator.aggregates if windows is None else windows.contents,
             values.results,
             np.arange(n, dtype=np.uint32),
             n,
             f"the accumulators of operator {self.state.uid!r}",
             orders=values.orders,
-            slides=not self._has_windows,
+            slides=windows is None,
         )
-        if ends is not None:
-            return self._windows(keys, held, ends.to_numpy())
+
+    def _frames(self, first: int, last: int) -> dict[str, CheckpointTable]:
+        entries = self._entries(ACCUMULATORS, first, last)
+        if entries is None:
+            return {}
+        n = entries.num_rows
+        values = aggregate_values(self.state.fields, entries.column("value"))
+        held = self._held(values, n)
+        aggregates = self.operator.aggregates.aggregates
+        for number, (name, *_) in enumerate(aggregates):
+            if name in values.counts and f"{number}.counts" in held:
+                held[f"{number}.counts"] = values.counts[name]
+        if ROW_KIND in self.operator.row_names[0]:  # its rows are counted beside the aggregates
+            assert values.rows is not None
+            held[f"{len(aggregates)}.words"] = values.rows.cast(pa.uint64())
         columns = {
-            **self._named_keys(keys),
+            **key_columns(entries),
             "part": pa.array(np.zeros(n, np.uint8)),
             # The number of rows of a key matters only if they can be taken back.
-            "time": pa.array(np.ones(n, np.int64)),
+            "time": pa.array(np.ones(n, np.int64)) if values.rows is None else values.rows,
             **columns_of_frames(held),
         }
-        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+        return {FRAMES: CheckpointTable(batch, {}, {})}
 
     def _named_keys(self, keys: pa.RecordBatch) -> dict[str, pa.Array]:
         names = keys.schema.names
@@ -249,27 +254,53 @@ class RestoredPlanState:
             **{f"key.{name}": column for name, column in zip(names, keys.columns, strict=True)},
         }
 
-    def _windows(
-        self, keys: pa.RecordBatch, held: dict[str, pa.Array], ends: npt.NDArray[np.int64]
-    ) -> pa.RecordBatch:
+    def _sessions(self, entries: pa.RecordBatch, first: int, last: int) -> pa.RecordBatch:
+        """Return the sessions, whose accumulators have the name of a window in it."""
+        sessions = self._entries(SESSIONS, first, last)
+        n = entries.num_rows
+        if sessions is None or sessions.num_rows != n:
+            raise SavepointError(f"the sessions of operator {self.state.uid!r} and their accumulators differ")
+        both = pa.concat_arrays([entries.column("namespace"), sessions.column("value")])
+        keys = [
+            pa.concat_arrays([entries.column(name), sessions.column(name)]) for name in key_columns(entries)
+        ]
+        ids, _ = place_ids(*keys, both)
+        order = np.argsort(ids[n:])
+        if not np.array_equal(np.sort(ids[:n]), ids[n:][order]):
+            raise SavepointError(f"the sessions of operator {self.state.uid!r} and their accumulators differ")
+        of_entries = pa.array(order[np.searchsorted(ids[n:][order], ids[:n])])
+        window = sessions.column("map_key").take(of_entries)
+        held = self._held(aggregate_values(self.state.fields, entries.column("value")), entries.num_rows)
+        columns = {
+            **key_columns(entries),
+            "window_start": window.field("start_ms"),
+            "window_end": window.field("end_ms"),
+            "trigger_state": pa.array(np.full(n, MIN_TIMESTAMP)),
+            "flags": pa.array(np.full(n, _FILLED, np.uint8)),
+            **held,
+        }
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+    def _windows(self, windows: StateWindows, entries: pa.RecordBatch) -> pa.RecordBatch:
         """Return the windows that have not fired, each of which merges its slices."""
-        contents: WindowContents = self.operator.windows.contents
-        n_slices = contents.size_ms // contents.slide_ms
-        of_slice = np.repeat(np.arange(len(ends)), n_slices)
-        own_ends = ends[of_slice] + np.tile(np.arange(n_slices), len(ends)) * contents.slide_ms
-        is_open = own_ends - 1 > self.watermark_ms
+        names = entries.column("namespace")
+        ends = (names.field("end_ms") if windows.by_window else names).to_numpy()
+        if windows.kind == CUMULATE:
+            # Slices that have fired are in the first one.
+            is_needed = (ends - 1 > self._fired_ms) | (ends == first_slices(windows, ends))
+            entries, ends = entries.filter(pa.array(is_needed)), ends[is_needed]
+        of_slice, own_ends = ends_of_windows(windows, ends)
+        is_open = own_ends - 1 > self._fired_ms
         of_slice, own_ends = of_slice[is_open], own_ends[is_open]
-        names = keys.schema.names
-        ids = (
-            KeyDictionary(keys.schema, names, null_keys=True).ids(keys)
-            if names
-            else np.zeros(len(ends), np.uint32)
-        )
+        keys = key_columns(entries)
+        ids, _ = place_ids(*keys.values())
         order = np.lexsort((ends[of_slice], own_ends, ids[of_slice]))
         of_slice, own_ends = of_slice[order], own_ends[order]
         is_first = np.ones(len(order), np.bool_)
         is_first[1:] = (ids[of_slice][1:] != ids[of_slice][:-1]) | (own_ends[1:] != own_ends[:-1])
+        held = self._held(aggregate_values(self.state.fields, entries.column("value")), entries.num_rows)
         batch = pa.RecordBatch.from_arrays(list(held.values()), list(held)).take(pa.array(of_slice))
+        contents: WindowContents = self.operator.windows.contents
         accumulators = Accumulators(contents.columns, [each[1:] for each in contents.aggregates])
         accumulators.reserve(len(order))
         every = np.arange(len(order), dtype=np.uint32)
@@ -281,9 +312,10 @@ class RestoredPlanState:
         own_ends = own_ends[firsts]
         # Windows that overlap begin in the kernel of triggers, where each has its own accumulator.
         is_triggered = self.operator.windows.kind == "triggered_windows"
+        of_first = pa.array(of_slice[firsts])
         columns = {
-            **self._named_keys(keys.take(pa.array(of_slice[firsts]))),
-            "window_start": pa.array(own_ends - contents.size_ms),
+            **{name: column.take(of_first) for name, column in keys.items()},
+            "window_start": pa.array(starts_of_windows(windows, own_ends)),
             "window_end": pa.array(own_ends),
             "trigger_state": pa.array(own_ends - 1 if is_triggered else np.zeros(len(firsts), np.int64)),
             "flags": pa.array(np.full(len(firsts), _FILLED if is_triggered else 0, np.uint8)),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore.checkpoint.checkpoint_manifest import OperatorPart
 from flinkcore.checkpoint.table_file import TableFile
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
@@ -21,24 +21,24 @@ from flinkcore.columnar.relational.accumulator_columns import restore_accumulato
 from flinkcore.columnar.relational.frame_aggregates import FRAMES, held_by_frames
 from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
-from flinkcore.savepoints.keyed_types import KeyedTypes
-from flinkcore.savepoints.serializers import basic, times
+from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
-from flinkcore.savepoints.sql_accumulators import accumulator_rows, rows_of_columns
-from flinkcore.savepoints.sql_states import (
-    ACCUMULATORS,
-    EMITTED,
-    KEPT_ROW,
-    KEPT_TABLE,
-    WAITING_ROW,
-    WATERMARK,
-    WINDOW_ACCUMULATORS,
+from flinkcore.savepoints.sql.accumulators import accumulator_rows, counted, rows_of_columns
+from flinkcore.savepoints.sql.aggregate_states import (
+    aggregate_states,
+    ends_of_windows,
+    first_slices,
+    last_ends,
+    names_of_windows,
 )
-from flinkcore.savepoints.writing.checkpoint_states import TIMERS, CheckpointOperator
+from flinkcore.savepoints.sql.layouts import layout_of
+from flinkcore.savepoints.sql.names import SESSIONS, WATERMARK, WINDOW_TIMERS
+from flinkcore.savepoints.sql.row_layout import Entries, PartTables, RowLayout
+from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator
 from flinkcore.savepoints.writing.java_hashes import key_groups as java_key_groups
 from flinkcore.savepoints.writing.savepoint_writer import OperatorContent
 from flinkcore.savepoints.writing.state_files import KeyedStateContent, OperatorStateContent
-from flinkcore.sql.plan.flink_state import FlinkState
+from flinkcore.sql.plan.flink_state import CUMULATE, ROWS, SESSION, TUMBLE, FlinkState, Layout, StateWindows
 
 Int64s = npt.NDArray[np.int64]
 
@@ -76,67 +76,51 @@ class _SqlOperator:
     state: FlinkState
 
     def content(self) -> OperatorContent:
-        """Return the states for each subtask.
-
-        Notes
-        -----
-        Flink's ``GroupAggFunction``, and ``WindowAggOperator`` with ``SliceUnsharedWindowAggProcessor`` and
-        ``SliceSharedWindowAggProcessor``, whose windows are named by the ends of their slices.
-        """
+        """Return the states for each subtask."""
         groups = self.operator.max_parallelism
         listed: list[list[OperatorStateContent]] = []
         parallelism = max(1, min(len(self.operator.parts), groups))
-        if self.state.rows:
-            return OperatorContent(
-                self.operator.target.uid, groups, parallelism, self._key, self._deduplicated(), listed
-            )
-        of_windows = self.state.kind != "group-aggregate"
-        namespace = basic.LONG if of_windows else times.VOID_NAMESPACE
-        name = WINDOW_ACCUMULATORS if of_windows else ACCUMULATORS
-        types = KeyedTypes("VALUE", self._key, namespace, None, self._value, False)
-        keyed = [KeyedStateContent(name, types, self._batches(self._accumulators))]
-        if of_windows:
-            timers = KeyedTypes("TIMERS", self._key, namespace, None, None, False)
-            keyed.append(
-                KeyedStateContent(f"{TIMERS}event_window-timers", timers, self._batches(self._timers))
-            )
+        keyed = [] if self.state.layout is Layout.ACCUMULATORS else self._rows()
+        if self.state.has_accumulators:
+            of_states = {WINDOW_TIMERS: self._timers, SESSIONS: self._sessions}
+            keyed += [
+                KeyedStateContent(name, types, self._batches(of_states.get(name, self._accumulators)))
+                for name, types in aggregate_states(self.state).items()
+            ]
+        if self.state.has_watermark:
             listed = [[self._watermark()] for _ in range(parallelism)]
         return OperatorContent(self.operator.target.uid, groups, parallelism, self._key, keyed, listed)
 
-    def _deduplicated(self) -> list[KeyedStateContent]:
-        """Return the row of each key.
-
-        Notes
-        -----
-        Flink's ``RowTimeDeduplicateFunction``, and ``RowTimeDeduplicateKeepFirstRowFunction``, which waits.
-        """
-        void = times.VOID_NAMESPACE
-        row = KeyedTypes(
-            "VALUE", self._key, void, None, row_data([kind for _, kind in self.state.rows]), False
-        )
-        if not self.state.waits:
-            return [KeyedStateContent(KEPT_ROW, row, self._batches(self._kept_rows))]
-        done = KeyedTypes("VALUE", self._key, void, None, basic.BOOLEAN, False)
-        timers = KeyedTypes("TIMERS", self._key, void, None, None, False)
+    def _rows(self) -> list[KeyedStateContent]:
+        layout = layout_of(self.state)
         return [
-            KeyedStateContent(WAITING_ROW, row, self._batches(self._kept_rows)),
-            KeyedStateContent(EMITTED, done, self._batches(self._emitted)),
-            KeyedStateContent(f"{TIMERS}event_user-timers", timers, self._batches(self._row_timers)),
+            KeyedStateContent(name, types, self._entries(layout, name))
+            for name, types in layout.states().items()
         ]
 
-    def _kept_rows(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
-        rows, taken = _chosen(batch, batch.column("has_row"))
-        columns = [taken.column(f"row.{column}") for column, _ in self.state.rows]
-        value = rows_of_columns(row_data([kind for _, kind in self.state.rows]), columns, taken.num_rows)
-        return {"row": rows, "value": value}
+    def _entries(self, layout: RowLayout, name: str) -> Callable[[range], Iterator[pa.RecordBatch]]:
+        def entries(key_groups: range) -> Iterator[pa.RecordBatch]:
+            for part in self.operator.parts:
+                found = layout.written(name, PartTables(self.state, partial(self._table, part)))
+                if found is not None:
+                    yield self._of_groups(found, key_groups)
 
-    def _emitted(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
-        rows, taken = _chosen(batch, pc.invert(batch.column("has_row")))
-        return {"row": rows, "value": pa.repeat(pa.scalar(True), taken.num_rows)}
+        return entries
 
-    def _row_timers(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
-        rows, taken = _chosen(batch, batch.column("has_row"))
-        return {"row": rows, "timestamp_ms": taken.column("timestamp")}
+    def _table(self, part: OperatorPart, name: str) -> pa.RecordBatch | None:
+        tables = [
+            self.operator.read(file).batch
+            for file in part.tables_of(TableKind.RELATION)
+            if file.name == name and file.n_rows
+        ]
+        return pa.concat_batches(tables) if tables else None
+
+    def _of_groups(self, entries: Entries, key_groups: range) -> pa.RecordBatch:
+        """Return the entries of some key groups, with them."""
+        groups = java_key_groups(entries["key"], self._key, self.operator.max_parallelism)
+        wanted = pa.array((groups >= key_groups.start) & (groups < key_groups.stop))
+        columns = {"key_group": pa.array(groups, pa.int32()), **entries}
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)).filter(wanted)
 
     @cached_property
     def _key(self) -> RowDataSerializer:
@@ -174,17 +158,13 @@ class _SqlOperator:
                 rows = columns.pop("row", None)
                 if rows is not None:
                     columns["key"] = columns["key"].take(rows)
-                groups = java_key_groups(columns["key"], self._key, self.operator.max_parallelism)
-                wanted = pa.array((groups >= key_groups.start) & (groups < key_groups.stop))
-                columns = {"key_group": pa.array(groups, pa.int32()), **columns}
-                yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns)).filter(wanted)
+                yield self._of_groups(columns, key_groups)
 
         return batches
 
     def _tables(self) -> Iterator[tuple[int, TableFile]]:
         """Yield tables of accumulators with the watermark of their part."""
-        relation = KEPT_TABLE if self.state.rows else FRAMES
-        for kind, name in ((TableKind.WINDOWS, ""), (TableKind.RELATION, relation)):
+        for kind, name in ((TableKind.WINDOWS, ""), (TableKind.RELATION, FRAMES)):
             for part, file in self.operator.tables(kind, name):
                 if file.n_rows:
                     yield part.watermark_ms, file
@@ -196,62 +176,104 @@ class _SqlOperator:
     def _accumulators(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
         contents, n = self._contents, batch.num_rows
         specs = [each[1:] for each in contents.aggregates]
-        touched = np.zeros(n, np.uint8)
-        columns: dict[str, pa.Array] = {}
+        touched, numbers = np.zeros(n, np.uint8), {str(number) for number in range(len(specs))}
         if file.kind is TableKind.WINDOWS:
             self._check_slices(file)
             accumulators = Accumulators(contents.columns, specs)
             touched = batch.column("touched").to_numpy()
-            columns["namespace"] = batch.column("window_end")
         else:
             accumulators = Accumulators(contents.columns, specs, slides=True)
-            batch = held_by_frames(batch.select([name for name in batch.schema.names if name[:1].isdigit()]))
+            rows = batch.column("time")
+            # A count of rows comes last if they are withdrawn, and no aggregate has its number.
+            names = [name for name in batch.schema.names if name.partition("_")[0] in numbers]
+            batch = held_by_frames(batch.select(names))
         accumulators.reserve(n)
         entries = np.arange(n, dtype=np.uint32)
         restore_accumulators(accumulators, entries, touched, batch)
+        columns: dict[str, pa.Array] = {}
+        if self.state.windows is not None:
+            entries, namespaces = self._named_windows(self.state.windows, accumulators, batch, watermark_ms)
+            columns = {"row": pa.array(entries), "namespace": namespaces}
         accumulators.emit(entries)
         names = [name for name, *_ in contents.aggregates]
         results = dict(zip(names, map(pa.array, accumulators.take()), strict=True))
+        if self.state.windows is None:
+            results[ROWS] = rows
+            for number, name in enumerate(names):
+                if f"{number}.counts" in batch.schema.names:
+                    results[counted(name)] = batch.column(f"{number}.counts")
         try:
-            columns["value"] = accumulator_rows(self._value, self.state.fields, results, n)
+            columns["value"] = accumulator_rows(self._value, self.state.fields, results, len(entries))
         except (pa.ArrowException, ValueError) as failure:
             raise DataError(f"operator {self.operator.uid!r}, {self.state.node}: {failure}") from None
         return columns
 
     def _check_slices(self, file: TableFile) -> None:
-        contents = self._contents
-        assert isinstance(contents, WindowContents)
-        kind = file.attributes["kind"]
-        if kind != ("time_windows" if contents.size_ms == contents.slide_ms else "sliced_windows"):
+        windows = self.state.windows
+        assert windows is not None
+        kinds = {TUMBLE: "time_windows", SESSION: "session_windows"}
+        if file.attributes["kind"] != kinds.get(windows.kind, "sliced_windows"):
             raise ConfigurationError(
                 f"operator {self.operator.uid!r}, {self.state.node}: these aggregates are kept by window, where Flink "
-                "keeps them by slice. Take others, such as those of integers and decimals, or TUMBLE"
+                "keeps them by slice. Take others, such as those of integers and decimals, or TUMBLE. If the job "
+                "began with a savepoint, replay from before it"
             )
+
+    def _named_windows(
+        self, windows: StateWindows, accumulators: Accumulators, batch: pa.RecordBatch, watermark_ms: int
+    ) -> tuple[npt.NDArray[np.uint32], pa.Array]:
+        """Return the rows of windows or slices with their names; of windows that cumulate, merge what has fired."""
+        starts, ends = _bounds(batch)
+        rows = np.arange(len(ends), dtype=np.uint32)
+        if windows.kind != CUMULATE:
+            return rows, names_of_windows(windows, starts, ends)
+        # Flink adds slices that have fired to the first one of their window.
+        ends = np.where(ends - 1 <= watermark_ms, first_slices(windows, ends), ends)
+        places = np.stack((self._key_ids(batch), ends), axis=1)
+        _, firsts, into = np.unique(places, axis=0, return_index=True, return_inverse=True)
+        targets = firsts[into]
+        for row in np.flatnonzero(targets != rows).tolist():
+            accumulators.merge(int(targets[row]), row)
+        return firsts.astype(np.uint32), pa.array(ends[firsts])
 
     def _timers(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
         """Return the timers of windows: each slice has one at its end, or at that of the next window that it is in."""
-        contents = self._contents
-        assert isinstance(contents, WindowContents)
-        ends: Int64s = batch.column("window_end").to_numpy()
-        # Without a watermark it is the least of 64 bits, of which nothing can be taken.
-        reached = np.maximum(watermark_ms, ends - 1 - contents.slide_ms)
-        late = (reached - (ends - 1) + contents.slide_ms) // contents.slide_ms
-        fires = ends + late * contents.slide_ms
-        rows = np.flatnonzero(fires <= ends + (contents.size_ms - contents.slide_ms))
+        windows = self.state.windows
+        assert windows is not None
+        starts, ends = _bounds(batch)
+        rows = np.arange(len(ends))
+        if windows.kind != SESSION and windows.by_window:
+            rows, ends = ends_of_windows(windows, ends)
+            is_open = ends - 1 > watermark_ms
+            rows, ends = rows[is_open], ends[is_open]
+            starts = ends - windows.size_ms
+        elif windows.kind != SESSION:
+            # Without a watermark it is the least of 64 bits, of which nothing can be taken.
+            reached = np.maximum(watermark_ms, ends - 1 - windows.slide_ms)
+            late = (reached - (ends - 1) + windows.slide_ms) // windows.slide_ms
+            fires = ends + late * windows.slide_ms
+            rows = np.flatnonzero(fires <= last_ends(windows, ends))
+            ends, starts = fires[rows], starts[rows]
+        places = np.stack(
+            (self._key_ids(batch)[rows], starts if windows.kind == SESSION else ends, ends), axis=1
+        )
+        firsts = np.unique(places, axis=0, return_index=True)[1]
+        rows, starts, ends = rows[firsts], starts[firsts], ends[firsts]
+        names = names_of_windows(windows, starts, ends)
+        return {"row": pa.array(rows), "namespace": names, "timestamp_ms": pa.array(ends - 1)}
+
+    def _sessions(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
+        assert self.state.windows is not None
+        names = names_of_windows(self.state.windows, *_bounds(batch))
+        return {"map_key": names, "value": names}
+
+    def _key_ids(self, batch: pa.RecordBatch) -> Int64s:
         names = [name.removeprefix("key.") for name in batch.schema.names if name.startswith("key.")]
         keys = key_columns_of(batch, names)
-        of_keys = (
-            KeyDictionary(keys.schema, names, null_keys=True).ids(keys)
-            if names
-            else np.zeros(len(ends), np.uint32)
-        )
-        places = np.stack((of_keys[rows].astype(np.int64), fires[rows]), axis=1)
-        rows = rows[np.unique(places, axis=0, return_index=True)[1]]
-        fires = fires[rows]
-        return {"row": pa.array(rows), "namespace": pa.array(fires), "timestamp_ms": pa.array(fires - 1)}
+        if not names:
+            return np.zeros(batch.num_rows, np.int64)
+        return KeyDictionary(keys.schema, names, null_keys=True).ids(keys).astype(np.int64)
 
 
-def _chosen(batch: pa.RecordBatch, wanted: pa.Array) -> tuple[pa.Array, pa.RecordBatch]:
-    """Return the numbers of some rows, and the rows."""
-    rows = pa.array(np.flatnonzero(wanted.to_numpy(zero_copy_only=False)))
-    return rows, batch.take(rows)
+def _bounds(batch: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+    return batch.column("window_start").to_numpy(), batch.column("window_end").to_numpy()

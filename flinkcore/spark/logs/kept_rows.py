@@ -41,6 +41,7 @@ from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.sources.chunks import Chunk, TableChunk
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.exchange.summary_rows import SUMMARIES, records_row, times_row
+from flinkcore.spark.logs.counted_batches import counting_session, in_session
 from flinkcore.spark.logs.log_input import AboutChunks, TaskChunks, TaskInput
 from flinkcore.spark.shipping.shared_values import Shared
 from flinkcore.spark.shipping.task_errors import task_errors_raised
@@ -322,11 +323,14 @@ class KeptRows:
         task = PackTask(time_pass, names, columns)
         # PySpark's mapInArrow reads names as expressions, and fails at what these have in them.
         numbered = dataframe.toDF(*map(str, range(len(names))))
-        return cls.evaluated(
-            numbered.mapInArrow(portable(spark, task), _KEPT.struct_type),
+        packed = numbered.mapInArrow(portable(spark, task), _KEPT.struct_type)
+        counting = counting_session(numbered)
+        kept = cls.evaluated(
+            packed if counting is None else in_session(packed, counting),
             "the rows of a DataFrame for a replay: write it with dataframe.write.parquet(path) and take "
             "from_event_log(path)",
         )
+        return kept if counting is None else cls(in_session(kept.dataframe, spark._jsparkSession))
 
     @classmethod
     def evaluated(cls, dataframe: Any, purpose: str) -> KeptRows:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import weakref
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.sql.expressions.evaluation import Evaluation
-from flinkcore.sql.plan.rex import Rex, input_refs
+from flinkcore.sql.plan.rex import Rex, RexCall, input_refs
+from flinkcore.sql.types.logical_types import FLOATS, INTEGERS
 
 
 class _LastEvaluation(threading.local):
@@ -46,6 +48,21 @@ class _LastEvaluation(threading.local):
 _LAST = _LastEvaluation()
 
 
+_DEFAULT: Final = -1
+"""Value of numbers in code that Flink generates, before they are computed."""
+
+
+def _hides_nulls(rex: Rex) -> bool:
+    """Return whether an expression only declares that a nullable number is not null: Flink then writes no null.
+
+    So is VAR_SAMP of one row whose column is NOT NULL, which is -1 in Flink.
+    """
+    if not isinstance(rex, RexCall) or rex.name != "CAST" or rex.type.nullable:
+        return False
+    given = rex.operands[0].type
+    return given.nullable and {given.root, rex.type.root} <= {*INTEGERS, *FLOATS}
+
+
 @dataclass(frozen=True, eq=False)
 class SqlExpression(ColumnExpression):
     """An expression over the columns of a node's input; picklable.
@@ -74,7 +91,10 @@ class SqlExpression(ColumnExpression):
         for number in input_refs(self.rex):
             if columns[number] is None:
                 columns[number] = batch.column(self.names[number])
-        return evaluation(self.rex)
+        found = evaluation(self.rex)
+        if found.null_count and _hides_nulls(self.rex):
+            return found.fill_null(_DEFAULT)
+        return found
 
     def __str__(self) -> str:
         used = ", ".join(f"${number} = {self.names[number]}" for number in sorted(set(input_refs(self.rex))))

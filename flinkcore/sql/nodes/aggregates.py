@@ -246,7 +246,7 @@ def _of_values(result: AggregateResult, values: pa.Array) -> pa.Array:
         if wrapped and wrapped[0]["pane"] is not None:
             wrapped.sort(key=itemgetter("pane"))
         if result.call.name == "LISTAGG":
-            found.append(_joined(wrapped))
+            found.append(_joined(wrapped, distinct))
             continue
         given = [value["value"] for value in wrapped]
         if result.call.ignores_nulls:
@@ -255,12 +255,14 @@ def _of_values(result: AggregateResult, values: pa.Array) -> pa.Array:
     return pa.array(found, result.call.type.arrow)
 
 
-def _joined(wrapped: list[dict[str, Any]]) -> str | None:
+def _joined(wrapped: list[dict[str, Any]], distinct: bool) -> str | None:
     """Return LISTAGG: each value but the first has its own separator before it."""
-    given = [each for each in wrapped if each["value"] is not None]
+    given = [(each["separator"], each["value"]) for each in wrapped if each["value"] is not None]
+    if distinct:
+        given = list(dict.fromkeys(given))
     if not given:
         return None
-    return str(given[0]["value"]) + "".join(f"{each['separator']}{each['value']}" for each in given[1:])
+    return str(given[0][1]) + "".join(f"{separator}{value}" for separator, value in given[1:])
 
 
 def _sum_of(values: list[Any], result: AggregateResult) -> Any:
@@ -426,7 +428,17 @@ class NativeAggregates:
             return ["as it is", self._native("min", call, by="present")]
         if name == "ARRAY_AGG" and call.is_distinct:
             raise self.node.refuse("ARRAY_AGG(DISTINCT) is not supported")
-        if name in _OF_VALUES or (name == "LISTAGG" and not call.is_distinct):
+        if (
+            name == "LISTAGG"
+            and call.is_distinct
+            and (self.needed or self.node.kind == "global-window-aggregate")
+        ):
+            raise self.node.refuse(
+                "LISTAGG(DISTINCT) of values that Flink merges or withdraws is not supported, for their order is that "
+                "of a hash map",
+                "Take COLLECT, or LISTAGG of the results of SELECT DISTINCT",
+            )
+        if name in _OF_VALUES or name == "LISTAGG":
             return ["of values", self.wrapped(call)]
         if name == "SINGLE_VALUE":
             raise self.node.refuse(

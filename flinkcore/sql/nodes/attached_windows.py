@@ -15,6 +15,7 @@ from flinkcore.sql.nodes.windows import SqlWindow, WindowBound, window_of, zone_
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Rex, input_refs, rex_of
 
+_AGGREGATES: Final = ("window-aggregate", "local-window-aggregate")
 _OPERATORS: Final = ("window-deduplicate", "window-rank", "window-join")
 
 
@@ -60,6 +61,10 @@ def _are_assigned_by(node: PlanNode, bounds: Collection[int]) -> bool:
             if isinstance(rex, InputRef) and rex.index in bounds
         ]
         return are_assigned_later(node, passed)
+    if node.kind in _AGGREGATES and node.json["windowing"]["strategy"] == "WindowAttached":
+        calls = node.json["aggCalls"]
+        read = {number for call in calls for number in (*call["argList"], call["filterArg"])}
+        return not read.union(node.json["grouping"]).intersection(bounds)
     return node.kind in _OPERATORS or (node.kind == "exchange" and are_assigned_later(node, bounds))
 
 

@@ -11,6 +11,7 @@ from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.setting_types import BOOLEAN, DURATION
 from flinkcore.common.time import Duration
 from flinkcore.errors import ConfigurationError
+from flinkcore.sql.plan.state_ttl import STATE_TTL
 
 _PREFIX: Final = "table.exec.emit."
 _EARLY: Final = ConfigOption(f"{_PREFIX}early-fire.enabled", BOOLEAN, False)
@@ -30,7 +31,8 @@ class EmitStrategy:
         Delays of results before and after the end of a window, in ms of processing time after its first row, and then
         at the same distance; 0 for a result with each row, or None without such results.
     lateness_ms : int
-        Time after its end during which a window takes rows, in ms of event time.
+        Time after its end during which a window takes rows, in ms of event time: ``allow-lateness``, or else
+        ``table.exec.state.ttl``.
 
     Notes
     -----
@@ -51,7 +53,11 @@ class EmitStrategy:
             If a delay is missing, or they contradict each other.
         """
         configuration = Configuration.from_dict(
-            {name: value for name, value in settings.items() if name.startswith(_PREFIX)}
+            {
+                name: value
+                for name, value in settings.items()
+                if name.startswith(_PREFIX) or name == STATE_TTL.key()
+            }
         )
 
         def delay(enabled: ConfigOption[bool], option: ConfigOption[Duration]) -> int | None:
@@ -65,8 +71,9 @@ class EmitStrategy:
 
         early, late = delay(_EARLY, _EARLY_DELAY), delay(_LATE, _LATE_DELAY)
         lateness = 0
-        if late is not None and configuration.contains_key(_LATENESS.key()):
-            lateness = configuration.get(_LATENESS).to_millis()
+        option = _LATENESS if configuration.contains_key(_LATENESS.key()) else STATE_TTL
+        if late is not None and configuration.contains_key(option.key()):
+            lateness = configuration.get(option).to_millis()
         if late is not None and lateness == 0:
             raise ConfigurationError(
                 f"{_LATE.key()} = true needs rows that are late. Set {_LATENESS.key()}, such as '1 min'"

@@ -25,7 +25,9 @@ from flinkcore.sql.plan.rex import Rex, RexCall, rex_of, shifted
 from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 
 _COLLECTION: Final = "collection#"
+_COPIED: Final = "copied#"
 _ROWS: Final = "rows#"
+_COPIES: Final = "REPLICATE_ROWS"
 _UNNEST: Final = {"UNNEST_ROWS": False, "UNNEST_ROWS_WITH_ORDINALITY": True}
 """Functions of UNNEST, and whether they number elements."""
 
@@ -105,6 +107,42 @@ class Elements(RowExpansion):
         return f"each element of {self.column} as {names}{kept}"
 
 
+@dataclass(frozen=True, eq=False)
+class Copies(RowExpansion):
+    """Copies of some columns of each row, so many times. Picklable.
+
+    Attributes
+    ----------
+    times : str
+        Column of how often a row is copied; not at all if it is negative.
+    copied : tuple of str
+        Columns that are copied.
+    added : tuple of (str, LogicalType)
+        The copies.
+    """
+
+    times: str
+    copied: tuple[str, ...]
+    added: tuple[tuple[str, LogicalType], ...]
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset([self.times, *self.copied])
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        return [pa.field(name, kind.with_nullable(True).arrow) for name, kind in self.added]
+
+    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+        times = pc.max_element_wise(batch.column(self.times), 0).to_numpy()
+        rows: Int64s = np.repeat(np.arange(batch.num_rows), times)
+        taken = pa.array(rows)
+        return rows, [batch.column(name).take(taken) for name in self.copied]
+
+    def __str__(self) -> str:
+        return f"{self.times} copies of {', '.join(self.copied)}"
+
+
 def _offsets(collection: pa.MapArray) -> pa.Array:
     """Return offsets into the keys and items of a map, which those of a slice leave as they are."""
     return pa.array(collection.offsets.to_numpy(), pa.int32())
@@ -126,36 +164,39 @@ def expanded(stream: LogStream, expansion: RowExpansion) -> LogStream:
 
 
 def correlate(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return each row with each element of a collection that is computed of it: UNNEST."""
-    written = _of_row(node.json["functionCall"], node.input.names)
+    """Return each row with the rows of a table function: the elements of a collection (UNNEST), or copies (ALL)."""
+    written = _of_row(node.json["functionCall"])
     call = rex_of(written)
     assert isinstance(call, RexCall)
     kinds = [kind for _, kind in node.fields]
     own = len(rows.columns)
+    added = tuple((f"element#{number}", kind) for number, kind in enumerate(kinds[own:]))
+    operands = [program.rex(node, each) for each in written["operands"]]
     function = program.functions.find(call.name) if call.is_of_catalog else None
-    if function is not None:
-        operands = tuple(program.rex(node, each) for each in written["operands"])
-        collection: Rex = rows_of(function, replace(call, operands=operands), tuple(kinds[own:]))
-    elif call.name in _UNNEST:
-        collection = program.rex(node, written["operands"][0])
-    elif call.is_of_catalog:
-        raise node.refuse(missing_function(call.name))
+    keeps_rows = node.json["joinType"] == "LEFT"
+    expansion: Elements | Copies
+    if call.name == _COPIES:  # of INTERSECT ALL and EXCEPT ALL
+        names = [f"{_COPIED}{number}" for number in range(len(operands))]
+        arguments = dict(zip(names, operands, strict=True))
+        expansion = Copies(names[0], tuple(names[1:]), added)
     else:
-        raise node.refuse(
-            f"the table function {call.name} is not supported", "Compute the rows before they are read"
-        )
-    added = [f"element#{number}" for number in range(len(kinds) - own)]
-    computed = SqlExpression(collection, rows.columns, program.zone)
+        if function is not None:
+            collection: Rex = rows_of(function, replace(call, operands=tuple(operands)), tuple(kinds[own:]))
+        elif call.name in _UNNEST:
+            collection = operands[0]
+        elif call.is_of_catalog:
+            raise node.refuse(missing_function(call.name))
+        else:
+            raise node.refuse(
+                f"the table function {call.name} is not supported", "Compute the rows before they are read"
+            )
+        arguments = {_COLLECTION: collection}
+        is_multiset = collection.type.root is Root.MULTISET
+        expansion = Elements(_COLLECTION, added, keeps_rows, _UNNEST.get(call.name, False), is_multiset)
+    computed = {name: SqlExpression(each, rows.columns, program.zone) for name, each in arguments.items()}
     kept = [name for name in rows.carried if name != EMITTED_AT]
-    before = rows.stream.select(*rows.columns, *kept, **{_COLLECTION: computed})
-    expansion = Elements(
-        _COLLECTION,
-        tuple(zip(added, kinds[own:], strict=True)),
-        node.json["joinType"] == "LEFT",
-        _UNNEST.get(call.name, False),
-        collection.type.root is Root.MULTISET,
-    )
-    columns: list[Any] = [*map(pc.field, rows.columns), *map(pc.field, added)]
+    before = rows.stream.select(*rows.columns, *kept, **computed)
+    columns: list[Any] = [*map(pc.field, rows.columns), *(pc.field(name) for name, _ in added)]
     results = expanded(before, expansion)
     found = program.of_operator(
         node, results, columns, times=rows.times, of_windows=rows.of_windows, changes=rows.changes
@@ -163,31 +204,31 @@ def correlate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     condition = node.json.get("condition")
     if condition is None:
         return found
-    if expansion.keeps_rows:
+    if keeps_rows:
         raise node.refuse(
             "a LEFT JOIN with a condition is not supported", "Write ON TRUE, and filter after it"
         )
     return program.project(found, node, found.refs(), shifted(program.rex(node, condition), own))
 
 
-def _of_row(written: Any, names: Sequence[str]) -> Any:
-    """Return an expression over a correlated row as one over the columns of the input."""
+def _of_row(written: Any) -> Any:
+    """Return an expression over a correlated row as one over the columns of the input, which may have other names."""
     if isinstance(written, list):
-        return [_of_row(each, names) for each in written]
+        return [_of_row(each) for each in written]
     if not isinstance(written, Mapping):
         return written
     if written.get("kind") == "FIELD_ACCESS" and written["expr"].get("kind") == "CORREL_VARIABLE":
-        name = written["name"]
-        number = names.index(name)
-        return {"kind": "INPUT_REF", "inputIndex": number, "type": _field_type(written["expr"]["type"], name)}
-    return {key: _of_row(value, names) for key, value in written.items()}
+        fields = _fields_of(written["expr"]["type"])
+        number = [name for name, _ in fields].index(written["name"])
+        return {"kind": "INPUT_REF", "inputIndex": number, "type": fields[number][1]}
+    return {key: _of_row(value) for key, value in written.items()}
 
 
-def _field_type(row: Any, name: str) -> Any:
-    """Return the type of a field of a row as the plan writes it."""
+def _fields_of(row: Any) -> list[tuple[str, Any]]:
+    """Return the fields of a row as the plan writes their types."""
     if isinstance(row, Mapping):
-        return next(each["fieldType"] for each in row["fields"] if each["name"] == name)
-    return str(dict(type_of(row).children)[name])
+        return [(each["name"], each["fieldType"]) for each in row["fields"]]
+    return [(name, str(kind)) for name, kind in type_of(row).children]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,6 @@ from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.flink_states import group_state
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.flink_state import FlinkState
 from flinkcore.sql.plan.state_ttl import STATE_TTL
 
 _PRESENT: Final = "present#"
@@ -86,5 +85,5 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     results = keyed._then(step)
     only = None if kinds else pc.field(ROW_KIND) == "+I"  # each key comes once, and never changes
     key = [(rows.columns[number], rows.types[number]) for number in node.json["grouping"]]
-    state = FlinkState.expiring(node) if ttl_ms else group_state(node, native, key)
+    state = group_state(node, native, key)
     return program.of_operator(node, results, columns, changes=kinds, only=only, state=state)

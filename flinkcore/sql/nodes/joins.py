@@ -15,8 +15,9 @@ from flinkcore.datastream.graph.join_operations import RegularJoin, TimeInterval
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
+from flinkcore.sql.nodes.flink_states import interval_join_state, join_state, window_join_state
 from flinkcore.sql.nodes.rows import Program, Rows, by_key
-from flinkcore.sql.nodes.windows import WindowBound, zone_of
+from flinkcore.sql.nodes.windows import WindowBound, is_utc, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 
 _LEFT: Final = "left#"
@@ -74,13 +75,18 @@ class _Sides:
         right = (f"{name}{_SUFFIX}" if name in taken else name for name in self.right.columns)
         return (*self.left.columns, *right)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments that all joins have."""
+    @property
+    def nulls_equal(self) -> bool:
+        """Return whether keys with nulls match each other."""
         filtered = self.spec["filterNulls"]
         if len(set(filtered)) > 1:
             raise self.node.refuse(
                 "a condition with both = and IS NOT DISTINCT FROM is not supported", "Write one of them"
             )
+        return bool(filtered) and not filtered[0]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that all joins have, except for `nulls_equal`."""
         written = self.spec.get("nonEquiCondition")
         where = None
         if written is not None:
@@ -89,7 +95,6 @@ class _Sides:
             "how": self.how,
             "where": where,
             "suffix": _SUFFIX,
-            "nulls_equal": bool(filtered) and not filtered[0],
         }
 
     def keyed(self, further: Sequence[Sequence[int]] = ((), ())) -> tuple[KeyedLogStream, KeyedLogStream]:
@@ -154,7 +159,9 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
             "and two logs have one each",
             "Write an inner join, or compare the rowtimes",
         )
-    operation = TimeIntervalJoin(**sides.settings(), lower_ms=lower, upper_ms=upper, by_clock=by_clock)
+    operation = TimeIntervalJoin(
+        **sides.settings(), nulls_equal=sides.nulls_equal, lower_ms=lower, upper_ms=upper, by_clock=by_clock
+    )
     results = streams[0]._joined(streams[1], operation)
     # The timestamp of a pair is the later one of both.
     times = set()
@@ -162,7 +169,8 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
         times.add(bounds["leftTimeIndex"])
     if lower >= 0 and sides.how in ("inner", "right"):
         times.add(len(left.columns) + bounds["rightTimeIndex"])
-    return program.of_operator(node, results, sides.columns(), times=times)
+    state = interval_join_state(node, left, right)
+    return program.of_operator(node, results, sides.columns(), times=times, state=state)
 
 
 def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
@@ -183,9 +191,12 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
         for windowing in written
     ]
     streams = sides.keyed(further)
-    joined = streams[0].join_window(streams[1], windows[0].assigner, **sides.settings())
+    joined = streams[0].join_window(
+        streams[1], windows[0].assigner, nulls_equal=sides.nulls_equal, **sides.settings()
+    )
     results = windows[0].of_clock(joined)
-    return program.of_operator(node, results, sides.columns(), of_windows=True)
+    state = window_join_state(node, left, right, windows[0], is_utc=is_utc(program, node))
+    return program.of_operator(node, results, sides.columns(), of_windows=True, state=state)
 
 
 def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
@@ -204,7 +215,8 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     right.require_time(node, node.json["rightTimeAttributeIndex"])
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
     streams = sides.keyed()
-    results = streams[0].join_temporal(streams[1], **sides.settings())
+    # TemporalRowTimeJoinOperator looks a version up by its key alone, and null is a key.
+    results = streams[0].join_temporal(streams[1], nulls_equal=True, **sides.settings())
     return program.of_operator(node, results, sides.columns(), times=left.times)
 
 
@@ -222,10 +234,15 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
     )
     with_changes = bool(kinds) or any(ttls)
     operation = RegularJoin(
-        **sides.settings(), with_changes=with_changes, unique_keys=unique_keys, ttl_ms=(ttls[0], ttls[1])
+        **sides.settings(),
+        nulls_equal=sides.nulls_equal,
+        with_changes=with_changes,
+        unique_keys=unique_keys,
+        ttl_ms=(ttls[0], ttls[1]),
     )
     results = streams[0]._joined(streams[1], operation)
-    return program.of_operator(node, results, sides.columns(), changes=kinds)
+    state = join_state(node, left, right)
+    return program.of_operator(node, results, sides.columns(), changes=kinds, state=state)
 
 
 def _unique_key(

@@ -12,7 +12,7 @@ from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window
 from flinkcore.sql.nodes.lookups import lookup_join
 from flinkcore.sql.nodes.matches import match
 from flinkcore.sql.nodes.over import over_aggregate
-from flinkcore.sql.nodes.plain import calc, drop_update_before, expand, same_rows, sink, union, values
+from flinkcore.sql.nodes.plain import calc, drop_update_before, exchange, expand, sink, union, values
 from flinkcore.sql.nodes.ranks import (
     changelog_normalize,
     deduplicate,
@@ -39,7 +39,7 @@ NODES: Final[Mapping[str, Builder]] = {
     "table-source-scan": table_scan,
     "watermark-assigner": watermark_assigner,
     "calc": calc,
-    "exchange": same_rows,
+    "exchange": exchange,
     "union": union,
     "values": values,
     "drop-update-before": drop_update_before,

@@ -15,6 +15,7 @@ from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.graph.transformations import OverTransformation, Transformation
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.flink_states import over_state
 from flinkcore.sql.nodes.group_aggregates import require_one_state
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.nodes.windows import is_range_of_processing_time
@@ -225,7 +226,8 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     columns += [earlier[number] if number in earlier else next(results) for number in range(len(calls))]
     if not native.aggregates:
         native.add(_COUNT)  # for the rows alone
-    return program.of_operator(node, over.through(frame, native), columns, times=rows.times)
+    state = over_state(node, rows, native, calls)
+    return program.of_operator(node, over.through(frame, native), columns, times=rows.times, state=state)
 
 
 def _expiring(program: Program, node: PlanNode, frame: Frame) -> Frame:

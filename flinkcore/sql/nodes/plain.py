@@ -20,8 +20,9 @@ from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows, unique_names
 from flinkcore.sql.nodes.scans import RequiredRowtime
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import Rex
-from flinkcore.sql.types.logical_types import LogicalType, type_of
+from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 
+_NO_KEYS: Final = frozenset((Root.ARRAY, Root.MAP, Root.MULTISET))
 NODE_COLUMN: Final = "values#row"
 
 
@@ -34,8 +35,13 @@ def calc(program: Program, node: PlanNode, rows: Rows) -> Rows:
     )
 
 
-def same_rows(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return the rows as they are: an exchange, whose keys the next node has."""
+def exchange(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return the rows as they are: the next node has the keys of an exchange."""
+    for written in node.json.get("inputProperties") or ():
+        for number in written.get("requiredDistribution", {}).get("keys") or ():
+            kind = rows.types[number]
+            if kind.root in _NO_KEYS:
+                raise node.refuse(f"a key of {kind} is not supported", "CAST it to STRING before")
     return rows
 
 

@@ -17,11 +17,17 @@ from flinkcore.datastream.graph.transformations import (
     TopTransformation,
 )
 from flinkcore.sql.nodes.attached_windows import attached_window, columns_of_windows
-from flinkcore.sql.nodes.flink_states import deduplicated_state
+from flinkcore.sql.nodes.flink_states import (
+    deduplicated_state,
+    limit_state,
+    rank_state,
+    window_deduplicated_state,
+    window_rank_state,
+)
 from flinkcore.sql.nodes.plain import with_kinds
 from flinkcore.sql.nodes.rows import Program, Rows
+from flinkcore.sql.nodes.windows import is_utc
 from flinkcore.sql.plan.compiled_plan import PlanNode
-from flinkcore.sql.plan.flink_state import FlinkState
 
 RANK: Final = "rank#"
 _SAME: Final = "order#"
@@ -40,7 +46,7 @@ def deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     results = keyed._then(DeduplicateTransformation(keyed._input(), keep, by, changes, ttl_ms))
     columns = [pc.field(name) for name in rows.columns]
     kinds = ("-U", "+U") if changes else ()
-    state = FlinkState.expiring(node) if ttl_ms else deduplicated_state(node, rows)
+    state = deduplicated_state(node, rows)
     return program.of_operator(node, results, columns, times=rows.times, changes=kinds, state=state)
 
 
@@ -70,7 +76,10 @@ def rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
     keyed = rows.keyed(node.json["partition"]["fields"])
     results = keyed._then(top_step(keyed._input(), **arguments, rank="row_number", changes=True))
     columns = [pc.field(name) for name in (*rows.columns, *_rank_columns(node))]
-    return program.of_operator(node, results, columns, times=rows.times, changes=("-U", "+U", "-D"))
+    state = rank_state(node, rows)
+    return program.of_operator(
+        node, results, columns, times=rows.times, changes=("-U", "+U", "-D"), state=state
+    )
 
 
 def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
@@ -81,7 +90,8 @@ def limit(program: Program, node: PlanNode, rows: Rows) -> Rows:
     results = keyed.top(ranks["end"] - ranks["start"] + 1, by=_SAME, skip=ranks["start"] - 1, changes=True)
     # Equal rows are ranked by their arrival, so that none is replaced.
     columns = [pc.field(name) for name in rows.columns]
-    return program.of_operator(node, results, columns, times=rows.times, only=pc.field(ROW_KIND) == "+I")
+    only, state = pc.field(ROW_KIND) == "+I", limit_state(node, rows)
+    return program.of_operator(node, results, columns, times=rows.times, only=only, state=state)
 
 
 def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
@@ -114,8 +124,8 @@ def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     if not rows.of_windows:
         rows.require_time(node, node.json["orderKey"])
     keep: Literal["first", "last"] = "last" if node.json["keepLastRow"] else "first"
-    keyed = rows.keyed(_keys(node, rows, "partitionKeys")).window(window.assigner)
-    results = window.of_clock(keyed.deduplicate(keep))
+    keys = _keys(node, rows, "partitionKeys")
+    results = window.of_clock(rows.keyed(keys).window(window.assigner).deduplicate(keep))
     step = results._transformation
     if window.clock is not None and isinstance(step, TopTransformation):
         # The hour that passes twice has the same local times, but not the same rowtimes.
@@ -125,16 +135,22 @@ def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
             (None,),
         )
         step.by_time = False
-    return program.of_operator(node, results, columns_of_windows(program, node, rows), of_windows=True)
+    state = window_deduplicated_state(node, rows, window, keys, is_utc=is_utc(program, node))
+    columns = columns_of_windows(program, node, rows)
+    return program.of_operator(node, results, columns, of_windows=True, state=state)
 
 
 def window_rank(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the highest rows of each window of a key, when the window ends."""
     window = attached_window(program, node, rows, node.json["windowing"])
     arguments = _top_arguments(node, rows, node.json["sortSpec"])
-    keyed = rows.keyed(_keys(node, rows, "partitionSpec")).window(window.assigner)
+    keys = _keys(node, rows, "partitionSpec")
+    keyed = rows.keyed(keys).window(window.assigner)
     columns = [*columns_of_windows(program, node, rows), *map(pc.field, _rank_columns(node))]
-    return program.of_operator(node, window.of_clock(keyed.top(**arguments)), columns, of_windows=True)
+    state = window_rank_state(node, rows, window, keys, is_utc=is_utc(program, node))
+    return program.of_operator(
+        node, window.of_clock(keyed.top(**arguments)), columns, of_windows=True, state=state
+    )
 
 
 def _keys(node: PlanNode, rows: Rows, field: str) -> list[int]:

@@ -316,6 +316,8 @@ class Program:
         state : FlinkState, optional
             State of Flink's operator, if it can be exchanged.
         """
+        if state is not None and any(self.ttls(node)):
+            state = FlinkState.expiring(node)
         stream._transformation.settings.flink_state = (state or FlinkState.refused(node)).to_text()
         names = unique_names(node)
         if self.emitted_at is not None:

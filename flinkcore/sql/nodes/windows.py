@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from math import gcd
 from typing import Any, Final
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP
 from flinkcore.common.time import Time
 from flinkcore.datastream.logs.log_stream import LogStream
@@ -245,6 +246,9 @@ _SIZES: Final = {
 }
 
 
+_SLICES: Final = ("size", "slide", "step")
+
+
 def window_of(program: Program, node: PlanNode, windowing: Mapping[str, Any]) -> SqlWindow:
     """Return the windows over a time attribute that a node describes."""
     time = type_of(windowing["timeAttributeType"])
@@ -287,16 +291,37 @@ def zone_of(program: Program, node: PlanNode) -> str:
     return program.zone if zone == "default" else zone_named(str(zone))
 
 
+def is_utc(program: Program, node: PlanNode) -> bool:
+    """Return whether the local time by which a node cuts windows is that of UTC."""
+    return fixed_offset_ms(zone_of(program, node)) == 0
+
+
 def window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     """Return the results of aggregates over windows, in one phase."""
     windowing = node.json["windowing"]
     calls = node.json["aggCalls"]
     if windowing["strategy"] == "TimeAttribute":
-        window = window_of(program, node, windowing)
+        window = _sliced_window(program, node, windowing)
         return aggregated(program, node, rows, window, node.json["grouping"], calls)
     if windowing["strategy"] == "WindowAttached":
         return _of_attached_windows(program, node, rows, windowing, node.json["grouping"], calls)
     raise node.refuse(f"windows of the strategy {windowing['strategy']} are not supported")
+
+
+def _sliced_window(program: Program, node: PlanNode, windowing: Mapping[str, Any]) -> SqlWindow:
+    """Return the windows of an aggregate that Flink cuts into slices, with a warning where it loses rows of them."""
+    window = window_of(program, node, windowing)
+    sizes = [duration_ms(text) for name, text in windowing["window"].items() if name in _SLICES]
+    if window.is_instant and windowing["isRowtime"] and sizes:
+        # TimeWindowUtil.getNextTriggerWatermark: in a zone without daylight saving, buffered rows are written when a
+        # slice ends in UTC. A window that has ended before gets no timer, or has been emitted without them.
+        zone = zone_of(program, node)
+        if (fixed_offset_ms(zone) or 0) % gcd(*sizes):
+            warn_user(
+                f"{node.description}: Flink loses rows of such windows in the zone {zone}, where they begin between "
+                "full multiples of their length in UTC. Here these rows are kept, as in a zone with daylight saving"
+            )
+    return window
 
 
 def local_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
@@ -314,7 +339,7 @@ def global_window_aggregate(program: Program, node: PlanNode, rows: Rows) -> Row
     windowing = local.json["windowing"]
     grouping, calls = local.json["grouping"], node.json["aggCalls"]
     if windowing["strategy"] == "TimeAttribute":
-        return aggregated(program, node, rows, window_of(program, local, windowing), grouping, calls)
+        return aggregated(program, node, rows, _sliced_window(program, local, windowing), grouping, calls)
     return _of_attached_windows(program, node, rows, windowing, grouping, calls)
 
 
@@ -407,9 +432,10 @@ def aggregated(
     # A window that only the end of the log fires has not ended yet by the clock.
     only = pc.field("watermark") != MAX_TIMESTAMP if program.by_arrival else None
     key = [(rows.columns[number], rows.types[number]) for number in grouping]
-    is_utc = not window.is_instant or fixed_offset_ms(zone_of(program, node)) == 0
-    is_own = attached is None and not program.by_arrival
-    state = window_state(node, window.assigner, native, key, is_utc=is_utc) if is_own else None
+    state = None
+    if attached is None and window.rowtime >= 0 and not program.by_arrival:
+        by_utc = not window.is_instant or is_utc(program, node)
+        state = window_state(node, window.assigner, native, key, is_utc=by_utc)
     return program.of_operator(
         node, results, expressions, times=times, of_windows=True, only=only, state=state
     )
@@ -423,11 +449,19 @@ def _of_attached_windows(
     grouping: Sequence[int],
     calls: Sequence[Mapping[str, Any]],
 ) -> Rows:
-    """Return aggregates of rows that are results of windows: those of one window have its last millisecond as time."""
+    """Return aggregates of rows by the windows that they have as columns.
+
+    Results of windows have the last millisecond of theirs as time, and so are in a window of a millisecond.
+    """
+    if rows.windows is not None:
+        # Flink does not share the slices of these windows: it merges none.
+        window = replace(rows.windows.window, rowtime=-1)
+        return aggregated(program, node, rows, window, grouping, calls)
     if not rows.of_windows:
         raise node.refuse(
-            "aggregates by the windows of a window table function are supported only over results of windows",
-            "Aggregate over the table function itself",
+            "aggregates by the windows of a window table function whose bounds are computed with before are not "
+            "supported",
+            "Compute with window_start and window_end after it",
         )
     window = SqlWindow(TumblingEventTimeWindows.of(Time.milliseconds(1)), False)
     attached = (windowing["windowStart"], windowing["windowEnd"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final, TypeAlias
 
 from flinkcore.errors import CheckpointError, UnsupportedOperationError
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -20,8 +21,42 @@ OR_ZERO: Final = "or zero"
 """The result of an aggregate, 0 if it has none."""
 EXTREME: Final = "extreme"
 """The least or greatest float of two aggregates: the first value, if it is NaN, or else the extreme of the others."""
+ZERO: Final = "zero"
+"""The result of an aggregate, which is never null: 0 without values."""
+COUNTED: Final = "counted"
+"""The number of values of a sum from which values are taken back."""
+ROWS: Final = "rows"
+"""The number of rows of a key whose rows are taken back."""
 PRESENT: Final = "present"
 """A count that Flink adds to know which windows are empty; here no window without rows is kept."""
+
+TUMBLE, HOP, CUMULATE, SESSION = "tumble", "hop", "cumulate", "session"
+"""Kinds of windows."""
+
+Columns: TypeAlias = tuple[tuple[str, LogicalType], ...]
+"""Names of columns with their types."""
+
+
+class Layout(str, Enum):
+    """Form in which Flink keeps the rows of an operator."""
+
+    ACCUMULATORS = "accumulators"
+    LAST_ROW = "last row"
+    FIRST_ROW = "first row"
+    EMITTED_KEY = "emitted key"
+    TOP_OF_INSERTS = "top rows of inserts"
+    TOP_ROW = "top row"
+    TOP_OF_UPDATES = "top rows of updates"
+    PENDING_ROWS = "pending rows"
+    WINDOW_TOP = "top rows of windows"
+    WINDOW_ROW = "row of windows"
+    WINDOW_JOIN = "window join"
+    INTERVAL_JOIN = "interval join"
+    REGULAR_JOIN = "regular join"
+
+
+_TRANSFORMATIONS: Final = {"limit": "rank"}
+"""Names that transformations have in uids, of nodes of another name."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +66,8 @@ class AccumulatorField:
     Attributes
     ----------
     role : str
-        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME` or `PRESENT`.
+        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME`, `ZERO`, `COUNTED`, `ROWS` or
+        `PRESENT`.
     type : LogicalType
     aggregates : tuple of str
         Names of native aggregates.
@@ -40,6 +76,27 @@ class AccumulatorField:
     role: str
     type: LogicalType
     aggregates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StateWindows:
+    """Windows of an operator by event time.
+
+    Attributes
+    ----------
+    kind : str
+        `TUMBLE`, `HOP`, `CUMULATE` or `SESSION`.
+    size_ms, slide_ms, offset_ms : int
+        0 for sessions; the slide is the step of windows that cumulate.
+    by_window : bool
+        Whether Flink keeps accumulators by window, of a legacy group window, and not by slice.
+    """
+
+    kind: str
+    size_ms: int = 0
+    slide_ms: int = 0
+    offset_ms: int = 0
+    by_window: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,12 +115,28 @@ class FlinkState:
         Columns of the key with their types.
     fields : tuple of AccumulatorField
         Fields of accumulators, of an aggregate.
-    rows : tuple of (str, LogicalType)
-        Columns of the rows that are kept, of a deduplication.
-    rowtime : int
-        Number of their time attribute.
-    waits : bool
-        Whether rows wait for the watermark.
+    windows : StateWindows or None
+        Windows of the accumulators or rows.
+    layout : Layout
+    inputs : tuple of tuple of (str, LogicalType)
+        Columns of the rows that are kept, by input.
+    bounds : tuple of tuple of (int, str)
+        Columns of each input that are bounds of its windows: number and ``window_start``, ``window_end`` or
+        ``window_time``.
+    computed : tuple of (str, int, str)
+        Columns that are computed for aggregates: name, number of the column or -1, and form of the values.
+    rowtimes : tuple of int
+        Number of the time attribute of each input, if it matters.
+    order : tuple of (int, bool, bool)
+        Columns that order rows, by number, whether descending, and whether nulls come last.
+    unique : tuple of int
+        Columns of the unique key of rows, by number.
+    last_rank : int
+        Highest rank of rows that are kept.
+    outer : tuple of bool
+        Whether the rows of each input come out without a match, too, of a join.
+    nulls_equal : bool
+        Whether keys with nulls match each other, of a join.
     refusal : str
         Reason why the state cannot be exchanged with Flink, or an empty text.
     """
@@ -71,29 +144,26 @@ class FlinkState:
     uid: str
     kind: str
     node: str
-    keys: tuple[tuple[str, LogicalType], ...] = ()
+    keys: Columns = ()
     fields: tuple[AccumulatorField, ...] = ()
-    rows: tuple[tuple[str, LogicalType], ...] = ()
-    rowtime: int = 0
-    waits: bool = False
+    windows: StateWindows | None = None
+    layout: Layout = Layout.ACCUMULATORS
+    inputs: tuple[Columns, ...] = ()
+    bounds: tuple[tuple[tuple[int, str], ...], ...] = ()
+    computed: tuple[tuple[str, int, str], ...] = ()
+    rowtimes: tuple[int, ...] = ()
+    order: tuple[tuple[int, bool, bool], ...] = ()
+    unique: tuple[int, ...] = ()
+    last_rank: int = 0
+    outer: tuple[bool, ...] = ()
+    nulls_equal: bool = False
     refusal: str = ""
 
     @classmethod
-    def of(
-        cls,
-        node: PlanNode,
-        keys: Sequence[tuple[str, LogicalType]] = (),
-        fields: Sequence[AccumulatorField] = (),
-        *,
-        rows: Sequence[tuple[str, LogicalType]] = (),
-        rowtime: int = 0,
-        waits: bool = False,
-        refusal: str = "",
-    ) -> FlinkState:
-        """Return the state of a node."""
-        named = f"node {node.id} of the plan, {node.description}"
-        uid = f"{node.id}_{node.kind}"
-        return cls(uid, node.kind, named, tuple(keys), tuple(fields), tuple(rows), rowtime, waits, refusal)
+    def of(cls, node: PlanNode, **content: Any) -> FlinkState:
+        """Return the state of a node; `content` has the other attributes."""
+        uid = f"{node.id}_{_TRANSFORMATIONS.get(node.kind, node.kind)}"
+        return cls(uid, node.kind, f"node {node.id} of the plan, {node.description}", **content)
 
     @classmethod
     def refused(cls, node: PlanNode) -> FlinkState:
@@ -105,11 +175,29 @@ class FlinkState:
         """Return the state of a node that has a time to live."""
         return cls.of(node, refusal="state that expires is not exchanged with Flink")
 
+    @property
+    def has_accumulators(self) -> bool:
+        """Return whether it has accumulators, maybe beside rows."""
+        return self.layout in (Layout.ACCUMULATORS, Layout.PENDING_ROWS)
+
+    @property
+    def is_in_one_task(self) -> bool:
+        """Return whether Flink gives the operator one key group: without a key, except interval joins."""
+        return not self.keys and self.layout is not Layout.INTERVAL_JOIN
+
+    @property
+    def has_watermark(self) -> bool:
+        """Return whether Flink's operator keeps the watermark by which it knows late rows."""
+        windows = self.windows
+        return windows is not None and not windows.by_window and self.layout is not Layout.WINDOW_JOIN
+
     def to_text(self) -> str:
         """Return the state as text for the description of a job."""
-        keys, rows = ([(column, str(kind)) for column, kind in each] for each in (self.keys, self.rows))
         fields = [(each.role, str(each.type), each.aggregates) for each in self.fields]
-        return json.dumps({**self.__dict__, "keys": keys, "rows": rows, "fields": fields})
+        inputs = [_written(columns) for columns in self.inputs]
+        windows = None if self.windows is None else self.windows.__dict__
+        content = {"keys": _written(self.keys), "inputs": inputs, "fields": fields, "windows": windows}
+        return json.dumps({**self.__dict__, **content})
 
     @classmethod
     def of_text(cls, text: str) -> FlinkState:
@@ -124,15 +212,18 @@ class FlinkState:
             content = json.loads(text)
             if not isinstance(content, dict) or set(content) != set(cls.__dataclass_fields__):
                 raise ValueError("it has other parts")
-            keys, rows = (
-                tuple((str(column), type_of(kind)) for column, kind in content.pop(name))
-                for name in ("keys", "rows")
+            content["layout"] = Layout(content["layout"])
+            if content["windows"] is not None:
+                content["windows"] = StateWindows(**content["windows"])
+            content["keys"] = _read(content["keys"])
+            content["inputs"] = tuple(map(_read, content["inputs"]))
+            content["fields"] = tuple(
+                AccumulatorField(role, type_of(kind), tuple(names)) for role, kind, names in content["fields"]
             )
-            fields = tuple(
-                AccumulatorField(role, type_of(kind), tuple(names))
-                for role, kind, names in content.pop("fields")
-            )
-            return cls(keys=keys, rows=rows, fields=fields, **content)
+            content["bounds"] = tuple(tuple(map(tuple, each)) for each in content["bounds"])
+            content |= {name: tuple(map(tuple, content[name])) for name in ("order", "computed")}
+            content |= {name: tuple(content[name]) for name in ("rowtimes", "unique", "outer")}
+            return cls(**content)
         except (ValueError, TypeError, KeyError, UnsupportedOperationError) as failure:
             raise CheckpointError(
                 f"the description of an operator of a plan, {text!r:.80}, is not one of this version of flinkcore: "
@@ -144,3 +235,13 @@ class FlinkState:
         """Return the state of an operator from the description of its job, or None if it is not one of a plan."""
         text = job.get(f"{uid}: {SETTING}", job.get(SETTING))
         return None if text is None else cls.of_text(text)
+
+
+def _written(columns: Columns) -> list[tuple[str, str, str | None]]:
+    return [(column, str(kind), kind.time_attribute) for column, kind in columns]
+
+
+def _read(columns: Sequence[tuple[str, str, str | None]]) -> Columns:
+    return tuple(
+        (column, replace(type_of(kind), time_attribute=attribute)) for column, kind, attribute in columns
+    )

@@ -387,6 +387,7 @@ SHARED: dict[type, Shared] = {
             "advance": lambda it: it.advance(0),
             "finish": lambda it: it.finish(),
             "take": lambda it: it.take(),
+            "take_late": lambda it: it.take_late(),
             "take_cleared": lambda it: it.take_cleared(),
             "counts": lambda it: it.counts(),
             "live_rows": lambda it: it.live_rows(),
@@ -516,6 +517,7 @@ SHARED: dict[type, Shared] = {
             "advance": lambda it: it.advance(0),
             "finish": lambda it: it.finish(),
             "take": lambda it: it.take(),
+            "take_late": lambda it: it.take_late(),
             "memory_bytes": lambda it: it.memory_bytes(),
             "live_rows": lambda it: it.live_rows(),
             "renumber": lambda it: it.renumber(NO_NUMBERS),
@@ -532,6 +534,7 @@ SHARED: dict[type, Shared] = {
             "advance": lambda it: it.advance(0),
             "finish": lambda it: it.finish(),
             "take": lambda it: it.take(),
+            "take_late": lambda it: it.take_late(),
             "memory_bytes": lambda it: it.memory_bytes(),
             "live_rows": lambda it: it.live_rows(),
             "renumber": lambda it: it.renumber(NO_NUMBERS),
@@ -789,7 +792,7 @@ NEVER_WITHOUT_THE_GIL = {
     "WindowKernel",
     "WrappingColumn",
 }
-NEVER_CHANGED = {"PackedSteps", "WindowCalendar"}
+NEVER_CHANGED = {"PackedSteps", "RowPlaces", "WindowCalendar"}
 TESTED_BELOW = {"CheckedStream", "CurrentKeyTimers"}
 MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: such a class has no state in C
 

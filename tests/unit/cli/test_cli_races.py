@@ -1,5 +1,7 @@
 """`flinkcore races` replays a function of a program under other histories of a log."""
 
+from datetime import datetime, timedelta
+from importlib.resources import files
 from pathlib import Path
 
 import pyarrow as pa
@@ -139,3 +141,38 @@ def test_an_offset_may_order_the_rows(
     assert "--position names column 'offset', which the log does not have" in capsys.readouterr().err
     assert main([*arguments, "--position", ""]) == 2
     assert "--position is empty" in capsys.readouterr().err
+
+
+@pytest.fixture
+def of_sql(tmp_path: Path) -> list[str]:
+    plan = files("flinkcore.examples.sql") / "spent_by_minute.json"
+    start = datetime(2026, 1, 5, 9)
+    rows = {
+        "user": ["bob", "ada"],
+        "price": pa.array([125, 300], pa.int32()).cast(pa.decimal128(12, 0)),
+        "ts": pa.array([start + timedelta(seconds=70), start], pa.timestamp("ms")),
+        "arrival": pa.array([start + timedelta(seconds=71)] * 2, pa.timestamp("ms")),
+    }
+    pq.write_table(pa.table(rows), tmp_path / "clicks.parquet")
+    return [str(plan), str(tmp_path / "clicks.parquet"), "--timestamp", "ts", "--arrival", "arrival"]
+
+
+def test_a_plan_of_sql_has_its_races(of_sql: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["races", *of_sql, "--table", "clicks", "--history", "ties", "--history", "parallelism"]
+    assert main(arguments) == 1
+    found = capsys.readouterr().out
+    assert "tried: parallelism (2), ties" in found
+    assert "found     {'user': 'ada'" in found
+    assert (
+        main([*arguments, "--final", "--sink", "spent_by_minute", "--set", "table.local-time-zone=UTC"]) == 1
+    )
+
+
+def test_a_plan_of_sql_needs_the_name_of_a_table(
+    of_sql: list[str], log: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["races", *of_sql]) == 2
+    assert "Name the table that the log replaces: --table clicks" in capsys.readouterr().err
+    program, *arguments = log
+    assert main(["races", f"{program}:counts", *arguments, "--table", "clicks"]) == 2
+    assert "--table is for jobs of Flink SQL" in capsys.readouterr().err

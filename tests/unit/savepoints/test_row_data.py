@@ -11,7 +11,7 @@ from flinkcore._native.arrow import RecordBatch
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.savepoints.byte_writer import ByteWriter
 from flinkcore.savepoints.serializers.row_data import row_data
-from flinkcore.savepoints.sql_accumulators import rows_of_columns
+from flinkcore.savepoints.sql.accumulators import rows_of_columns
 from flinkcore.savepoints.writing.java_hashes import key_groups
 from flinkcore.sql.types.logical_types import type_of
 

@@ -159,3 +159,22 @@ def test_rows_are_assigned_by_the_operator_unless_bounds_are_computed_with_befor
             }
             projection[place] = cast | {"syntax": "SPECIAL"}
         assert are_assigned_later(function, range(n - 3, n)) is not computes
+
+
+@pytest.mark.parametrize(
+    ("zone", "slide", "loses"),
+    [("Asia/Kolkata", "PT20M", True), ("Asia/Kolkata", "PT30M", False), ("Europe/Berlin", "PT20M", False)],
+)
+def test_windows_of_which_flink_loses_rows_are_warned_of(
+    zone: str, slide: str, loses: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    scenario = golden("zone-agg_h_berlin_0_0_24")
+    text = json.dumps(scenario["plan"]).replace("Europe/Berlin", zone).replace("PT20M", slide)
+    settings = scenario["settings"] | {"table.local-time-zone": zone}
+    stream_of(scenario | {"plan": json.loads(text), "settings": settings}, environment_of(scenario))
+    expected = f"Flink loses rows of such windows in the zone {zone}"
+    assert [expected in str(warning.message) for warning in recwarn] == [True] * loses
+
+
+def test_a_key_of_lists_is_refused_when_the_plan_is_read() -> None:
+    refused("random-key_of_arrays", {}, r"a key of ARRAY<INT> is not supported. CAST it to STRING before")

@@ -1,6 +1,5 @@
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -127,7 +126,7 @@ def test_rows_of_one_place_may_be_more_than_memory_holds() -> None:
 def test_rows_without_columns_wait_in_a_file() -> None:
     merge = TotalOrderMerge(TIMELINE, held_bytes=0)
     waiting = events([(1, 0, 0), (2, 0, 1)])
-    merge.add(replace(waiting, batch=waiting.batch.select([])))
+    merge.add(waiting.with_batch(waiting.batch.select([])))
     assert list(merge.release(1)) == []
     assert merge.rows_in_memory == 0
     found = [(part.arrivals.tolist(), len(part.batch)) for part, _ in merge.release(None)]

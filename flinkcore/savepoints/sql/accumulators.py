@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.plan.flink_state import EXTREME, OR_ZERO, PRESENT, AccumulatorField
+from flinkcore.sql.plan.flink_state import COUNTED, EXTREME, OR_ZERO, PRESENT, ROWS, ZERO, AccumulatorField
 from flinkcore.sql.types.logical_types import INTEGERS, LogicalType, Root
 
 _WIDE: LogicalType = LogicalType(Root.BIGINT)
@@ -47,6 +47,10 @@ def accumulator_rows(
 def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
     if field.role == PRESENT:
         return pa.array(np.ones(n_rows, np.int64))
+    if field.role == COUNTED:
+        return results[counted(field.aggregates[0])]
+    if field.role == ROWS:
+        return results[ROWS]
     columns = [results[name] for name in field.aggregates]
     if field.role == EXTREME:
         first, extreme = columns
@@ -56,9 +60,14 @@ def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int
         column = cast_number(column, _WIDE, field.type)
     elif field.type.root is Root.FLOAT:
         column = cast_number(column, _DOUBLE, field.type)
-    if field.role == OR_ZERO:
+    if field.role in (OR_ZERO, ZERO):
         column = column.fill_null(pa.scalar(0).cast(column.type))
     return column
+
+
+def counted(aggregate: str) -> str:
+    """Return the name of the number of values of a sum among results."""
+    return f"{aggregate}: {COUNTED}"
 
 
 @dataclass(frozen=True)
@@ -71,22 +80,35 @@ class AggregateValues:
         By the name of the aggregate.
     orders : dict of str to pyarrow.Array
         Columns by which aggregates such as ``min_by`` choose, by the name of the aggregate.
+    counts : dict of str to pyarrow.Array
+        Numbers of values of sums, where Flink has them, by the name of the aggregate.
+    rows : pyarrow.Array or None
+        Numbers of rows of keys whose rows are taken back.
     """
 
     results: dict[str, pa.Array]
     orders: dict[str, pa.Array]
+    counts: dict[str, pa.Array]
+    rows: pa.Array | None = None
 
 
 def aggregate_values(fields: Sequence[AccumulatorField], accumulators: pa.Array) -> AggregateValues:
     """Return the results of native aggregates that accumulators of Flink hold."""
-    found = AggregateValues({}, {})
+    found = AggregateValues({}, {}, {})
     for number, field in enumerate(fields):
         column = accumulators.field(number)
         if field.role == PRESENT:
             continue
+        if field.role == ROWS:
+            found = replace(found, rows=column)
+        if field.role == COUNTED:
+            (name,) = field.aggregates
+            found.counts[name] = column
+            found.results[name] = pc.if_else(pc.equal(column, 0), None, found.results[name])
+            continue
         if field.role == OR_ZERO:
             # The count that follows says whether the sum is one of values.
-            counts = accumulators.field(number + 1)
+            counts = found.counts[field.aggregates[0]] = accumulators.field(number + 1)
             column = pc.if_else(pc.equal(counts, 0), pa.scalar(None, column.type), column)
         for name in field.aggregates:
             found.results[name] = column

@@ -1,0 +1,38 @@
+"""The layout of the rows of each operator of Flink SQL."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flinkcore.savepoints.sql.deduplicated_rows import EmittedKey, FirstRow, LastRow
+from flinkcore.savepoints.sql.joined_rows import IntervalJoin, RegularJoin, WindowJoin
+from flinkcore.savepoints.sql.pending_rows import PendingRows
+from flinkcore.savepoints.sql.row_layout import RowLayout
+from flinkcore.savepoints.sql.top_rows import ChangingTopRows, TopRow, TopRows, WindowRow, WindowTopRows
+from flinkcore.sql.plan.flink_state import FlinkState, Layout
+
+_LAYOUTS: Final[dict[Layout, type[RowLayout]]] = {
+    Layout.LAST_ROW: LastRow,
+    Layout.FIRST_ROW: FirstRow,
+    Layout.EMITTED_KEY: EmittedKey,
+    Layout.TOP_ROW: TopRow,
+    Layout.TOP_OF_INSERTS: TopRows,
+    Layout.TOP_OF_UPDATES: ChangingTopRows,
+    Layout.PENDING_ROWS: PendingRows,
+    Layout.WINDOW_TOP: WindowTopRows,
+    Layout.WINDOW_ROW: WindowRow,
+    Layout.WINDOW_JOIN: WindowJoin,
+    Layout.INTERVAL_JOIN: IntervalJoin,
+    Layout.REGULAR_JOIN: RegularJoin,
+}
+
+
+def layout_of(state: FlinkState) -> RowLayout:
+    """Return the layout of an operator that keeps rows.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If a column of its rows is of a type that cannot be written or restored.
+    """
+    return _LAYOUTS[state.layout](state)

@@ -1,0 +1,263 @@
+"""Rows that Flink's ranks keep: the highest ones of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore.columnar.operator_plans.row_ranking import ranking_of
+from flinkcore.columnar.relational.row_changes import identities_of
+from flinkcore.columnar.stages.order_of_rows import sort_columns
+from flinkcore.savepoints.keyed_types import KeyedTypes
+from flinkcore.savepoints.serializers import basic
+from flinkcore.savepoints.serializers.composite import ListSerializer, TupleSerializer
+from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
+from flinkcore.savepoints.sql.names import (
+    TIMERS,
+    TOP_OF_INSERTS,
+    TOP_OF_UPDATES,
+    TOP_ROW,
+    WINDOW_ROW,
+    WINDOW_TIMERS,
+    WINDOW_TOP,
+)
+from flinkcore.savepoints.sql.row_layout import (
+    Entries,
+    PartTables,
+    Restored,
+    RowLayout,
+    SavepointTables,
+    exploded,
+    grouped,
+    key_columns,
+    place_ids,
+)
+
+_TOP = "top"
+
+
+class TopRow(RowLayout):
+    """The highest row of each key.
+
+    Notes
+    -----
+    Flink's ``FastTop1Function``.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        return {TOP_ROW: self.types("VALUE", self.inputs[0])}
+
+    def written(self, name: str, tables: PartTables) -> Entries | None:
+        top = tables.read(_TOP)
+        return None if top is None else {"key": tables.keys(top), "value": tables.rows(top)}
+
+    def restored(self, found: SavepointTables) -> Restored:
+        entries = found.read(TOP_ROW)
+        return {_TOP: [] if entries is None else [_top(found, entries, entries.column("value"))]}
+
+
+class TopRows(RowLayout):
+    """The highest rows of each key, none of which changes, by what orders them.
+
+    Notes
+    -----
+    Flink's ``AppendOnlyTopNFunction``. It also keeps some rows of lower ranks, which never come up.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        return {TOP_OF_INSERTS: self.types("MAP", ListSerializer((self.inputs[0],)), self._sort_key)}
+
+    @cached_property
+    def _sort_key(self) -> RowDataSerializer:
+        (columns,) = self.state.inputs
+        return row_data([columns[number][1] for number, *_ in self.state.order])
+
+    def written(self, name: str, tables: PartTables) -> Entries | None:
+        top = tables.read(_TOP)
+        if top is None:
+            return None
+        rows = tables.rows(top)
+        sort_keys = _fields(rows, [number for number, *_ in self.state.order])
+        return grouped({"key": tables.keys(top), "map_key": sort_keys}, rows)
+
+    def restored(self, found: SavepointTables) -> Restored:
+        entries = found.read(TOP_OF_INSERTS)
+        if entries is None:
+            return {_TOP: []}
+        entries, rows = exploded(entries)
+        order = _best_first(found, entries, rows)
+        return {_TOP: [_top(found, entries.take(order), rows.take(order))]}
+
+
+class WindowTopRows(TopRows):
+    """The highest rows of each window of a key, by what orders them.
+
+    Notes
+    -----
+    Flink's ``WindowRankProcessor``.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        rows = ListSerializer((self.inputs[0],))
+        return {
+            WINDOW_TOP: self.types("MAP", rows, self._sort_key, basic.LONG),
+            WINDOW_TIMERS: self.types("TIMERS", namespace=basic.LONG),
+        }
+
+    def written(self, name: str, tables: PartTables) -> Entries | None:
+        if name == WINDOW_TIMERS:
+            return _written_timers(tables)
+        top = tables.read(_TOP)
+        if top is None:
+            return None
+        rows = tables.rows(top, ends=top.column("end"))
+        sort_keys = _fields(rows, [number for number, *_ in self.state.order])
+        places = {"key": tables.keys(top), "namespace": top.column("end"), "map_key": sort_keys}
+        return grouped(places, rows)
+
+    def restored(self, found: SavepointTables) -> Restored:
+        entries = found.read(WINDOW_TOP)
+        if entries is None:
+            return {_TOP: [], TIMERS: []}
+        entries, rows = exploded(entries)
+        order = _best_first(found, entries, rows)
+        return {
+            _TOP: [_top(found, entries.take(order), rows.take(order))],
+            TIMERS: _restored_timers(found),
+        }
+
+
+class WindowRow(RowLayout):
+    """One row of each window of a key.
+
+    Notes
+    -----
+    Flink's ``RowTimeWindowDeduplicateProcessor``.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        return {
+            WINDOW_ROW: self.types("VALUE", self.inputs[0], namespace=basic.LONG),
+            WINDOW_TIMERS: self.types("TIMERS", namespace=basic.LONG),
+        }
+
+    def written(self, name: str, tables: PartTables) -> Entries | None:
+        if name == WINDOW_TIMERS:
+            return _written_timers(tables)
+        top = tables.read(_TOP)
+        if top is None:
+            return None
+        ends = top.column("end")
+        return {"key": tables.keys(top), "namespace": ends, "value": tables.rows(top, ends=ends)}
+
+    def restored(self, found: SavepointTables) -> Restored:
+        entries = found.read(WINDOW_ROW)
+        if entries is None:
+            return {_TOP: [], TIMERS: []}
+        return {_TOP: [_top(found, entries, entries.column("value"))], TIMERS: _restored_timers(found)}
+
+
+def _written_timers(tables: PartTables) -> Entries | None:
+    due = tables.read(TIMERS)
+    if due is None:
+        return None
+    columns = {name: due.column(name) for name in ("namespace", "timestamp_ms")}
+    return {"key": tables.keys(due), **columns}
+
+
+def _restored_timers(found: SavepointTables) -> list[dict[str, pa.Array]]:
+    due = found.read(WINDOW_TIMERS)
+    if due is None:
+        return []
+    return [{**key_columns(due), **{name: due.column(name) for name in ("timestamp_ms", "namespace")}}]
+
+
+class ChangingTopRows(RowLayout):
+    """The highest rows of each key by their unique key, with the place of each among those that are ordered alike.
+
+    Notes
+    -----
+    Flink's ``UpdatableTopNFunction``.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        (columns,) = self.state.inputs
+        unique = row_data([columns[number][1] for number in self.state.unique])
+        value = TupleSerializer((self.inputs[0], basic.INT))
+        return {TOP_OF_UPDATES: self.types("MAP", value, unique)}
+
+    def written(self, name: str, tables: PartTables) -> Entries | None:
+        top = tables.read(_TOP)
+        if top is None:
+            return None
+        keys, rows = tables.keys(top), tables.rows(top)
+        alike, _ = place_ids(keys, _fields(rows, [number for number, *_ in self.state.order]))
+        places = pa.array(1 + _number_within(alike), pa.int32())
+        value = pa.StructArray.from_arrays([rows, places], ["f0", "f1"])
+        return {"key": keys, "map_key": _fields(rows, self.state.unique), "value": value}
+
+    def restored(self, found: SavepointTables) -> Restored:
+        entries = found.read(TOP_OF_UPDATES)
+        if entries is None:
+            return {_TOP: []}
+        value = entries.column("value")
+        order = np.argsort(value.field(1).to_numpy(), kind="stable")
+        entries, rows = entries.take(pa.array(order)), value.field(0).take(pa.array(order))
+        best = _best_first(found, entries, rows)
+        return {_TOP: [_top(found, entries.take(best), rows.take(best), self.state.unique)]}
+
+
+def _fields(rows: pa.Array, numbers: list[int] | tuple[int, ...]) -> pa.Array:
+    """Return rows of some fields of rows."""
+    names = [*(f"f{number}" for number in range(len(numbers))), "row_kind"]
+    return pa.StructArray.from_arrays(
+        [*(rows.field(number) for number in numbers), rows.field("row_kind")], names
+    )
+
+
+def _number_within(ids: Int64s) -> Int64s:
+    """Return for each row how many rows before it have its id."""
+    order = np.argsort(ids, kind="stable")
+    is_first = np.ones(len(ids), np.bool_)
+    is_first[1:] = ids[order][1:] != ids[order][:-1]
+    numbers = np.arange(len(ids))
+    found = np.empty(len(ids), np.int64)
+    found[order] = numbers - np.maximum.accumulate(np.where(is_first, numbers, 0))
+    return found
+
+
+def _best_first(found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array) -> pa.Array:
+    """Return the order of the rows of each key, of which those of too low a rank are left out."""
+    state = found.state
+    columns = state.inputs[0]
+    schema = pa.schema([pa.field(name, kind.arrow, kind.nullable) for name, kind in columns])
+    batch = pa.RecordBatch.from_arrays(
+        [rows.field(number).cast(kind.arrow) for number, (_, kind) in enumerate(columns)], schema=schema
+    )
+    names = [columns[number][0] for number, *_ in state.order]
+    ranking = ranking_of(
+        names, [down for _, down, _ in state.order], [last for *_, last in state.order], schema
+    )
+    windows = [entries.column("namespace")] if "namespace" in entries.schema.names else []
+    ids, _ = place_ids(*key_columns(entries).values(), *windows)
+    order = np.lexsort((*sort_columns(ranking.of(batch)), ids)) if names else np.argsort(ids, kind="stable")
+    return pa.array(order[_number_within(ids[order]) < state.last_rank])
+
+
+def _top(
+    found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array, unique: tuple[int, ...] | None = None
+) -> dict[str, pa.Array]:
+    n = entries.num_rows
+    columns = {**key_columns(entries), **found.row_columns(rows, n), "timestamp": found.rowtimes(rows)}
+    if unique is None:
+        of_window = "namespace" in entries.schema.names
+        ends = entries.column("namespace") if of_window else pa.array(np.zeros(n, np.int64))
+        return {**columns, "end": ends}
+    names = [found.state.inputs[0][number][0] for number in unique]
+    batch = pa.RecordBatch.from_arrays([columns[f"row.{name}"] for name in names], names)
+    low, high = identities_of(batch, names).view(np.int64).T
+    return {**columns, "low": pa.array(low), "high": pa.array(high)}
