@@ -20,7 +20,7 @@ import pytest
 import flinkcore as fc
 from benchmarks.measuring import measure
 from benchmarks.peers.flink import FlinkUnavailable, run_java
-from benchmarks.sizes import size
+from benchmarks.sizes import jvm_mib, size
 from benchmarks.test_checkpoint import MAX_PARALLELISM, filled
 from flinkcore import savepoints
 from flinkcore.checkpoint import PendingCheckpoint
@@ -93,7 +93,8 @@ def test_write_windows(benchmark: Any, tmp_path: Path) -> None:
 
 def test_flink_writes_and_restores_values_and_timers(benchmark: Any, tmp_path: Path) -> None:
     """Show the seconds of a running Flink's fastest round; the time of the benchmark is that of all rounds."""
-    options = ["-Xms4g", "-Xmx4g", "-XX:+UseParallelGC", "-Dorg.apache.logging.log4j.level=OFF"]
+    heap = f"{jvm_mib(4 * 1024)}m"
+    options = [f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseParallelGC", "-Dorg.apache.logging.log4j.level=OFF"]
     options += [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "time")]
     arguments = str(KEYS), str(tmp_path / "flink"), "4"
 

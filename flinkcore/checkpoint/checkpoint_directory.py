@@ -67,25 +67,36 @@ class CheckpointDirectory:
         by : str
             The other name, in a folder of the checkpoint.
         replaces : bool
-            Whether a file of that name is replaced; a store replaces it in any case.
+            Whether a file of that name is replaced; a store, and a disk without links, replaces it in any case.
 
         Raises
         ------
         FileExistsError
-            If there is a file of that name on a local disk, and it is not replaced; the other file is there then.
+            If there is a file of that name on a local disk with links, and it is not replaced; the other file is there
+            then.
         """
         written = by if self.place.renames else name
         with self.open_output(written) as stream:
             stream.write(content)
         if self.place.renames:
             self.sync(by, by.rpartition("/")[0])
-            if not replaces and isinstance(self.place.filesystem, fs.LocalFileSystem):
-                # In one step, which a look before a renaming is not.
-                os.link(f"{self.place.path}/{by}", f"{self.place.path}/{name}")
+            if not replaces and self._links(by, name):
                 self.delete_file(by)
             else:
                 self.move(by, name)
             self.sync("")
+
+    def _links(self, by: str, name: str) -> bool:
+        """Give a local file a second name in one step, which a look before a renaming is not, if there are links."""
+        if not isinstance(self.place.filesystem, fs.LocalFileSystem):
+            return False
+        try:
+            os.link(f"{self.place.path}/{by}", f"{self.place.path}/{name}")
+        except FileExistsError:
+            raise
+        except OSError:  # such as mounted stores
+            return False
+        return True
 
     def names(self) -> list[str]:
         """Return the names of files and folders, folders with a slash at their end; empty if it does not exist.

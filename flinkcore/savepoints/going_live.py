@@ -20,6 +20,7 @@ from flinkcore.errors import ArgumentTypeError, ConfigurationError, FlinkcoreErr
 from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.kafka_source import READER_STATE, written_coordinator, written_readers
 from flinkcore.savepoints.metadata import SubtaskState
+from flinkcore.savepoints.next_offsets import NextOffsets
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.writing.checkpoint_operator_states import operator_contents
 from flinkcore.savepoints.writing.checkpoint_sql import sql_content
@@ -274,6 +275,8 @@ def _check_source(uid: str, topics: Mapping[str, Mapping[int, int]]) -> None:
             raise ArgumentTypeError(
                 f"source {uid!r}: topic {topic!r} has offsets by partition, such as {{0: 42}}, not {offsets!r}"
             )
+        if isinstance(offsets, NextOffsets):
+            offsets.check_starts()
         for partition, offset in offsets.items():
             for number, end in ((partition, 1 << 31), (offset, 1 << 63)):
                 if type(number) is not int or not 0 <= number < end:

@@ -39,6 +39,21 @@ class NextOffsets(dict[int, int]):
         super().__init__(offsets or {})
         self.starts = dict(starts or {})
 
+    def check_starts(self) -> None:
+        """Check that the beginnings of all partitions are known.
+
+        Raises
+        ------
+        ConfigurationError
+            If a partition begins where only the broker knows, such as at its latest offset.
+        """
+        for each, start in self.starts.items():
+            if each not in self and start != "earliest":
+                raise ConfigurationError(
+                    f"the job has read nothing of partition {each}, which begins at an offset that is in no savepoint "
+                    f"({start}). Add its next offset to these: offsets[{each}] = 1234, or 0 for all its rows"
+                )
+
     def unread(self, partition: str = "partition", offset: str = "offset") -> pc.Expression:
         """Return the condition of rows that a Flink job with these offsets has not read, for ``log.filter(...)``.
 
@@ -54,12 +69,7 @@ class NextOffsets(dict[int, int]):
         ConfigurationError
             If a partition begins where only the broker knows, such as at its latest offset.
         """
-        for each, start in self.starts.items():
-            if each not in self and start != "earliest":
-                raise ConfigurationError(
-                    f"the job has read nothing of partition {each}, which begins at an offset that is in no savepoint "
-                    f"({start}). Add its next offset to these: offsets[{each}] = 1234, or 0 for all its rows"
-                )
+        self.check_starts()
         if not self:
             return pc.scalar(True)
         # Arrow looks partitions up: of a condition for each it would make a chain, into which it descends.
@@ -69,14 +79,24 @@ class NextOffsets(dict[int, int]):
         return pc.coalesce(pc.field(offset) >= following, pc.scalar(True))
 
     def to_java(self, topic: str) -> str:
-        """Return the argument of ``KafkaSource.builder().setStartingOffsets(...)``."""
+        """Return the argument of ``KafkaSource.builder().setStartingOffsets(...)``.
+
+        Flink begins partitions that are not listed at the earliest offset.
+
+        Raises
+        ------
+        ConfigurationError
+            If a partition begins where only the broker knows, such as at its latest offset.
+        """
+        self.check_starts()
         entries = [
             f'Map.entry(new TopicPartition("{topic}", {each}), {offset}L)' for each, offset in self.items()
         ]
         return "OffsetsInitializer.offsets(Map.ofEntries(\n    " + ",\n    ".join(entries) + "))"
 
     def to_python(self, topic: str) -> str:
-        """Return the argument of ``KafkaSource.builder().set_starting_offsets(...)``."""
+        """Return the argument of ``KafkaSource.builder().set_starting_offsets(...)``, as `to_java`."""
+        self.check_starts()
         entries = [f'KafkaTopicPartition("{topic}", {each}): {offset},' for each, offset in self.items()]
         return "KafkaOffsetsInitializer.offsets({\n    " + "\n    ".join(entries) + "\n})"
 

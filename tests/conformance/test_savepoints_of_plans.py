@@ -29,6 +29,8 @@ import flinkcore as fc
 from flinkcore import savepoints
 from flinkcore.errors import ConfigurationError
 from flinkcore.savepoints import SavepointOperator
+from flinkcore.savepoints.restoring.restored_plans import RestoredPlanState
+from flinkcore.sql.plan.flink_state import FlinkState, StateWindows
 
 pytestmark = pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
 
@@ -137,6 +139,17 @@ def test_other_states_are_refused_by_node(job: str, reason: str, tmp_path: Path)
 def test_the_savepoint_of_another_plan_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="Give the plan with which the job was started"):
         replay("tumble", "rest").execute(restore_from=GOLDEN / "distinct" / "savepoint").report  # noqa: B018
+
+
+def test_windows_without_their_timers_are_refused() -> None:
+    operators = savepoints.open(GOLDEN / "tumble" / "savepoint").operators
+    (found,) = (each for each in operators if "window-aggs" in each.states)
+    found.states.pop("_timer_state/event_window-timers")
+    node = FlinkState(
+        "5_window-aggregate", "window-aggregate", "node 5", windows=StateWindows("tumble", 1, 1)
+    )
+    with pytest.raises(ConfigurationError, match=r"node 5 has \['_timer_state/event_window-timers', "):
+        RestoredPlanState(found, None, node).check("operator 'hourly'")
 
 
 def test_all_refusals_have_a_golden_plan() -> None:

@@ -231,7 +231,7 @@ class _SqlOperator:
         ends = np.where(ends - 1 <= watermark_ms, first_slices(windows, ends), ends)
         places = np.stack((self._key_ids(batch), ends), axis=1)
         _, firsts, into = np.unique(places, axis=0, return_index=True, return_inverse=True)
-        targets = firsts[into]
+        targets = firsts[into.reshape(-1)]
         for row in np.flatnonzero(targets != rows).tolist():
             accumulators.merge(int(targets[row]), row)
         return firsts.astype(np.uint32), pa.array(ends[firsts])

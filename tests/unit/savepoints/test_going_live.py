@@ -183,6 +183,18 @@ def test_a_savepoint_that_another_run_completes_meanwhile_stays(
     assert [row["value"] for row in rows(tmp_path / "s", "op", "state")] == [2]
 
 
+def test_a_savepoint_is_written_to_a_disk_without_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: Any) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    savepoints.write(written_state(tmp_path / "c", [1], ["x"]), tmp_path / "s")
+    assert [row["value"] for row in rows(tmp_path / "s", "op", "state")] == [1]
+    assert len(os.listdir(tmp_path / "s")) == 2
+
+
 def test_state_that_no_operator_gets_is_an_error(tmp_path: Path) -> None:
     snapshot = OperatorSnapshot(
         operator_state={"list": OperatorStateSnapshot(DistributionMode.SPLIT_DISTRIBUTE, [1, 2, 3])}

@@ -5,7 +5,7 @@ import pytest
 
 import flinkcore as fc
 from flinkcore import savepoints
-from flinkcore.errors import SchemaError
+from flinkcore.errors import ConfigurationError, SchemaError
 
 DUMP = pa.table(
     {
@@ -41,3 +41,21 @@ def test_columns_of_other_types_are_refused() -> None:
         savepoints.next_offsets(log(), offset="text")
     with pytest.raises(SchemaError, match="'place' is not a column of integers"):
         savepoints.next_offsets(log(), partition="place")
+
+
+def test_partitions_that_begin_where_only_the_broker_knows_are_in_no_program_and_no_savepoint() -> None:
+    offsets = savepoints.NextOffsets({0: 4}, {1: "latest"})
+    for use in (
+        lambda: offsets.to_java("clicks"),
+        lambda: offsets.to_python("clicks"),
+        lambda: savepoints.SavepointTarget("s", sources={"source": {"clicks": offsets}}),
+    ):
+        with pytest.raises(ConfigurationError, match=r"partition 1, .*\(latest\)"):
+            use()
+    offsets[1] = 0
+    assert 'KafkaTopicPartition("clicks", 1): 0,' in offsets.to_python("clicks")
+
+
+def test_partitions_at_the_earliest_offset_are_left_to_flink() -> None:
+    offsets = savepoints.NextOffsets({0: 4}, {1: "earliest"})
+    assert "1)" not in offsets.to_java("clicks")
