@@ -254,7 +254,8 @@ cdef inline ResultRow* _add(
 
 cdef bint _settle_row(ChangingJoin* self, ResultRow* row, bint passed) except -1 nogil:
     # Makes a candidate a result, with its RowKind. Returns false if it is none. The value of a candidate of a pair is the side of the
-    # other row, and above that the processing time if rows expire; that of a row alone its side, and above that the number of its matches where they did not wait as pairs.
+    # other row, and above that the processing time if rows expire. That of a row alone is its side, and above that the number of its
+    # matches where they did not wait as pairs.
     cdef int what = row.kind & CANDIDATE_MASK
     cdef uint8_t kind = row.kind >> CANDIDATE_BITS
     cdef int side = <int> (row.value & 1)

@@ -18,7 +18,6 @@ from flinkcore.sql.nodes.scans import names_of
 from flinkcore.sql.nodes.windows import is_of_processing_time
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 from flinkcore.sql.plan.state_ttl import STATE_TTL, ttls_of
-from flinkcore.sql.planner.declared_functions import functions_of
 from flinkcore.sql.planner.planned_script import QUERY_SINK, planned
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.sink_rows import SinkRows
@@ -101,9 +100,8 @@ def statement_sinks(
     _check_settings(settings)
     found: list[SinkRows] = []
     queries = 0
-    given = functions_of(statements, functions or {})
-    for job in planned(statements, settings, given):
-        sinks = plan_sinks(environment, job.plan, tables, job.settings, emitted_at, given)
+    for job in planned(statements, settings, functions):
+        sinks = plan_sinks(environment, job.plan, tables, job.settings, emitted_at, job.functions)
         if job.is_query:
             queries += 1
             name = QUERY_SINK if queries == 1 else f"{QUERY_SINK}_{queries}"

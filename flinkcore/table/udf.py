@@ -147,8 +147,8 @@ class DeclaredFunction:
         "scalar", "table" or "aggregate".
     function : object
         A callable, or a `UserDefinedFunction`.
-    result_types : tuple of str
-        Types of SQL: of the result, or of the columns of a table function.
+    result_type : str
+        Type of SQL: of the result, or of a row of a table function.
     input_types : tuple of str or None
         Types to which Flink converts the arguments, or None where any are taken.
     func_type : str
@@ -158,7 +158,7 @@ class DeclaredFunction:
 
     kind: str
     function: Any
-    result_types: tuple[str, ...]
+    result_type: str
     input_types: tuple[str, ...] | None
     func_type: str
     is_deterministic: bool
@@ -230,7 +230,7 @@ def udtf(
     input_types, deterministic, name
         As of `udf`.
     result_types : DataType, str or sequence
-        Types of the columns.
+        Types of the columns. Those of a ROW are the types of its fields; as a text, it names the columns, too.
 
     Raises
     ------
@@ -324,11 +324,19 @@ def _declared(
     return DeclaredFunction(
         kind,
         function,
-        _type_texts(result_types),
+        _row_text(result_types) if kind == "table" else type_text(result_types),
         None if input_types is None else _type_texts(input_types),
         func_type,
         own if deterministic is None else deterministic,
     )
+
+
+def _row_text(given: Any) -> str:
+    """Return the type of the rows of a table function, as ``UserDefinedTableFunctionWrapper`` of PyFlink makes it."""
+    if isinstance(given, str):
+        return given
+    kinds = given.field_types() if isinstance(given, RowType) else given
+    return f"ROW<{', '.join(f'f{number} {each}' for number, each in enumerate(_type_texts(kinds)))}> NOT NULL"
 
 
 def _type_texts(given: Any) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Tables
-from flinkcore.sql.planner.declared_functions import declared_function
+from flinkcore.sql.planner.declared_functions import creation, declared_function, has_temporary
 from flinkcore.sql.planner.planned_script import QUERY_SINK
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.program import statement_sinks
@@ -87,7 +87,6 @@ class StreamTableEnvironment:
         self._statements: list[Statement] = []
         self._tables: dict[str, Any] = {}
         self._sinks: dict[str, str | os.PathLike[str]] = {}
-        self._functions: dict[str, DeclaredFunction] = {}
         self._names = 0
 
     @staticmethod
@@ -200,27 +199,23 @@ class StreamTableEnvironment:
         Raises
         ------
         ConfigurationError
-            If there is such a function, or its type is not known.
+            If there is such a temporary function, or its type is not known.
         """
-        if path in self._functions:
-            raise ConfigurationError(
-                f"there is a function {path} already. Call drop_temporary_function({path!r}) before"
-            )
-        self._functions[path] = declared_function(path, function)
+        self._create_function(_path(path), path, False, function)
 
     def create_temporary_system_function(
         self, name: str, function: DeclaredFunction | AggregateFunction
     ) -> None:
         """Name a function for the statements that follow, as `create_temporary_function`."""
-        self.create_temporary_function(name, function)
+        self._create_function(quoted(name), name, True, function)
 
     def drop_temporary_function(self, path: str) -> bool:
         """Forget a function; return whether there was one."""
-        return self._functions.pop(path, None) is not None
+        return self._drop_function(_path(path), False)
 
     def drop_temporary_system_function(self, name: str) -> bool:
         """Forget a function; return whether there was one."""
-        return self.drop_temporary_function(name)
+        return self._drop_function(quoted(name), True)
 
     def to_data_stream(self, table: Table) -> DataStream:
         """Return the rows of a query as single elements; the query is run now.
@@ -241,6 +236,22 @@ class StreamTableEnvironment:
         """Return the rows of a query as single elements with their kinds; the query is run now."""
         return self._elements(self._sinks_of(statements_of(table._query))[QUERY_SINK])
 
+    def _create_function(self, written: str, name: str, is_system: bool, function: Any) -> None:
+        if has_temporary(self._statements, written, is_system):
+            raise ConfigurationError(
+                f"there is a function {name} already. Call drop_temporary_{'system_' if is_system else ''}function"
+                f"({name!r}) before"
+            )
+        self._statements.append(creation(written, is_system, declared_function(name, function)))
+
+    def _drop_function(self, written: str, is_system: bool) -> bool:
+        is_there = has_temporary(self._statements, written, is_system)
+        if is_there:
+            self._statements += statements_of(
+                f"DROP TEMPORARY {'SYSTEM ' if is_system else ''}FUNCTION {written}"
+            )
+        return is_there
+
     def _elements(self, rows: SinkRows) -> DataStream:
         result = TableResult({rows.name: rows.stream.execute()}, rows)
         kind = declared_type(pa.schema([(name, pa.null()) for name in rows.columns]))
@@ -256,9 +267,7 @@ class StreamTableEnvironment:
         tables = Tables(self._tables, reads_paths=True)
         script = [*self._statements, *statements]
         try:
-            return statement_sinks(
-                self._environment, script, tables, self._config.settings, functions=self._functions
-            )
+            return statement_sinks(self._environment, script, tables, self._config.settings)
         except SqlError as error:  # a kept statement that Flink refuses would make each further query fail
             self._statements = [each for each in self._statements if each.text != error.statement]
             raise

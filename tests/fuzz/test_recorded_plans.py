@@ -39,32 +39,34 @@ KINDS = (
     "match",
     "nodes",
     "over",
+    "proctime",
     "random",
     "regular_join",
     "sort",
     "temporal_join",
     "topn",
+    "ttl",
     "union_view",
     "window_aggregate",
     "window_dedup",
     "window_join",
     "window_topn",
 )
+TICKS_MS = {"ttl": 250}
+"""Milliseconds from one arrival to the next of a kind: times to live are a second, and other plans do not care."""
 MEMORY = "taskmanager.memory.managed.size"
 SPLIT = "split of the row"
 
 
 @cache
 def recorded(kind: str) -> list[dict[str, Any]]:
-    """Return the scenarios of a kind whose plans ran to their end, without a clock of their own."""
+    """Return the scenarios of a kind whose plans ran to their end, with values to draw from in each table."""
     found = map(json.loads, (GOLDEN / f"{kind}.jsonl").read_text().splitlines())
-    return [each for each in found if "plan" in each and "error" not in each and _is_redrawn(each)]
-
-
-def _is_redrawn(scenario: dict[str, Any]) -> bool:
-    """Return whether tables have values to draw from, and the scenario does not move the clock."""
-    has_rows = all(table["rows"] for table in scenario["tables"].values())
-    return has_rows and all(isinstance(step, str) for step in scenario["arrival"])
+    return [
+        each
+        for each in found
+        if "plan" in each and "error" not in each and all(table["rows"] for table in each["tables"].values())
+    ]
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,10 @@ class DrawnLogs:
         drawn = random.Random(self.seed)
         return drawn.choice(recorded(drawn.choice(KINDS)))
 
+    @property
+    def tick_ms(self) -> int:
+        return TICKS_MS.get(self.scenario["kind"], 1)
+
     def tables(self) -> dict[str, pa.Table]:
         """Return the rows of each table, with arrivals in common and splits."""
         drawn = random.Random(self.seed)
@@ -109,7 +115,7 @@ class DrawnLogs:
             others = range(self.rows - self.splits)
             arrivals = [0] * self.splits + sorted(drawn.randrange(self.rows) for _ in others)
             splits = [*range(self.splits), *(drawn.randrange(self.splits) for _ in others)]
-            columns[ARRIVAL] = pa.array(arrivals, pa.int64())
+            columns[ARRIVAL] = pa.array([self.tick_ms * each for each in arrivals], pa.int64())
             columns[SPLIT] = pa.array(splits, pa.int64())
             columns["time of none"] = pa.array([0] * self.rows, pa.int64())
             found[name] = pa.table(columns)
@@ -163,7 +169,7 @@ def embedded(parallelism: int, memory: str | None = None) -> StreamExecutionEnvi
 
 
 def in_two_parts(logs: DrawnLogs, tables: dict[str, pa.Table]) -> Counter[str]:
-    last = logs.rows * logs.cut // 10
+    last = logs.tick_ms * (logs.rows * logs.cut // 10)
     before = {name: table.filter(pa.compute.field(ARRIVAL) <= last) for name, table in tables.items()}
     after = {name: table.filter(pa.compute.field(ARRIVAL) > last) for name, table in tables.items()}
     with TemporaryDirectory() as folder:

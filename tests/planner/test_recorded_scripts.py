@@ -2,16 +2,19 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jobs.aggregate_functions import Trace
+from jobs.declared_functions import added
 from recorders.sql_scripts import SCRIPTS
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.planner.planned_script import planned
 from flinkcore.sql.planner.statements import statements_of
-from flinkcore.table.udf import udaf
+from flinkcore.table import DataTypes
+from flinkcore.table.udf import udaf, udtf
 
 
 @pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.sql")), ids=lambda path: path.stem)
@@ -115,3 +118,74 @@ def test_a_script_creates_functions_in_python() -> None:
     )
     environment = StreamExecutionEnvironment.get_execution_environment()
     assert environment.from_sql(script).to_arrow().column("w").to_pylist()[-1] == 2
+
+
+def names_of_functions(script: str, functions: dict[str, Any] | None = None) -> list[list[str]]:
+    """Return the names of the functions in Python that each query of a script can call."""
+    jobs = planned(statements_of(script), {}, functions)
+    return [sorted(function.name for function in job.functions.values()) for job in jobs]
+
+
+ADDED = "AS 'jobs.declared_functions.added' LANGUAGE PYTHON;"
+NEGATED = "AS 'jobs.declared_functions.negated' LANGUAGE PYTHON;"
+
+
+@pytest.mark.parametrize("kind", ["", "TEMPORARY ", "TEMPORARY SYSTEM "])
+def test_a_function_is_dropped_and_made_again(kind: str) -> None:
+    script = (
+        f"CREATE {kind}FUNCTION f {ADDED} SELECT f(1); CREATE {kind}FUNCTION IF NOT EXISTS F {NEGATED} SELECT f(1);"
+        f"DROP {kind}FUNCTION F; DROP {kind}FUNCTION IF EXISTS f; CREATE {kind}FUNCTION f {NEGATED} SELECT f(1)"
+    )
+    assert names_of_functions(script) == [["added"], ["added"], ["negated"]]
+    rows = StreamExecutionEnvironment.get_execution_environment().execute_sql(script)
+    assert [
+        next(iter(rows[name].to_arrow().to_pylist()[0].values()))
+        for name in ("select", "select_2", "select_3")
+    ] == [2, 2, -1]
+    with pytest.raises(SqlError, match=r"(?i)exist"):
+        planned(
+            statements_of(f"CREATE {kind}FUNCTION f {ADDED} CREATE {kind}FUNCTION `F` {NEGATED} SELECT 1"), {}
+        )
+    with pytest.raises(SqlError, match=r"(?i)No match found for function signature f"):
+        planned(statements_of(f"CREATE {kind}FUNCTION f {ADDED} DROP {kind}FUNCTION f; SELECT f(1)"), {})
+    with pytest.raises(SqlError, match=r"(?i)exist"):
+        planned(statements_of(f"DROP {kind}FUNCTION f; SELECT 1"), {})
+
+
+def test_a_temporary_function_hides_a_permanent_one_until_it_is_dropped() -> None:
+    script = (
+        f"CREATE FUNCTION f {ADDED} CREATE TEMPORARY FUNCTION f {NEGATED} SELECT f(1);"
+        f"ALTER FUNCTION f {NEGATED} DROP TEMPORARY FUNCTION f; SELECT f(1); ALTER FUNCTION f {ADDED} SELECT f(1)"
+    )
+    assert names_of_functions(script) == [["negated"], ["negated"], ["added"]]
+    with pytest.raises(SqlError, match=r"temporary function .* does not exist"):
+        planned(statements_of(f"CREATE FUNCTION f {ADDED} DROP TEMPORARY FUNCTION f; SELECT f(1)"), {})
+
+
+@pytest.mark.parametrize(
+    "name", ["F", "`f`", "my . f", "`my`.`f`", "default_catalog . `my` .f", "`my.f`", "`a ``b`", "f$1"]
+)
+def test_names_of_functions_are_those_of_flink(name: str) -> None:
+    script = f"CREATE DATABASE my; USE my; CREATE FUNCTION {name} {ADDED} SELECT {name}(1) AS a"
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    assert environment.from_sql(script).to_arrow().column("a").to_pylist() == [2]
+
+
+def test_given_functions_are_dropped_as_those_that_they_stand_for() -> None:
+    script = "CREATE FUNCTION `My F` AS 'company.F'; SELECT `my f`(1); DROP FUNCTION `My F`; SELECT 1"
+    assert names_of_functions(script, {"my f": added}) == [["added"], []]
+    assert names_of_functions("SELECT default_database.g(1)", {"`default_database`.G": added}) == [["added"]]
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        DataTypes.ROW([DataTypes.FIELD("x", DataTypes.STRING()), DataTypes.FIELD("y", DataTypes.INT())]),
+        "ROW<f0 STRING, f1 INT>",
+    ],
+)
+def test_fields_of_a_row_are_the_columns_of_a_table_function(kinds: Any) -> None:
+    codes = udtf(lambda text: [(each, ord(each)) for each in text], result_types=kinds)
+    script = "SELECT f0, f1 + 1 AS n FROM (VALUES ('ab')) AS t(s), LATERAL TABLE(codes(s))"
+    rows = StreamExecutionEnvironment.get_execution_environment().from_sql(script, functions={"codes": codes})
+    assert rows.to_arrow().to_pylist() == [{"f0": "a", "n": 98}, {"f0": "b", "n": 99}]

@@ -9,7 +9,7 @@ from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment
 from pyflink.table import EnvironmentSettings, StreamTableEnvironment
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 t_env = StreamTableEnvironment.create(env, environment_settings=EnvironmentSettings.in_streaming_mode())
 kind = Types.ROW_NAMED(["name", "score"], [Types.STRING(), Types.INT()])
 scores = env.from_collection([("Alice", 12), ("Bob", 10), ("Alice", 100)], type_info=kind)
@@ -30,9 +30,9 @@ PRINTED = """\
 | op |  name | total |
 +----+-------+-------+
 | +I | Alice |    12 |
+| +I |   Bob |    10 |
 | -U | Alice |    12 |
 | +U | Alice |   112 |
-| +I |   Bob |    10 |
 +----+-------+-------+
 4 rows in set
 2
@@ -94,7 +94,7 @@ def letters(text):
         yield letter, ord(letter)
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 t_env = StreamTableEnvironment.create(env)
 kind = Types.ROW_NAMED(["name", "score", "weight"], [Types.STRING(), Types.INT(), Types.INT()])
 scores = env.from_collection([("Al", 12, 1), ("Bo", 10, 2), ("Al", 100, 3)], type_info=kind)
@@ -113,9 +113,9 @@ ROWS_OF_FUNCTIONS = [
     "| +I |    BO! |     20 | B |  66 |",
     "| +I |    BO! |     20 | o | 111 |",
     "| +I |   Al | 12.0 |",
+    "| +I |   Bo | 10.0 |",
     "| -U |   Al | 12.0 |",
     "| +U |   Al | 78.0 |",
-    "| +I |   Bo | 10.0 |",
 ]
 
 

@@ -24,6 +24,9 @@ _HEX_DOUBLE: Final = re.compile(
 )
 _DECIMAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
+_MOST_DAYS: Final = 31
+_SPACES: Final = "".join(map(chr, range(ord(" ") + 1)))
+_BASE64_GROUP: Final = re.compile(r"[\0- ]*([^\0- ]{4})")
 _SQL_TIME: Final = re.compile(r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})")
 _LOCAL_TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{0,9}))?)?")
 _TIMESTAMP: Final = re.compile(rf"{_DATE.pattern} +{_SQL_TIME.pattern}(?:\.([0-9]{{1,9}}))?")
@@ -118,12 +121,17 @@ def boolean_of(text: str) -> bool:
 
 
 def date_of(text: str) -> datetime.date:
-    """Return the day of a text such as "2020-1-31", as ``java.sql.Date.valueOf``; raise DataError if it is none."""
+    """Return the day of a text such as "2020-1-31", as ``java.sql.Date.valueOf``; raise DataError if it is none.
+
+    A day that the month lacks is one of the next month: the 30th of February is the first or second of March.
+    """
     found = _DATE.fullmatch(text)
     try:
         if found:
-            return datetime.date(*map(int, found.groups()))
-    except ValueError:
+            year, month, day = map(int, found.groups())
+            if 1 <= day <= _MOST_DAYS:
+                return datetime.date(year, month, 1) + datetime.timedelta(days=day - 1)
+    except (OverflowError, ValueError):
         pass
     raise DataError(f"{text!r:.80} is not a date such as '2020-01-31'")
 
@@ -204,8 +212,11 @@ def microseconds_of(fraction: str) -> int:
 
 
 def bytes_of(text: str) -> bytes:
-    """Return the bytes of a text in base 64; raise DataError if it is none."""
+    """Return the bytes of a text in base 64, as Jackson reads it; raise DataError if it is none.
+
+    Spaces and control characters may be between groups of four characters.
+    """
     try:
-        return b64decode(text, validate=True)
+        return b64decode(_BASE64_GROUP.sub(r"\1", text).rstrip(_SPACES), validate=True)
     except (binascii.Error, ValueError):
         raise DataError(f"{text!r:.80} is not in base 64") from None

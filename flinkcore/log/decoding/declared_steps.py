@@ -13,11 +13,13 @@ from flinkcore.errors import UnsupportedOperationError
 from flinkcore.log.decoding.avro_values import avro_values
 from flinkcore.log.decoding.base64_fields import Base64Fields, has_binaries, types_within
 from flinkcore.log.decoding.computed_columns import ComputedColumns
+from flinkcore.log.decoding.csv_values import csv_values
 from flinkcore.log.decoding.debezium import DebeziumValues, debezium_values, steps_of
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_schema
 from flinkcore.log.decoding.json_values import json_values
 from flinkcore.log.decoding.lenient_fields import LenientFields
 from flinkcore.log.decoding.present_messages import PresentMessages
+from flinkcore.log.decoding.raw_values import raw_values
 from flinkcore.log.decoding.value_decoder import ValueDecoder
 
 _VALUE, _KEY = "value", "key"
@@ -44,9 +46,9 @@ def declared_steps(schema: pa.Schema, declared: DeclaredMessages, gives_position
     """
     if not _has_messages(schema, declared):
         return ()
-    decoders = {_VALUE: _decoder(declared.value_format, declared.value_fields, declared.options)}
+    decoders = {_VALUE: _decoder(declared.value_format, declared.value_fields, declared.options, _VALUE)}
     if declared.key_format is not None and len(declared.key_fields) and _KEY in schema.names:
-        decoders[_KEY] = _decoder(declared.key_format, declared.key_fields, declared.options)
+        decoders[_KEY] = _decoder(declared.key_format, declared.key_fields, declared.options, _KEY)
     is_upsert = declared.options.get("connector", "").startswith("upsert-")
     decoding = steps_of(schema, decoders, gives_positions)
     if not isinstance(decoders[_VALUE], DebeziumValues):  # whose step leaves null messages out by itself
@@ -63,9 +65,7 @@ def _has_messages(schema: pa.Schema, declared: DeclaredMessages) -> bool:
     if not names <= _OF_RECORDS:
         return not names <= set(schema.names)
     # Columns of records are named like all fields: values of a table that has binaries there are its own.
-    is_own = declared.value_format == "raw" or (
-        _VALUE in names and pa.types.is_binary(fields.field(_VALUE).type)
-    )
+    is_own = _VALUE in names and pa.types.is_binary(fields.field(_VALUE).type)
     return pa.types.is_binary(schema.field(_VALUE).type) and not is_own
 
 
@@ -98,9 +98,22 @@ def _of_json(name: str, fields: pa.Schema, is_lenient: bool) -> ValueDecoder | D
     return messages if is_json else DebeziumValues(messages)
 
 
-def _decoder(name: str, fields: pa.Schema, options: Mapping[str, str]) -> ValueDecoder | DebeziumValues:
+def _options(name: str, options: Mapping[str, str], column: str) -> dict[str, str]:
+    """Return the options of the format of keys or values, without their prefix."""
+    prefix = f"{column}.{name}." if column == _KEY or "value.format" in options else f"{name}."
+    return {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
+
+
+def _decoder(
+    name: str, fields: pa.Schema, options: Mapping[str, str], column: str
+) -> ValueDecoder | DebeziumValues:
     if name in ("json", "debezium-json"):
         return _of_json(name, fields, ignores_errors(options))
+    if name == "csv":
+        return csv_values(fields, _options(name, options, column))
+    if name == "raw":
+        keeps_nulls = column == _KEY or not options.get("connector", "").startswith("upsert-")
+        return raw_values(fields, _options(name, options, column), keeps_nulls)
     if name == "avro-confluent":
         found = {
             key.rpartition("avro-confluent.")[2]: value
@@ -110,6 +123,7 @@ def _decoder(name: str, fields: pa.Schema, options: Mapping[str, str]) -> ValueD
         topic = options.get("topic", "")
         return avro_values(registry=found.get("url"), subject=found.get("subject", f"{topic}-value"))
     raise UnsupportedOperationError(
-        f"messages of the format {name!r} are not decoded for a table: json, debezium-json and avro-confluent are. "
-        "Give a log with the columns of the table, or one of from_event_log(decode=...) with columns that are selected"
+        f"messages of the format {name!r} are not decoded for a table: json, csv, raw, debezium-json and "
+        "avro-confluent are. Give a log with the columns of the table, or one of from_event_log(decode=...) with "
+        "columns that are selected"
     )

@@ -9,8 +9,10 @@ from typing import Final
 import pyarrow as pa
 
 from flinkcore.datastream.graph.declared_messages import DeclaredMessages
+from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.types.logical_types import BINARIES, LogicalType, Root
 
+_NOT_PLAIN: Final = frozenset((Root.TIME, Root.MAP, Root.MULTISET, Root.INTERVAL_MONTHS, Root.INTERVAL_MS))
 _OF_CHANGES: Final = re.compile(r"(debezium|canal|maxwell|ogg)-")
 _OF_JSON: Final = frozenset(
     (
@@ -49,25 +51,56 @@ def declared_messages(
     prefix = options.get("key.fields-prefix", "")
     keys = [name for name in options.get("key.fields", "").split(";") if name]
     leaves_keys_out = options.get("value.fields-include") == "EXCEPT_KEY"
-    fields = [(name, _message_type(kind)) for name, kind in columns if not (leaves_keys_out and name in keys)]
+    key = options.get("key.format") if leaves_keys_out else None
+    fields = [
+        (name, _message_type(name, kind, value))
+        for name, kind in columns
+        if not (leaves_keys_out and name in keys)
+    ]
     return DeclaredMessages(
         value,
         pa.schema(fields),
-        options.get("key.format") if leaves_keys_out else None,
+        key,
         pa.schema(
-            [(name.removeprefix(prefix), _message_type(kind)) for name, kind in columns if name in keys]
+            [
+                (name.removeprefix(prefix), _message_type(name, kind, key or value))
+                for name, kind in columns
+                if name in keys
+            ]
         ),
         prefix,
         dict(options),
     )
 
 
-def _message_type(kind: LogicalType) -> pa.DataType:
-    """Return the type as which a decoder reads a field; dates and times are texts, which the scan converts."""
+def _message_type(name: str, kind: LogicalType, of_format: str) -> pa.DataType:
+    """Return the type as which the decoder of a format reads a column."""
+    return _plain_type(name, kind, of_format) if of_format in ("csv", "raw") else _json_type(kind)
+
+
+def _plain_type(name: str, kind: LogicalType, of_format: str) -> pa.DataType:
+    """Return the type of a column or a field of it; a time has the unit of its precision."""
     if kind.root is Root.ROW:
-        return pa.struct([(name, _message_type(child)) for name, child in kind.children])
+        return pa.struct([(field, _plain_type(name, child, of_format)) for field, child in kind.children])
     if kind.root is Root.ARRAY:
-        return pa.list_(_message_type(kind.children[0][1]))
+        return pa.list_(_plain_type(name, kind.children[0][1], of_format))
+    if kind.root is Root.TIME and kind.precision in (0, 3):
+        return pa.time32("ms" if kind.precision else "s")
+    if kind.root in _NOT_PLAIN:
+        instead = "TIME(0) or TIME(3)" if kind.root is Root.TIME else "a STRING, and convert it in the query"
+        raise UnsupportedOperationError(
+            f"column {name!r} has the type {kind}, of which messages of the format {of_format!r} are not decoded. "
+            f"Declare {instead}"
+        )
+    return kind.arrow
+
+
+def _json_type(kind: LogicalType) -> pa.DataType:
+    """Return the type as which JSON is read; dates and times are texts, which the scan converts."""
+    if kind.root is Root.ROW:
+        return pa.struct([(name, _json_type(child)) for name, child in kind.children])
+    if kind.root is Root.ARRAY:
+        return pa.list_(_json_type(kind.children[0][1]))
     if kind.root in (Root.MAP, Root.MULTISET):
-        return pa.map_(_message_type(kind.children[0][1]), pa.string())  # which formats of JSON refuse
+        return pa.map_(_json_type(kind.children[0][1]), pa.string())  # which formats of JSON refuse
     return kind.arrow if kind.root in _OF_JSON else pa.string()

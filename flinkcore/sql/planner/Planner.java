@@ -21,9 +21,11 @@ import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.TableDescriptor;
+import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
 import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.catalog.DataTypeFactory;
+import org.apache.flink.table.catalog.ObjectIdentifier;
 import org.apache.flink.table.catalog.ResolvedSchema;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
@@ -41,6 +43,7 @@ import org.apache.flink.table.factories.DynamicTableFactory;
 import org.apache.flink.table.factories.DynamicTableSinkFactory;
 import org.apache.flink.table.factories.DynamicTableSourceFactory;
 import org.apache.flink.table.functions.AggregateFunction;
+import org.apache.flink.table.functions.FunctionIdentifier;
 import org.apache.flink.table.functions.LookupFunction;
 import org.apache.flink.table.functions.ScalarFunction;
 import org.apache.flink.table.functions.TableFunction;
@@ -53,8 +56,13 @@ import org.apache.flink.table.operations.QueryOperation;
 import org.apache.flink.table.operations.StatementSetOperation;
 import org.apache.flink.table.operations.command.ResetOperation;
 import org.apache.flink.table.operations.command.SetOperation;
+import org.apache.flink.table.operations.ddl.AlterCatalogFunctionOperation;
+import org.apache.flink.table.operations.ddl.CreateCatalogFunctionOperation;
 import org.apache.flink.table.operations.ddl.CreateTableOperation;
+import org.apache.flink.table.operations.ddl.CreateTempSystemFunctionOperation;
+import org.apache.flink.table.operations.ddl.DropCatalogFunctionOperation;
 import org.apache.flink.table.operations.ddl.DropTableOperation;
+import org.apache.flink.table.operations.ddl.DropTempSystemFunctionOperation;
 import org.apache.flink.table.types.DataType;
 import org.apache.flink.table.types.inference.InputTypeStrategies;
 import org.apache.flink.table.types.inference.TypeInference;
@@ -90,12 +98,15 @@ public class Planner {
         final ObjectNode answer = MAPPER.createObjectNode();
         final ArrayNode steps = MAPPER.createArrayNode();
         final Map settings = new LinkedHashMap();
+        final Map declared = new HashMap();
+        final Functions functions;
 
         Script(JsonNode request) {
             this.request = request;
             this.tables = TableEnvironmentImpl.create(EnvironmentSettings.newInstance().inStreamingMode().build());
             this.tables.loadModule("logs", new Logs());
             this.tables.getConfig().set("table.local-time-zone", "UTC");
+            this.functions = new Functions(tables);
         }
 
         ObjectNode planned() {
@@ -107,11 +118,16 @@ public class Planner {
                     set(key, text((JsonNode) given.get(key)));
                 }
                 for (Iterator each = ((JsonNode) request.get("functions")).elements(); each.hasNext(); ) {
-                    create((JsonNode) each.next());
+                    JsonNode function = (JsonNode) each.next();
+                    if (((JsonNode) function.get("statement")).isNull()) {
+                        run(0, text((JsonNode) function.get("text")), function);
+                    } else {
+                        declared.put(((JsonNode) function.get("statement")).intValue(), function);
+                    }
                 }
                 JsonNode statements = (JsonNode) request.get("statements");
                 for (; number < statements.size(); number++) {
-                    run(number, text((JsonNode) statements.get(number)));
+                    run(number, text((JsonNode) statements.get(number)), (JsonNode) declared.get(number));
                 }
                 answer.set("steps", steps);
             } catch (Throwable failure) {
@@ -125,9 +141,12 @@ public class Planner {
             return answer;
         }
 
-        void run(int number, String text) throws Exception {
+        void run(int number, String text, JsonNode function) throws Exception {
             List operations = tables.getParser().parse(text);
             Operation operation = (Operation) operations.get(0);
+            if (functions.take(operation, function)) {
+                return;
+            }
             String kind = operation.getClass().getSimpleName();
             if (operation instanceof SetOperation) {
                 Optional key = ((SetOperation) operation).getKey();
@@ -175,36 +194,6 @@ public class Planner {
                             table.getTableIdentifier(), table.getCatalogTable(), table.isIgnoreIfExists(), false));
         }
 
-        /** Creates a function whose code is not in Java. */
-        void create(JsonNode declared) {
-            String name = text((JsonNode) declared.get("name"));
-            String kind = text((JsonNode) declared.get("kind"));
-            Signature signature =
-                    new Signature(texts((JsonNode) declared.get("inputs")), text((JsonNode) declared.get("result")));
-            UserDefinedFunction function = new DeclaredScalar(signature);
-            if (kind.equals("table")) {
-                function = new DeclaredTable(signature);
-            } else if (kind.equals("aggregate")) {
-                function = new DeclaredAggregate(signature);
-            }
-            if (name.indexOf('.') < 0) {
-                tables.createTemporarySystemFunction(name, function);
-            } else {
-                tables.createTemporaryFunction(name, function);
-            }
-        }
-
-        static String[] texts(JsonNode nodes) {
-            if (nodes.isNull()) {
-                return null;
-            }
-            String[] found = new String[nodes.size()];
-            for (int number = 0; number < found.length; number++) {
-                found[number] = text((JsonNode) nodes.get(number));
-            }
-            return found;
-        }
-
         static String text(JsonNode node) {
             return node.textValue();
         }
@@ -240,7 +229,140 @@ public class Planner {
             step.put("statement", number);
             step.put("is_query", isQuery);
             step.set("settings", MAPPER.valueToTree(settings));
+            Map numbers = functions.numbers();
+            if (!numbers.isEmpty()) {
+                step.set("functions", MAPPER.valueToTree(numbers));
+            }
             step.set("plan", MAPPER.readTree(plan.asJsonString()));
+        }
+    }
+
+    /** The functions whose code is not in Java, by the names that plans have for them. */
+    static class Functions {
+        final TableEnvironmentImpl tables;
+        final Map ofSystem = new HashMap();
+        final Map temporary = new HashMap();
+        final Map permanent = new HashMap(); // Flink has them as temporary ones: it makes permanent ones of classes
+
+        Functions(TableEnvironmentImpl tables) {
+            this.tables = tables;
+        }
+
+        /** Takes a statement about functions if it is of one of these, and returns whether it is. */
+        boolean take(Operation operation, JsonNode declared) {
+            if (operation instanceof CreateTempSystemFunctionOperation && declared != null) {
+                CreateTempSystemFunctionOperation create = (CreateTempSystemFunctionOperation) operation;
+                String name = FunctionIdentifier.normalizeName(create.getFunctionName());
+                if (!ofSystem.containsKey(name) || !create.isIgnoreIfExists()) {
+                    tables.createTemporarySystemFunction(name, made(declared));
+                    ofSystem.put(name, declared);
+                }
+                return true;
+            }
+            if (operation instanceof DropTempSystemFunctionOperation) {
+                DropTempSystemFunctionOperation drop = (DropTempSystemFunctionOperation) operation;
+                ofSystem.remove(FunctionIdentifier.normalizeName(drop.getFunctionName()));
+            } else if (operation instanceof CreateCatalogFunctionOperation && declared != null) {
+                CreateCatalogFunctionOperation create = (CreateCatalogFunctionOperation) operation;
+                ObjectIdentifier name = normal(create.getFunctionIdentifier());
+                Map kind = create.isTemporary() ? temporary : permanent;
+                if (kind.containsKey(name) && !create.isIgnoreIfExists()) {
+                    throw new ValidationException("The function " + name.asSummaryString() + " already exists");
+                }
+                if (!kind.containsKey(name)) {
+                    replace(name, kind, declared);
+                }
+                return true;
+            } else if (operation instanceof AlterCatalogFunctionOperation && declared != null) {
+                AlterCatalogFunctionOperation alter = (AlterCatalogFunctionOperation) operation;
+                ObjectIdentifier name = normal(alter.getFunctionIdentifier());
+                if (!alter.isTemporary() && permanent.containsKey(name)) {
+                    replace(name, permanent, declared);
+                    return true;
+                }
+            } else if (operation instanceof DropCatalogFunctionOperation) {
+                DropCatalogFunctionOperation drop = (DropCatalogFunctionOperation) operation;
+                ObjectIdentifier name = normal(drop.getFunctionIdentifier());
+                Map kind = drop.isTemporary() ? temporary : permanent;
+                if (kind.containsKey(name)) {
+                    replace(name, kind, null);
+                    return true;
+                }
+                if (drop.isTemporary() && permanent.containsKey(name)) {
+                    if (!drop.isIfExists()) {
+                        throw new ValidationException(
+                                "The temporary function " + name.asSummaryString() + " does not exist");
+                    }
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        /** Lets a function have a name, or none; a temporary one hides a permanent one. */
+        void replace(ObjectIdentifier name, Map kind, JsonNode declared) {
+            if (seen(name) != null) {
+                tables.dropTemporaryFunction(name.asSerializableString());
+            }
+            if (declared == null) {
+                kind.remove(name);
+            } else {
+                kind.put(name, declared);
+            }
+            if (seen(name) != null) {
+                tables.createTemporaryFunction(name.asSerializableString(), made(seen(name)));
+            }
+        }
+
+        JsonNode seen(ObjectIdentifier name) {
+            return (JsonNode) (temporary.containsKey(name) ? temporary : permanent).get(name);
+        }
+
+        Map numbers() {
+            Map found = new LinkedHashMap();
+            Map[] kinds = {permanent, temporary, ofSystem};
+            for (int kind = 0; kind < kinds.length; kind++) {
+                for (Iterator each = kinds[kind].entrySet().iterator(); each.hasNext(); ) {
+                    Map.Entry entry = (Map.Entry) each.next();
+                    Object name = entry.getKey();
+                    String written =
+                            name instanceof ObjectIdentifier
+                                    ? ((ObjectIdentifier) name).asSerializableString()
+                                    : (String) name;
+                    found.put(written, ((JsonNode) ((JsonNode) entry.getValue()).get("number")).intValue());
+                }
+            }
+            return found;
+        }
+
+        static ObjectIdentifier normal(ObjectIdentifier name) {
+            return FunctionIdentifier.normalizeObjectIdentifier(name);
+        }
+
+        static UserDefinedFunction made(JsonNode declared) {
+            String kind = Script.text((JsonNode) declared.get("kind"));
+            Signature signature =
+                    new Signature(
+                            texts((JsonNode) declared.get("inputs")),
+                            Script.text((JsonNode) declared.get("result")));
+            if (kind.equals("table")) {
+                return new DeclaredTable(signature);
+            }
+            if (kind.equals("aggregate")) {
+                return new DeclaredAggregate(signature);
+            }
+            return new DeclaredScalar(signature);
+        }
+
+        static String[] texts(JsonNode nodes) {
+            if (nodes.isNull()) {
+                return null;
+            }
+            String[] found = new String[nodes.size()];
+            for (int number = 0; number < found.length; number++) {
+                found[number] = Script.text((JsonNode) nodes.get(number));
+            }
+            return found;
         }
     }
 

@@ -5,71 +5,102 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.planner.statements import Statement
 from flinkcore.table.udf import AggregateFunction, DeclaredFunction, udaf
 
-_CREATE: Final = re.compile(
-    r"CREATE\s+(?:TEMPORARY\s+)?(?:SYSTEM\s+)?FUNCTION\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[\w.`$]+)\s+AS\s+"
-    r"'(?P<code>[^']*)'(?:\s+LANGUAGE\s+(?P<language>\w+))?",
+_PART: Final = r"(?:`(?:[^`]|``)+`|[\w$]+)"
+_NAME: Final = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_STATEMENT: Final = re.compile(
+    r"(?P<verb>CREATE|ALTER|DROP)\s+(?P<temporary>TEMPORARY\s+)?(?P<system>SYSTEM\s+)?FUNCTION\s+"
+    rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?P<name>{_NAME})"
+    r"(?:\s*AS\s*'(?P<code>(?:[^']|'')*)'(?:\s*LANGUAGE\s+(?P<language>\w+))?)?",
     re.IGNORECASE,
 )
 
 
-def functions_of(statements: Sequence[Statement], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given functions, and those that a script creates in the language Python, which are imported.
+@dataclass(frozen=True)
+class CreatedFunction:
+    """A function in Python that a statement creates.
+
+    Attributes
+    ----------
+    statement : int or None
+        Number of the statement in its script, from 0, or None if `text` comes before the script.
+    text : str
+        The statement.
+    function : DeclaredFunction
+    """
+
+    statement: int | None
+    text: str
+    function: DeclaredFunction
+
+    def declaration(self, number: int) -> dict[str, Any]:
+        """Return the types of the function, and its number, for the planner."""
+        inputs = self.function.input_types
+        return {
+            "number": number,
+            "statement": self.statement,
+            "text": self.text,
+            "kind": self.function.kind,
+            "result": self.function.result_type,
+            "inputs": None if inputs is None else list(inputs),
+        }
+
+
+def functions_of(statements: Sequence[Statement], given: Mapping[str, Any]) -> list[CreatedFunction]:
+    """Return the functions that statements create in the language Python, which are imported, and the given ones.
+
+    A given function stands for those of its name, perhaps with catalog and database, that the statements create.
+    Otherwise it is there before them.
 
     Raises
     ------
     ConfigurationError
-        If one cannot be imported.
+        If one cannot be imported, or its types are not known.
     """
-    found = dict(given)
-    for statement in statements:
-        created = _CREATE.match(statement.text)
-        if created is not None and (created["language"] or "").upper() == "PYTHON":
-            name = _last_part(created["name"])
-            if name not in map(_last_part, found):
-                found[name] = _imported(created["code"])
-    return found
-
-
-def without_created(statements: Sequence[Statement], functions: Mapping[str, Any]) -> list[Statement]:
-    """Return statements without those that create functions of these names."""
-    known = set(map(_last_part, functions))
-    return [
-        each
-        for each in statements
-        if (created := _CREATE.match(each.text)) is None or _last_part(created["name"]) not in known
-    ]
-
-
-def declarations(functions: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the names and types of functions, for the planner.
-
-    Raises
-    ------
-    ConfigurationError
-        If the types of one are not known.
-    """
+    left = {_parts(name): (name, declared_function(name, function)) for name, function in given.items()}
+    stands_for: dict[tuple[str, ...], DeclaredFunction] = {}
     found = []
-    for name, function in functions.items():
-        declared = declared_function(name, function)
-        result = declared.result_types[0]
-        if declared.kind == "table":
-            fields = (f"f{number} {each}" for number, each in enumerate(declared.result_types))
-            result = f"ROW<{', '.join(fields)}> NOT NULL"
-        found.append(
-            {
-                "name": name.replace("`", ""),
-                "kind": declared.kind,
-                "result": result,
-                "inputs": None if declared.input_types is None else list(declared.input_types),
-            }
-        )
-    return found
+    for number, statement in enumerate(statements):
+        created = _STATEMENT.match(statement.text)
+        if created is None or created["code"] is None:
+            continue
+        function, parts = statement.function, _parts(created["name"])
+        if function is None:
+            same = next((each for each in (*left, *stands_for) if _is_same(each, parts)), None)
+            if same in left:
+                stands_for[same] = left.pop(same)[1]
+            if same is not None:
+                function = stands_for[same]
+            elif (created["language"] or "").upper() == "PYTHON":
+                function = declared_function(created["name"], _imported(created["code"].replace("''", "'")))
+        if function is not None:
+            found.append(CreatedFunction(number, statement.text, function))
+    return [*(CreatedFunction(None, _text(name), function) for name, function in left.values()), *found]
+
+
+def creation(name: str, is_system: bool, function: DeclaredFunction) -> Statement:
+    """Return the statement that creates a temporary function in Python."""
+    system = "SYSTEM " if is_system else ""
+    text = f"CREATE TEMPORARY {system}FUNCTION {name} AS '{function.name}' LANGUAGE PYTHON"
+    return Statement(text, function=function)
+
+
+def has_temporary(statements: Sequence[Statement], name: str, is_system: bool) -> bool:
+    """Return whether there is a temporary function of a name, as it is written, after statements."""
+    has = False
+    for statement in statements:
+        match = _STATEMENT.match(statement.text)
+        if match is None or not match["temporary"] or bool(match["system"]) != is_system:
+            continue
+        if _parts(match["name"]) == _parts(name):
+            has = match["verb"].upper() == "CREATE"
+    return has
 
 
 def declared_function(name: str, function: Any) -> DeclaredFunction:
@@ -99,5 +130,23 @@ def _imported(code: str) -> Any:
         ) from error
 
 
-def _last_part(name: str) -> str:
-    return name.replace("`", "").rpartition(".")[2].lower()
+def _text(name: str) -> str:
+    """Return the statement that creates a given function: of the system, unless its name has a database."""
+    if re.fullmatch(_NAME, name) is None:
+        name = f"`{name.replace('`', '``')}`"
+    parts = re.findall(_PART, name)
+    system = "SYSTEM " if len(parts) == 1 else ""
+    quoted = ".".join(each if each.startswith("`") else f"`{each}`" for each in parts)
+    return f"CREATE TEMPORARY {system}FUNCTION {quoted} AS 'given'"
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """Return the parts of a name without their quotes, in lower case: names of functions have no case in Flink."""
+    parts = re.findall(_PART, name) if re.fullmatch(_NAME, name) else [name]
+    return tuple((each[1:-1].replace("``", "`") if each.startswith("`") else each).lower() for each in parts)
+
+
+def _is_same(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
+    """Return whether names may be of one function, of which one may lack catalog or database."""
+    common = min(len(first), len(second))
+    return first[-common:] == second[-common:]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flinkcore.errors import SqlError, UnsupportedOperationError
-from flinkcore.sql.planner.declared_functions import declarations, without_created
+from flinkcore.sql.planner.declared_functions import functions_of
 from flinkcore.sql.planner.flink_process import PROCESS, SOURCE, FlinkLibraries, required_libraries
 from flinkcore.sql.planner.plan_cache import cache_key, cached_answer, keep_answer
 from flinkcore.sql.planner.statements import Statement
+from flinkcore.table.udf import DeclaredFunction
 
 QUERY_SINK: Final = "select"
 """Name of the sink of a query's plan."""
@@ -37,12 +38,15 @@ class PlannedStatement:
         Settings that the script has set before, and those that were given.
     plan : mapping
         Its compiled plan.
+    functions : mapping of str to DeclaredFunction
+        The functions in Python that are there, by the names that the plan has for them.
     """
 
     statement: Statement
     is_query: bool
     settings: Mapping[str, str]
     plan: Mapping[str, Any]
+    functions: Mapping[str, DeclaredFunction]
 
 
 def planned(
@@ -56,19 +60,19 @@ def planned(
     settings : mapping of str to str
         Settings of the session at its start.
     functions : mapping of str to function, optional
-        Functions in Python by name; statements that create one of them are left out.
+        Functions in Python by name, which stand for those of the statements, as of `functions_of`.
 
     Raises
     ------
     ConfigurationError
-        If Flink or Java is not installed, or the types of a function are not known.
+        If Flink or Java is not installed, or a function cannot be imported, or its types are not known.
     SqlError
         If Flink refuses a statement.
     UnsupportedOperationError
         If a statement is not supported.
     """
-    statements = without_created(statements, functions or {})
-    declared = declarations(functions or {})
+    created = functions_of(statements, functions or {})
+    declared = [each.declaration(number) for number, each in enumerate(created)]
     texts = [each.padded for each in statements]
     libraries = FlinkLibraries.found()
     key = cache_key(texts, settings, declared, SOURCE.read_bytes())
@@ -82,7 +86,13 @@ def planned(
             _renumber(step["plan"])
         keep_answer(key, libraries.version, answer)
     return [
-        PlannedStatement(statements[step["statement"]], step["is_query"], step["settings"], step["plan"])
+        PlannedStatement(
+            statements[step["statement"]],
+            step["is_query"],
+            step["settings"],
+            step["plan"],
+            {name: created[number].function for name, number in step.get("functions", {}).items()},
+        )
         for step in answer["steps"]
     ]
 

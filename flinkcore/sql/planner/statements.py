@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from flinkcore.table.udf import DeclaredFunction
+
 _TOKEN: Final = re.compile(
     r"(?P<text>'(?:[^']|'')*'|`(?:[^`]|``)*`|/\*\+.*?\*/)|(?P<comment>--[^\n]*|/\*.*?\*/)|(?P<end>;)",
     re.DOTALL,
@@ -34,11 +36,14 @@ class Statement:
         Its text without comments.
     line, column : int
         Place of its first character in the script, counted from 1.
+    function : DeclaredFunction or None
+        The function in Python that it creates, if a program gives it.
     """
 
     text: str
     line: int = 1
     column: int = 1
+    function: DeclaredFunction | None = None
 
     @property
     def padded(self) -> str:

@@ -135,12 +135,13 @@ def test_numbers_are_read_as_in_java() -> None:
 
 def test_dates_and_times_are_read_as_in_java() -> None:
     assert date_of("2020-1-2") == datetime.date(2020, 1, 2)
+    assert date_of("2020-02-30") == datetime.date(2020, 3, 1)
     assert sql_time_of("3:4:5") == datetime.time(3, 4, 5)
     assert local_time_of("03:04") == datetime.time(3, 4)
     assert local_time_of("03:04:05.6789999") == datetime.time(3, 4, 5, 678999)
     assert timestamp_of(" 2020-1-2 3:4:5.5 ") == datetime.datetime(2020, 1, 2, 3, 4, 5, 500_000)
     for read, text in (
-        (date_of, "2020-02-30"),
+        (date_of, "2020-02-32"),
         (date_of, "2020-01-02 "),
         (sql_time_of, "03:04"),
         (sql_time_of, "25:00:00"),

@@ -15,6 +15,7 @@ from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.graph.declared_messages import DeclaredMessages
 from flinkcore.errors import ConfigurationError, DataError, RejectedRowsWarning, UnsupportedOperationError
+from flinkcore.log.decoding.csv_values import csv_values
 from flinkcore.log.decoding.declared_steps import declared_steps
 from flinkcore.log.decoding.decoded_chunk import decoded_schema
 from flinkcore.sql.nodes.scans import ScannedColumn
@@ -107,9 +108,9 @@ def test_a_format_without_a_decoder_is_refused_by_name(script: Recorded) -> None
     for step in script.json["steps"]:
         for node in step["plan"]["nodes"]:
             if "scanTableSource" in node:
-                node["scanTableSource"]["table"]["resolvedTable"]["options"]["value.format"] = "csv"
+                node["scanTableSource"]["table"]["resolvedTable"]["options"]["value.format"] = "avro"
     environment = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(UnsupportedOperationError, match="messages of the format 'csv' are not decoded"):
+    with pytest.raises(UnsupportedOperationError, match="messages of the format 'avro' are not decoded"):
         environment.from_sql(script.text, {"clicks": CLICKS}, sink="select").to_arrow()
 
 
@@ -236,7 +237,8 @@ def test_fields_that_are_named_like_columns_of_records_are_decoded(given: pa.Dat
     assert bool(steps) == pa.types.is_binary(given)
     binaries = pa.schema([("key", pa.binary()), ("value", pa.binary())])
     assert not declared_steps(binaries, DeclaredMessages("json", binaries), False)
-    assert not declared_steps(binaries, DeclaredMessages("raw", pa.schema([("value", pa.string())])), False)
+    of_texts = DeclaredMessages("raw", pa.schema([("value", pa.string())]))
+    assert bool(declared_steps(record, of_texts, False)) == pa.types.is_binary(given)
     if steps:
         assert decoded_schema(steps, record).field("value").type == pa.int64()
 
@@ -284,3 +286,72 @@ def test_a_missing_field_that_is_to_fail_is_refused(script: Recorded) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(UnsupportedOperationError, match="fail-on-missing-field is not supported"):
         environment.from_sql(script.text, {"clicks": CLICKS}, sink="select").to_arrow()
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+def test_rows_of_csv_have_the_options_of_the_table(script: Recorded) -> None:
+    for options in options_of(script):
+        options.update(
+            {"value.format": "csv", "value.csv.field-delimiter": "|", "value.csv.null-literal": "n/a"}
+        )
+    log = records(
+        [
+            b"1.5|7;new|2024-01-01 00:00:01Z",
+            b'"2"|n/a;n/a|2024-01-01 00:00:02Z',
+            None,
+            b"n/a||2024-01-01 00:00:03Z",
+        ],
+        [{"user": "ada"}] * 4,
+    )
+    rewrite(script, f"ARRAY<{TEXT}>", TEXT)
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow().to_pylist()
+    assert [(row["user"], row["doubled"], row["item"]) for row in rows] == [
+        ("ada", Decimal("3.00"), {"id": 7, "tags": "new"}),
+        ("ada", Decimal("4.00"), {"id": None, "tags": None}),
+        ("ada", None, None),
+    ]
+    bad = records([b"1|1;a|2024-01-01 00:00:01Z", b"x|1;a|2024-01-01 00:00:01Z"], [{"user": "ada"}] * 2)
+    with pytest.raises(DataError, match=r"row 1 .*column 'price'"):
+        environment.from_sql(script.text, {"clicks": bad}, sink="select").to_arrow()
+    for options in options_of(script):
+        options["value.csv.ignore-parse-errors"] = "true"
+    rows = environment.from_sql(script.text + "SELECT 1;", {"clicks": bad}, sink="select").to_arrow()
+    assert rows.column("doubled").to_pylist() == [Decimal("2.00"), None]
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"csv.field-delimiter": "ab"}, "csv.field-delimiter is a single character"),
+        ({"csv.quote-character": "'", "csv.disable-quote-character": "true"}, "leave one out"),
+        ({"csv.fields": "a"}, "no option 'fields'"),
+        ({"csv.allow-comments": "yes"}, "true or false"),
+    ],
+)
+def test_wrong_options_of_csv_are_refused(options: dict[str, str], shown: str) -> None:
+    declared = DeclaredMessages("csv", pa.schema([("a", pa.int64())]), options=options)
+    with pytest.raises(ConfigurationError, match=shown):
+        declared_steps(pa.schema([("value", pa.binary())]), declared, False)
+
+
+def test_a_time_beyond_the_type_is_not_a_null_where_errors_are_ignored() -> None:
+    decoder = csv_values(pa.schema([("at", pa.timestamp("ns"))]), {"ignore-parse-errors": "true"})
+    found = decoder.decode([b"0001-01-01 00:00:00", b"x"])
+    assert list(found.faults) == [0]
+    assert found.values.to_pylist() == [None, {"at": None}]
+
+
+@pytest.mark.parametrize(("connector", "rows"), [("kafka", [b"a", None, b""]), ("upsert-kafka", None)])
+def test_a_record_without_a_value_is_a_row_of_raw(connector: str, rows: list[bytes | None] | None) -> None:
+    declared = DeclaredMessages("raw", pa.schema([("f", pa.binary())]), options={"connector": connector})
+    log = pa.record_batch({"value": pa.array([b"a", None, b""])})
+    decoding, present, columns = declared_steps(log.schema, declared, False)
+    decoded = decoding.decode(log, ["value"], None)
+    struct = pa.record_batch(decoded.columns, ["value"])
+    assert not decoded.faults
+    found = present.decode(struct, ["value"], None)
+    assert (list(found.faults) == [1]) == (rows is None)
+    if rows is not None:
+        fields = columns.decode(pa.record_batch(found.columns, ["value"]), ["f"], None)
+        assert fields.columns[0].to_pylist() == rows

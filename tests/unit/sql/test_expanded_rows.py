@@ -141,7 +141,7 @@ def test_windows_of_processing_time_need_arrivals_and_one_clock() -> None:
     with pytest.raises(UnsupportedOperationError, match=r"its log has none, or not in ms. Give from_event"):
         environment.from_plan(plan, {"f": table})
     log = environment.from_event_log(table, timestamp="ts", arrival="at", split="part")
-    with pytest.raises(UnsupportedOperationError, match="the splits of its log have one each"):
+    with pytest.raises(UnsupportedOperationError, match="the splits of its log have a clock each"):
         environment.from_plan(plan, {"f": log})
 
 

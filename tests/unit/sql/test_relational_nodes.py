@@ -109,28 +109,21 @@ def test_rows_of_equal_times_are_sorted_by_further_columns() -> None:
     assert results_of(scenario)[0]["rows"] == scenario["rows"]
 
 
-def test_a_sort_of_equal_processing_times_by_further_columns_is_refused() -> None:
-    message = r"by further columns \('v'\) is not supported. Write ORDER BY pt alone, and sort the results"
-    refused("sort-proctime", {}, message)
-
-
 def test_rows_of_equal_times_are_sorted_by_their_arrival() -> None:
     scenario = golden("nodes-sort_order_by_ts_0")
     assert results_of(scenario)[0]["rows"] == scenario["rows"]
 
 
-def test_an_interval_of_processing_time_is_refused() -> None:
+def test_an_interval_of_processing_time_needs_arrivals() -> None:
     refused(
-        "interval_join-1-0", {'"isEventTime": true': '"isEventTime": false'}, "interval of processing time"
+        "interval_join-1-0",
+        {'"isEventTime": true': '"isEventTime": false'},
+        "waits for the processing time, which is the arrival of rows",
     )
 
 
 def test_an_interval_without_times_is_refused() -> None:
     refused("interval_join-1-1", {}, "no times are in its interval")
-
-
-def test_state_that_expires_is_refused() -> None:
-    refused("dedup-1-0", {'"ttl": "0 ms"': '"ttl": "3600000 ms"'}, "expires after 3600000 ms")
 
 
 def test_frames_beyond_the_row_are_refused() -> None:

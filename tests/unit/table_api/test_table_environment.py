@@ -170,13 +170,23 @@ def test_other_methods_and_batch_mode_are_refused_by_name(tables: Any) -> None:
         tables.from_data_stream(None, schema=object())
 
 
-def test_a_function_has_one_name_and_its_types(tables: Any) -> None:
+def test_a_function_has_one_name_and_its_types(flink: Planner, tables: Any) -> None:
     tables.create_temporary_function("f", udf(str.upper, result_type="STRING"))
-    with pytest.raises(ConfigurationError, match="there is a function f already"):
-        tables.create_temporary_system_function("f", udf(str.lower, result_type="STRING"))
-    assert (tables.drop_temporary_function("f"), tables.drop_temporary_function("f")) == (True, False)
-    with pytest.raises(ConfigurationError, match="needs the types of the function f"):
-        tables.create_temporary_function("f", str.upper)
+    with pytest.raises(ConfigurationError, match="there is a function `F` already"):
+        tables.create_temporary_function("`F`", udf(str.lower, result_type="STRING"))
+    tables.create_temporary_system_function("f", udf(str.lower, result_type="STRING"))
+    tables.execute_sql("DROP TEMPORARY FUNCTION F")
+    assert tables.drop_temporary_function("f") is False
+    assert [tables.drop_temporary_system_function("f") for _ in range(2)] == [True, False]
+    tables.create_temporary_function("f", udf(str.lower, result_type="STRING"))
+    with pytest.raises(ConfigurationError, match="needs the types of the function g"):
+        tables.create_temporary_function("g", str.upper)
+    tables.execute_sql("SELECT f('A')")
+    created, system, dropped, _, again, _ = flink.requests[0]
+    assert created == "CREATE TEMPORARY FUNCTION `f` AS 'upper' LANGUAGE PYTHON"
+    assert system == "CREATE TEMPORARY SYSTEM FUNCTION `f` AS 'lower' LANGUAGE PYTHON"
+    assert dropped == "DROP TEMPORARY FUNCTION F"
+    assert again == "CREATE TEMPORARY FUNCTION `f` AS 'lower' LANGUAGE PYTHON"
 
 
 @pytest.mark.parametrize(
