@@ -10,7 +10,7 @@ The entries of a list, best first, are words: `row │ timestamp │ sort key`.
 import numpy as np
 
 import cython
-from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove, memset
 
@@ -53,7 +53,7 @@ from flinkcore._native.sort_keys cimport (
 )
 from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_add
 from flinkcore._native.timers cimport TimerHeap
-from flinkcore._native.window_operator cimport RowKind
+from flinkcore._native.window_operator cimport RowKind, cursor_find_next
 
 
 cdef enum:
@@ -543,6 +543,8 @@ cdef class TopKernel:
         Whether results are changes, at once; else those of a key come when the log ends.
     of_windows : bool
         Whether each row belongs to a window, whose rows come when the watermark reaches its end.
+    least_watermark : int
+        Watermark in ms that is in force until the timeline exceeds it, as that of an operator of Flink in a savepoint.
 
     Raises
     ------
@@ -571,6 +573,7 @@ cdef class TopKernel:
         bint ranks_shown,
         bint changes,
         bint of_windows,
+        int64_t least_watermark=INT64_MIN,
     ):
         cdef Top* state = &self.state
         state.firing = -1
@@ -592,6 +595,9 @@ cdef class TopKernel:
         state.of_windows = of_windows
         state.stride = KEY + stored_words(&state.shape)
         core_open(&state.core, timeline, steps_done, result_limit, False, changes, ranks_shown)
+        if state.core.cursor.watermark < least_watermark:
+            state.core.cursor.watermark = least_watermark
+            cursor_find_next(&state.core.cursor)
 
     def __dealloc__(self):
         cdef int64_t i

@@ -26,6 +26,7 @@ class TopKernel:
         ranks_shown: bool,
         changes: bool,
         of_windows: bool,
+        least_watermark: int = ...,
     ) -> TopKernel: ...
     def process(
         self,

@@ -87,7 +87,7 @@ class CheckpointDirectory:
             self.sync("")
 
     def _links(self, by: str, name: str) -> bool:
-        """Give a local file a second name in one step, which a look before a renaming is not, if there are links."""
+        """Link a local file under a second name in one step, unlike a look before a renaming; return whether it did."""
         if not isinstance(self.place.filesystem, fs.LocalFileSystem):
             return False
         try:

@@ -102,7 +102,8 @@ def test_rows_that_are_late_for_the_watermark_of_a_savepoint_are_dropped(job: st
     ("job", "kind"),
     [
         *((job, "checkpoint") for job in WITH_LATE_ROWS),
-        *((job, "savepoint") for job in WITH_LATE_ROWS if "hop" not in job),  # which is not written again
+        # Windows that overlap are not written again.
+        *((job, "savepoint") for job in WITH_LATE_ROWS if "hop" not in job and job != "cumulate"),
     ],
 )
 def test_a_job_keeps_the_watermark_of_its_savepoint(job: str, kind: str, tmp_path: Path) -> None:

@@ -201,7 +201,10 @@ REFUSED: Final[dict[str, str]] = {
 }
 """Queries whose state is refused by name."""
 
-WITH_LATE_ROWS: Final = ("tumble", "tumble_in_two_phases", "tumble_of_all", "hop", "hop_in_two_phases")
+WITH_LATE_ROWS: Final = (
+    *("tumble", "tumble_in_two_phases", "tumble_of_all", "hop", "hop_in_two_phases"),
+    *("cumulate", "session", "window_rank"),
+)
 """Queries over windows, whose operators keep the watermark by which they know late rows."""
 
 

@@ -21,6 +21,7 @@ from flinkcore.columnar.operator_plans.relational import (
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
 from flinkcore.columnar.operator_plans.row_windows import require_row_windows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
+from flinkcore.columnar.operator_plans.window_contents import BEGINNING, beginning
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
@@ -61,6 +62,8 @@ class TopRows(RelationalPlan):
         Whether the rows are changes, with a row kind.
     late_tag : OutputTag or None
         Side output of late rows, or None if they are dropped.
+    savepoint_watermark_ms : int or None
+        Watermark of the operator of Flink in whose savepoint the first rows of windows are; None if they are in none.
     """
 
     call: str
@@ -79,13 +82,14 @@ class TopRows(RelationalPlan):
     unique_key: tuple[str, ...] | None
     of_changes: bool = False
     late_tag: OutputTag | None = None
+    savepoint_watermark_ms: int | None = None
 
     uid_prefix: ClassVar[str] = "top"
 
     @classmethod
     def of(cls, step: TopTransformation) -> TopRows:
         window = None if step.window is None else require_row_windows(step.window, step.call)
-        bound = ("window", "of_changes")
+        bound = ("window", "of_changes", "savepoint_watermark_ms")
         own = {field.name: getattr(step, field.name) for field in fields(cls) if field.name not in bound}
         return cls(**own, window=window)
 
@@ -177,11 +181,22 @@ class TopRows(RelationalPlan):
 
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         (events,) = inputs
-        own = tuple(
-            field.name for field in fields(self) if field.name not in ("call", "rank_column", "late_tag")
-        )
+        elsewhere = ("call", "rank_column", "late_tag", "savepoint_watermark_ms")
+        own = tuple(field.name for field in fields(self) if field.name not in elsewhere)
         return {
             "operator": "highest rows",
             **shown_settings(self, own),
             "rows": shown_fields(events),
+            **(
+                {BEGINNING: beginning(self.savepoint_watermark_ms)}
+                if self.savepoint_watermark_ms is not None
+                else {}
+            ),
         }
+
+    def beginning_with_savepoint(self, watermark_ms: int) -> TopRows:
+        return replace(self, savepoint_watermark_ms=watermark_ms) if self.of_windows else self
+
+    @property
+    def least_watermark_ms(self) -> int:
+        return MIN_TIMESTAMP if self.savepoint_watermark_ms is None else self.savepoint_watermark_ms

@@ -158,6 +158,7 @@ def top_kernel(
         ranks_shown=operator.rank_column is not None,
         changes=operator.changes,
         of_windows=operator.of_windows,
+        least_watermark=operator.least_watermark_ms,
     )
 
 
