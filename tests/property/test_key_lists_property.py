@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flinkcore._native.key_lists import KeyLists
+from flinkcore._native.row_places import RowPlaces
 from flinkcore.columnar.batch_functions import column_states
 from flinkcore.columnar.batch_functions.column_states import ArrowListState
 from flinkcore.columnar.relational import numbered_rows
@@ -162,14 +163,19 @@ def test_joined_pieces_have_no_more_bytes_than_a_piece_may_have() -> None:
 
 
 def test_rows_with_too_much_text_for_one_batch_are_copied_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    def taken(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
-        if len(rows) > 10:
-            raise DataError("the column 'text' has more than it holds")
-        return batch.take(pa.array(rows))
+    class FewPlaces:
+        def __init__(self, begins: Any, numbers: Any) -> None:
+            self._n = len(numbers)
+            self._places = RowPlaces(begins, numbers)
+
+        def gathered(self, pieces: list[Any]) -> Any:
+            if self._n > 10:
+                raise OverflowError("strings have more bytes than their offsets can count")
+            return self._places.gathered(pieces)
 
     state, numbers = list_state(n_keys=40), np.arange(200)
     state.add(numbers % 40, {"number": numbers, "text": ["x"] * 200})
-    monkeypatch.setattr(numbered_rows, "taken", taken)
+    monkeypatch.setattr(numbered_rows, "RowPlaces", FewPlaces)
     state.clear(np.arange(20))
     state._forget_cleared_rows()
     assert len(state._rows) == 100
@@ -177,7 +183,8 @@ def test_rows_with_too_much_text_for_one_batch_are_copied_in_several(monkeypatch
     kept, lists = state.kept()
     assert [[row.number for row in rows] for rows in lists] == [list(range(key, 200, 40)) for key in kept]
     with pytest.raises(
-        DataError, match=r"the state .* has 15 rows of 3 keys: the column 'text' has more than"
+        DataError,
+        match=r"the state .* has 15 rows of 3 keys: the column .* of rows that come together has more than",
     ):
         state.get([20, 21, 22])
 
