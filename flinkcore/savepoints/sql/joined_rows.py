@@ -36,7 +36,7 @@ _SIDES: Final = ("left", "right")
 _CLEAN_UP: Final = "clean_up"
 
 
-class IntervalJoin(RowLayout):
+class IntervalJoinRows(RowLayout):
     """Rows of both inputs by their time, whether each has matched, and the times of clean-up.
 
     Notes
@@ -100,7 +100,7 @@ class IntervalJoin(RowLayout):
         return restored
 
 
-class WindowJoin(RowLayout):
+class WindowJoinRows(RowLayout):
     """Rows of both inputs by the end of their window.
 
     Notes
@@ -159,7 +159,7 @@ class WindowJoin(RowLayout):
         return restored
 
 
-class RegularJoin(RowLayout):
+class RegularJoinRows(RowLayout):
     """Rows of both inputs, each with how many times it is there, and those of an outer input with their matches.
 
     Notes

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from flinkcore.savepoints.sql.deduplicated_rows import EmittedKey, FirstRow, LastRow
-from flinkcore.savepoints.sql.joined_rows import IntervalJoin, RegularJoin, WindowJoin
+from flinkcore.savepoints.sql.joined_rows import IntervalJoinRows, RegularJoinRows, WindowJoinRows
 from flinkcore.savepoints.sql.pending_rows import PendingRows
 from flinkcore.savepoints.sql.row_layout import RowLayout
-from flinkcore.savepoints.sql.top_rows import ChangingTopRows, TopRow, TopRows, WindowRow, WindowTopRows
+from flinkcore.savepoints.sql.top_rows import (
+    ChangingTopRows,
+    InsertedTopRows,
+    TopRow,
+    WindowRow,
+    WindowTopRows,
+)
 from flinkcore.sql.plan.flink_state import FlinkState, Layout
 
 _LAYOUTS: Final[dict[Layout, type[RowLayout]]] = {
@@ -16,14 +22,14 @@ _LAYOUTS: Final[dict[Layout, type[RowLayout]]] = {
     Layout.FIRST_ROW: FirstRow,
     Layout.EMITTED_KEY: EmittedKey,
     Layout.TOP_ROW: TopRow,
-    Layout.TOP_OF_INSERTS: TopRows,
+    Layout.TOP_OF_INSERTS: InsertedTopRows,
     Layout.TOP_OF_UPDATES: ChangingTopRows,
     Layout.PENDING_ROWS: PendingRows,
     Layout.WINDOW_TOP: WindowTopRows,
     Layout.WINDOW_ROW: WindowRow,
-    Layout.WINDOW_JOIN: WindowJoin,
-    Layout.INTERVAL_JOIN: IntervalJoin,
-    Layout.REGULAR_JOIN: RegularJoin,
+    Layout.WINDOW_JOIN: WindowJoinRows,
+    Layout.INTERVAL_JOIN: IntervalJoinRows,
+    Layout.REGULAR_JOIN: RegularJoinRows,
 }
 
 

@@ -60,7 +60,7 @@ class TopRow(RowLayout):
         return {_TOP: [] if entries is None else [_top(found, entries, entries.column("value"))]}
 
 
-class TopRows(RowLayout):
+class InsertedTopRows(RowLayout):
     """The highest rows of each key, none of which changes, by what orders them.
 
     Notes
@@ -78,22 +78,26 @@ class TopRows(RowLayout):
 
     def written(self, name: str, tables: PartTables) -> Entries | None:
         top = tables.read(_TOP)
-        if top is None:
-            return None
-        rows = tables.rows(top)
+        return None if top is None else self._lists(tables, top, {})
+
+    def _lists(self, tables: PartTables, top: pa.RecordBatch, windows: Mapping[str, pa.Array]) -> Entries:
+        rows = tables.rows(top, ends=windows.get("namespace"))
         sort_keys = _fields(rows, [number for number, *_ in self.state.order])
-        return grouped({"key": tables.keys(top), "map_key": sort_keys}, rows)
+        return grouped({"key": tables.keys(top), **windows, "map_key": sort_keys}, rows)
 
     def restored(self, found: SavepointTables) -> Restored:
-        entries = found.read(TOP_OF_INSERTS)
+        return {_TOP: self._restored_lists(found, TOP_OF_INSERTS)}
+
+    def _restored_lists(self, found: SavepointTables, name: str) -> list[dict[str, pa.Array]]:
+        entries = found.read(name)
         if entries is None:
-            return {_TOP: []}
+            return []
         entries, rows = exploded(entries)
         order = _best_first(found, entries, rows)
-        return {_TOP: [_top(found, entries.take(order), rows.take(order))]}
+        return [_top(found, entries.take(order), rows.take(order))]
 
 
-class WindowTopRows(TopRows):
+class WindowTopRows(InsertedTopRows):
     """The highest rows of each window of a key, by what orders them.
 
     Notes
@@ -112,23 +116,10 @@ class WindowTopRows(TopRows):
         if name == WINDOW_TIMERS:
             return _written_timers(tables)
         top = tables.read(_TOP)
-        if top is None:
-            return None
-        rows = tables.rows(top, ends=top.column("end"))
-        sort_keys = _fields(rows, [number for number, *_ in self.state.order])
-        places = {"key": tables.keys(top), "namespace": top.column("end"), "map_key": sort_keys}
-        return grouped(places, rows)
+        return None if top is None else self._lists(tables, top, {"namespace": top.column("end")})
 
     def restored(self, found: SavepointTables) -> Restored:
-        entries = found.read(WINDOW_TOP)
-        if entries is None:
-            return {_TOP: [], TIMERS: []}
-        entries, rows = exploded(entries)
-        order = _best_first(found, entries, rows)
-        return {
-            _TOP: [_top(found, entries.take(order), rows.take(order))],
-            TIMERS: _restored_timers(found),
-        }
+        return {_TOP: self._restored_lists(found, WINDOW_TOP), TIMERS: _restored_timers(found)}
 
 
 class WindowRow(RowLayout):
