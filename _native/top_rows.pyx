@@ -53,7 +53,7 @@ from flinkcore._native.sort_keys cimport (
 )
 from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_add
 from flinkcore._native.timers cimport TimerHeap
-from flinkcore._native.window_operator cimport RowKind, cursor_find_next
+from flinkcore._native.window_operator cimport RowKind, cursor_raise
 
 
 cdef enum:
@@ -595,9 +595,7 @@ cdef class TopKernel:
         state.of_windows = of_windows
         state.stride = KEY + stored_words(&state.shape)
         core_open(&state.core, timeline, steps_done, result_limit, False, changes, ranks_shown)
-        if state.core.cursor.watermark < least_watermark:
-            state.core.cursor.watermark = least_watermark
-            cursor_find_next(&state.core.cursor)
+        cursor_raise(&state.core.cursor, least_watermark)
 
     def __dealloc__(self):
         cdef int64_t i

@@ -251,6 +251,12 @@ cdef void cursor_find_next(TimelineCursor* cursor) noexcept nogil:
         cursor.next += 1
 
 
+cdef void cursor_raise(TimelineCursor* cursor, int64_t watermark) noexcept nogil:
+    if cursor.watermark < watermark:
+        cursor.watermark = watermark
+        cursor_find_next(cursor)
+
+
 cdef int64_t cursor_step_reaching(TimelineCursor* cursor, int64_t due) noexcept nogil:
     cdef int64_t step
     if cursor.next == cursor.n_steps:
@@ -558,9 +564,7 @@ cdef class WindowOperator:
         self.core.row_limit = row_limit
         self.core.byte_limit = byte_limit
         cursor_open(&self.core.cursor, timeline, steps_done)
-        if self.core.cursor.watermark < least_watermark:
-            self.core.cursor.watermark = least_watermark
-            cursor_find_next(&self.core.cursor)
+        cursor_raise(&self.core.cursor, least_watermark)
         self.core.cursor.n_dated = 0 if emitted_at is None else steps_dated
         kernel.in_use = True
         accumulators.in_use = True

@@ -98,6 +98,8 @@ cdef int cursor_open(TimelineCursor* cursor, PackedSteps timeline, int64_t steps
 cdef void cursor_close(TimelineCursor* cursor) noexcept nogil
 # Moves `next` on to the first step that raises the watermark, or is the end of the log.
 cdef void cursor_find_next(TimelineCursor* cursor) noexcept nogil
+# Puts a watermark in force until the timeline exceeds it, if it is later than the one that is.
+cdef void cursor_raise(TimelineCursor* cursor, int64_t watermark) noexcept nogil
 # Returns the number of the first step, from the next one on, whose watermark is at least `due`, or INT64_MAX.
 cdef int64_t cursor_step_reaching(TimelineCursor* cursor, int64_t due) noexcept nogil
 

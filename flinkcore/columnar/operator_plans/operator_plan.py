@@ -89,6 +89,9 @@ class OperatorPlan(ABC):
     unites_inputs: ClassVar[bool] = False
     """True if its watermark is that of a union of its inputs, and not that of an operator with two inputs."""
 
+    savepoint_watermark_ms: int | None = None
+    """Watermark of the operator of Flink with whose windows in a savepoint it began; None if it began with none."""
+
     @classmethod
     @abstractmethod
     def of(cls, step: Any) -> OperatorPlan:
@@ -254,7 +257,7 @@ class OperatorPlan(ABC):
     @property
     def least_watermark_ms(self) -> int:
         """Watermark that is in force until that of the time plane exceeds it."""
-        return MIN_TIMESTAMP
+        return MIN_TIMESTAMP if self.savepoint_watermark_ms is None else self.savepoint_watermark_ms
 
     def window_table(self, inputs: Sequence[pa.Schema]) -> WindowTable | None:
         """Return how its windows lie in the tables of a checkpoint, or None if it has no windows over columns."""

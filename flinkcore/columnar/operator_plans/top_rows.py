@@ -21,7 +21,7 @@ from flinkcore.columnar.operator_plans.relational import (
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking, ranking_of
 from flinkcore.columnar.operator_plans.row_windows import require_row_windows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
-from flinkcore.columnar.operator_plans.window_contents import BEGINNING, beginning
+from flinkcore.columnar.operator_plans.window_contents import shown_beginning
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
@@ -187,16 +187,8 @@ class TopRows(RelationalPlan):
             "operator": "highest rows",
             **shown_settings(self, own),
             "rows": shown_fields(events),
-            **(
-                {BEGINNING: beginning(self.savepoint_watermark_ms)}
-                if self.savepoint_watermark_ms is not None
-                else {}
-            ),
+            **shown_beginning(self.savepoint_watermark_ms),
         }
 
     def beginning_with_savepoint(self, watermark_ms: int) -> TopRows:
         return replace(self, savepoint_watermark_ms=watermark_ms) if self.of_windows else self
-
-    @property
-    def least_watermark_ms(self) -> int:
-        return MIN_TIMESTAMP if self.savepoint_watermark_ms is None else self.savepoint_watermark_ms

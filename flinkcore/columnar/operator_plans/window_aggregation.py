@@ -27,12 +27,7 @@ from flinkcore.columnar.operator_plans.operator_plan import (
 )
 from flinkcore.columnar.operator_plans.partial_windows import PartialWindows
 from flinkcore.columnar.operator_plans.shown_settings import shown_settings
-from flinkcore.columnar.operator_plans.window_contents import (
-    BEGINNING,
-    WindowContents,
-    WindowTable,
-    beginning,
-)
+from flinkcore.columnar.operator_plans.window_contents import WindowContents, WindowTable, shown_beginning
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import Aggregate
@@ -265,20 +260,12 @@ class WindowAggregation(OperatorPlan):
             "operator": "aggregates over windows",
             **shown_settings(self, own),
             "aggregates": aggregates,
-            **(
-                {BEGINNING: beginning(self.savepoint_watermark_ms)}
-                if self.savepoint_watermark_ms is not None
-                else {}
-            ),
+            **shown_beginning(self.savepoint_watermark_ms),
             CONTENTS: self._contents(events).to_text(),
         }
 
     def beginning_with_savepoint(self, watermark_ms: int) -> WindowAggregation:
         return replace(self, savepoint_watermark_ms=watermark_ms)
-
-    @property
-    def least_watermark_ms(self) -> int:
-        return MIN_TIMESTAMP if self.savepoint_watermark_ms is None else self.savepoint_watermark_ms
 
     def window_table(self, inputs: Sequence[pa.Schema]) -> WindowTable:
         (events,) = inputs

@@ -62,9 +62,9 @@ class WindowContents(AggregateContents):
     keeps_results: bool
 
 
-def beginning(watermark_ms: int) -> str:
-    """Return what the description of a job says of windows that begin with those of a savepoint of Flink."""
-    return f"{_OF_FLINK}{watermark_ms}"
+def shown_beginning(watermark_ms: int | None) -> dict[str, str]:
+    """Return what the description of a job says of windows that begin with those of a savepoint of Flink, if any do."""
+    return {} if watermark_ms is None else {BEGINNING: f"{_OF_FLINK}{watermark_ms}"}
 
 
 def watermark_of_beginning(job: Mapping[str, Any], uid: str) -> int | None:
