@@ -178,10 +178,8 @@ class RestoredPlanState:
         """Return the entries of a state in a range of key groups, with their keys as columns of a checkpoint."""
         batches = []
         for batch, keys in self._batches(self._state(name), first, last):
-            columns = {**self._named_keys(keys)}
-            columns |= {
-                each: batch.column(each) for each in batch.schema.names if each not in ("key_group", "key")
-            }
+            others = [each for each in batch.schema.names if each not in ("key_group", "key")]
+            columns = {**self._named_keys(keys), **{each: batch.column(each) for each in others}}
             batches.append(pa.RecordBatch.from_arrays(list(columns.values()), list(columns)))
         return pa.concat_batches(batches) if batches else None
 
