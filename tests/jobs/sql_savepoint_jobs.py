@@ -147,6 +147,33 @@ QUERIES: Final[dict[str, str]] = {
         "i < 0) b ON a.u IS NOT DISTINCT FROM b.u"
     ),
     "left_join": "SELECT a.u, a.n, b.v FROM clicks a LEFT JOIN clicks b ON a.u = b.u AND a.i = b.i AND a.v < b.v",
+    "semi_join": (
+        "SELECT u, n FROM clicks a WHERE EXISTS (SELECT 1 FROM clicks b WHERE a.u = b.u AND a.i = b.i AND a.v < b.v)"
+    ),
+    "anti_join": (
+        "SELECT u, n FROM clicks a WHERE NOT EXISTS (SELECT 1 FROM clicks b WHERE a.u = b.u AND a.i = b.i AND a.v < "
+        "b.v)"
+    ),
+    "window_semi_join": (
+        f"SELECT u, n FROM (SELECT * FROM {_TUMBLE}) a WHERE EXISTS (SELECT 1 FROM (SELECT * FROM {_TUMBLE}) b WHERE "
+        "a.i = b.i AND a.window_start = b.window_start AND a.window_end = b.window_end AND a.v < b.v)"
+    ),
+    "join_of_counts": (
+        "SELECT a.u, a.k, b.k FROM (SELECT u, COUNT(*) k FROM clicks GROUP BY u) a JOIN (SELECT u, c, COUNT(*) k FROM "
+        "clicks GROUP BY u, c) b ON a.u = b.u"
+    ),
+    "right_join_of_counts": (
+        "SELECT a.u, a.i, a.k, b.k FROM (SELECT u, i, COUNT(*) k FROM clicks GROUP BY u, i) a RIGHT JOIN (SELECT i, "
+        "COUNT(*) k FROM clicks GROUP BY i) b ON a.i = b.i AND a.k < b.k"
+    ),
+    "full_join_of_counts": (
+        "SELECT a.k, b.k FROM (SELECT i, COUNT(*) k FROM clicks GROUP BY i) a FULL JOIN (SELECT s / 300 i, COUNT(*) k "
+        "FROM clicks GROUP BY s / 300) b ON a.k = b.k"
+    ),
+    "anti_join_of_counts": (
+        "SELECT u, i, k FROM (SELECT u, i, COUNT(*) k FROM clicks GROUP BY u, i) a WHERE NOT EXISTS (SELECT 1 FROM "
+        "(SELECT i, COUNT(*) k FROM clicks GROUP BY i) b WHERE a.i = b.i AND a.k * 2 < b.k)"
+    ),
     "full_join": "SELECT a.n, b.v, b.m FROM clicks a FULL JOIN clicks b ON a.u = b.u AND a.i = b.i AND a.v < b.v",
 }
 """Queries whose state is exchanged with Flink."""
@@ -166,6 +193,7 @@ NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "group_session": ("session-window-mapping", "window-aggs"),
     "window_rank_of_hop": ("window_rank",),  # Flink keeps rows of lower ranks that are ordered alike
     "window_join": ("_timer_state/event_window-timers",),
+    "window_semi_join": ("_timer_state/event_window-timers",),
     # Flink also marks rows of inner inputs that have matched, and keeps those whose key is null.
     "interval_join": (*_CACHES, *_OF_CACHES),
     "interval_join_without_key": (*_CACHES, *_OF_CACHES),
@@ -179,10 +207,16 @@ FEWER: Final = (
 )
 """States in which Flink also keeps rows that never come up: of lower ranks, and of keys that match nothing."""
 
-IN_ONE_TASK: Final = ("group_by_count", "count_of_distinct", "sum_of_sums", "rank_of_counts")
+IN_ONE_TASK: Final = (
+    *("group_by_count", "count_of_distinct", "sum_of_sums", "rank_of_counts"),
+    *("join_of_counts", "right_join_of_counts", "full_join_of_counts", "anti_join_of_counts"),
+)
 """Jobs whose operators pass rows on to each other by key: in several tasks, their order is chance in Flink."""
 
-OF_CHANCE: Final = ("left_join", "full_join")
+OF_CHANCE: Final = (
+    *("left_join", "full_join", "anti_join"),
+    *("join_of_counts", "right_join_of_counts", "full_join_of_counts", "anti_join_of_counts"),
+)
 """Jobs whose two inputs Flink reads in turns of chance, so that it is chance which changes cancel each other."""
 
 REFUSED: Final[dict[str, str]] = {
@@ -192,7 +226,6 @@ REFUSED: Final[dict[str, str]] = {
         "SELECT u, SUM(n) OVER (PARTITION BY u ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT "
         "ROW) FROM clicks"
     ),
-    "semi_join": "SELECT u FROM clicks WHERE i IN (SELECT s FROM clicks)",
     "sum_of_floats": "SELECT u, SUM(f) FROM clicks GROUP BY u",
     "rank_of_sums": (
         "SELECT u, i, k FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY k DESC) rn FROM (SELECT u, i, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -191,6 +191,14 @@ def key_columns(found: pa.RecordBatch) -> dict[str, pa.Array]:
         for name in found.schema.names
         if name == "key_group" or name.startswith("key.")
     }
+
+
+def fields_of(rows: pa.Array, numbers: Sequence[int]) -> pa.Array:
+    """Return rows of some fields of rows."""
+    names = [*(f"f{number}" for number in range(len(numbers))), "row_kind"]
+    return pa.StructArray.from_arrays(
+        [*(rows.field(number) for number in numbers), rows.field("row_kind")], names
+    )
 
 
 def grouped(columns: Mapping[str, pa.Array], values: pa.Array) -> Entries:

@@ -32,6 +32,7 @@ from flinkcore.savepoints.sql.row_layout import (
     RowLayout,
     SavepointTables,
     exploded,
+    fields_of,
     grouped,
     key_columns,
     place_ids,
@@ -82,7 +83,7 @@ class InsertedTopRows(RowLayout):
 
     def _lists(self, tables: PartTables, top: pa.RecordBatch, windows: Mapping[str, pa.Array]) -> Entries:
         rows = tables.rows(top, ends=windows.get("namespace"))
-        sort_keys = _fields(rows, [number for number, *_ in self.state.order])
+        sort_keys = fields_of(rows, [number for number, *_ in self.state.order])
         return grouped({"key": tables.keys(top), **windows, "map_key": sort_keys}, rows)
 
     def restored(self, found: SavepointTables) -> Restored:
@@ -176,8 +177,8 @@ class ChangingTopRows(RowLayout):
     """
 
     def states(self) -> Mapping[str, KeyedTypes]:
-        (columns,) = self.state.inputs
-        unique = row_data([columns[number][1] for number in self.state.unique])
+        (columns,), (numbers,) = self.state.inputs, self.state.unique_keys
+        unique = row_data([columns[number][1] for number in numbers or ()])
         value = TupleSerializer((self.inputs[0], basic.INT))
         return {TOP_OF_UPDATES: self.types("MAP", value, unique)}
 
@@ -186,10 +187,11 @@ class ChangingTopRows(RowLayout):
         if top is None:
             return None
         keys, rows = tables.keys(top), tables.rows(top)
-        alike, _ = place_ids(keys, _fields(rows, [number for number, *_ in self.state.order]))
+        alike, _ = place_ids(keys, fields_of(rows, [number for number, *_ in self.state.order]))
         places = pa.array(1 + _number_within(alike), pa.int32())
         value = pa.StructArray.from_arrays([rows, places], ["f0", "f1"])
-        return {"key": keys, "map_key": _fields(rows, self.state.unique), "value": value}
+        (unique,) = self.state.unique_keys
+        return {"key": keys, "map_key": fields_of(rows, unique or ()), "value": value}
 
     def restored(self, found: SavepointTables) -> Restored:
         entries = found.read(TOP_OF_UPDATES)
@@ -199,15 +201,8 @@ class ChangingTopRows(RowLayout):
         order = np.argsort(value.field(1).to_numpy(), kind="stable")
         entries, rows = entries.take(pa.array(order)), value.field(0).take(pa.array(order))
         best = _best_first(found, entries, rows)
-        return {_TOP: [_top(found, entries.take(best), rows.take(best), self.state.unique)]}
-
-
-def _fields(rows: pa.Array, numbers: list[int] | tuple[int, ...]) -> pa.Array:
-    """Return rows of some fields of rows."""
-    names = [*(f"f{number}" for number in range(len(numbers))), "row_kind"]
-    return pa.StructArray.from_arrays(
-        [*(rows.field(number) for number in numbers), rows.field("row_kind")], names
-    )
+        (unique,) = self.state.unique_keys
+        return {_TOP: [_top(found, entries.take(best), rows.take(best), unique)]}
 
 
 def _number_within(ids: Int64s) -> Int64s:

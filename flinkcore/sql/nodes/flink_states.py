@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -149,7 +149,7 @@ def rank_state(node: PlanNode, rows: Rows) -> FlinkState:
             (each["index"], not each["isAscending"], each["nullIsLast"])
             for each in node.json["orderBy"]["fields"]
         ),
-        unique=tuple(strategy.get("primaryKeys", ())),
+        unique_keys=(tuple(strategy.get("primaryKeys", ())),),
         last_rank=ranks["end"],
     )
 
@@ -192,12 +192,10 @@ def window_deduplicated_state(
 
 
 def window_join_state(
-    node: PlanNode, left: Rows, right: Rows, window: SqlWindow, *, is_utc: bool
+    node: PlanNode, left: Rows, right: Rows, window: SqlWindow, read: Collection[int], *, is_utc: bool
 ) -> FlinkState:
-    """Return the state of a join of windows: the rows of both inputs."""
-    state = _join_state(node, node.json["joinSpec"], Layout.WINDOW_JOIN, left, right)
-    if node.json["joinSpec"]["joinType"] in ("SEMI", "ANTI"):
-        return FlinkState.of(node, refusal="the state of semi and anti joins is not exchanged with Flink")
+    """Return the state of a join of windows: the rows of both inputs; `read` as of `join_state`."""
+    state = _join_state(node, node.json["joinSpec"], Layout.WINDOW_JOIN, left, right, read)
     return (
         state if state.refusal else replace(state, **_of_windows(node, (left, right), window, is_utc=is_utc))
     )
@@ -259,25 +257,43 @@ def interval_join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
     return _join_state(node, spec["joinSpec"], Layout.INTERVAL_JOIN, left, right)
 
 
-def join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
-    """Return the state of a regular join."""
-    spec = node.json["joinSpec"]
-    if spec["joinType"] in ("SEMI", "ANTI") or left.changes or right.changes:
-        return FlinkState.of(
-            node,
-            refusal="of joins without a time, inner and outer ones of rows that do not change are exchanged with Flink",
-        )
-    if node.json.get("leftUpsertKeys") or node.json.get("rightUpsertKeys"):
-        return FlinkState.of(
-            node, refusal="the state of a join whose rows have a unique key is not exchanged with Flink"
-        )
-    return _join_state(node, spec, Layout.REGULAR_JOIN, left, right)
+def join_state(
+    node: PlanNode,
+    left: Rows,
+    right: Rows,
+    unique_keys: Sequence[tuple[int, ...] | None],
+    read: Collection[int],
+) -> FlinkState:
+    """Return the state of a regular join.
+
+    Parameters
+    ----------
+    node : PlanNode
+    left, right : Rows
+    unique_keys : sequence of (tuple of int or None)
+        Columns by which Flink finds a row of each input.
+    read : collection of int
+        Columns of right rows that the join reads.
+    """
+    state = _join_state(node, node.json["joinSpec"], Layout.REGULAR_JOIN, left, right, read)
+    return state if state.refusal else replace(state, unique_keys=tuple(unique_keys))
 
 
 def _join_state(
-    node: PlanNode, spec: Mapping[str, Any], layout: Layout, left: Rows, right: Rows
+    node: PlanNode,
+    spec: Mapping[str, Any],
+    layout: Layout,
+    left: Rows,
+    right: Rows,
+    read: Collection[int] | None = None,
 ) -> FlinkState:
-    keys = spec["leftKeys"]
+    keys, how = spec["leftKeys"], spec["joinType"]
+    left_alone = how in ("SEMI", "ANTI")
+    if left_alone and read is not None and not set(range(len(right.columns))) <= set(read):
+        return FlinkState.of(
+            node,
+            refusal="of semi and anti joins, those that read all columns of their right rows are exchanged with Flink",
+        )
     if len(set(keys)) < len(keys):
         return FlinkState.of(
             node, refusal="the state of a join that compares a column twice is not exchanged with Flink"
@@ -288,7 +304,8 @@ def _join_state(
         keys=_chosen(left, keys),
         layout=layout,
         inputs=(_columns(left), _columns(right)),
-        outer=(spec["joinType"] in ("LEFT", "FULL"), spec["joinType"] in ("RIGHT", "FULL")),
+        outer=(left_alone or how in ("LEFT", "FULL"), how in ("RIGHT", "FULL")),
+        left_alone=left_alone,
         nulls_equal=bool(filtered) and not filtered[0],
     )
 

@@ -129,12 +129,15 @@ class FlinkState:
         Number of the time attribute of each input, if it matters.
     order : tuple of (int, bool, bool)
         Columns that order rows, by number, whether descending, and whether nulls come last.
-    unique : tuple of int
-        Columns of the unique key of rows, by number.
+    unique_keys : tuple of (tuple of int or None)
+        Columns by which Flink finds a row of each input, by number, or None if by all of them. Without columns a key
+        has one row.
     last_rank : int
         Highest rank of rows that are kept.
     outer : tuple of bool
-        Whether the rows of each input come out without a match, too, of a join.
+        Whether Flink counts the matches of the rows of each input, of a join.
+    left_alone : bool
+        Whether rows of the first input come out alone, of a join.
     nulls_equal : bool
         Whether keys with nulls match each other, of a join.
     refusal : str
@@ -153,9 +156,10 @@ class FlinkState:
     computed: tuple[tuple[str, int, str], ...] = ()
     rowtimes: tuple[int, ...] = ()
     order: tuple[tuple[int, bool, bool], ...] = ()
-    unique: tuple[int, ...] = ()
+    unique_keys: tuple[tuple[int, ...] | None, ...] = ()
     last_rank: int = 0
     outer: tuple[bool, ...] = ()
+    left_alone: bool = False
     nulls_equal: bool = False
     refusal: str = ""
 
@@ -222,7 +226,10 @@ class FlinkState:
             )
             content["bounds"] = tuple(tuple(map(tuple, each)) for each in content["bounds"])
             content |= {name: tuple(map(tuple, content[name])) for name in ("order", "computed")}
-            content |= {name: tuple(content[name]) for name in ("rowtimes", "unique", "outer")}
+            content |= {name: tuple(content[name]) for name in ("rowtimes", "outer")}
+            content["unique_keys"] = tuple(
+                None if each is None else tuple(each) for each in content["unique_keys"]
+            )
             return cls(**content)
         except (ValueError, TypeError, KeyError, UnsupportedOperationError) as failure:
             raise CheckpointError(
