@@ -25,8 +25,8 @@ from flinkcore.savepoints.sql.names import (
     WINDOW_TIMERS,
 )
 from flinkcore.savepoints.sql.row_layout import (
-    Entries,
     PREFIXES,
+    Entries,
     PartTables,
     Restored,
     RowLayout,
