@@ -111,6 +111,7 @@ QUERIES: Final[dict[str, str]] = {
         "SELECT u, v, ROW_NUMBER() OVER (PARTITION BY u, flag ORDER BY ts), MAX(d) OVER (PARTITION BY u, flag ORDER BY "
         "ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM clicks"
     ),
+    "sort": "SELECT u, n, ts FROM clicks ORDER BY ts, n DESC",
     "window_rank": (
         f"SELECT u, v, window_end, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u, {_BY_WINDOW} ORDER BY v DESC) "
         f"rn FROM {_TUMBLE}) WHERE rn <= 2"

@@ -6,7 +6,7 @@ from typing import Final
 
 from flinkcore.savepoints.sql.deduplicated_rows import EmittedKey, FirstRow, LastRow
 from flinkcore.savepoints.sql.joined_rows import IntervalJoinRows, RegularJoinRows, WindowJoinRows
-from flinkcore.savepoints.sql.pending_rows import PendingRows
+from flinkcore.savepoints.sql.pending_rows import PendingRows, SortedRows
 from flinkcore.savepoints.sql.row_layout import RowLayout
 from flinkcore.savepoints.sql.top_rows import (
     ChangingTopRows,
@@ -25,6 +25,7 @@ _LAYOUTS: Final[dict[Layout, type[RowLayout]]] = {
     Layout.TOP_OF_INSERTS: InsertedTopRows,
     Layout.TOP_OF_UPDATES: ChangingTopRows,
     Layout.PENDING_ROWS: PendingRows,
+    Layout.SORTED_ROWS: SortedRows,
     Layout.WINDOW_TOP: WindowTopRows,
     Layout.WINDOW_ROW: WindowRow,
     Layout.WINDOW_JOIN: WindowJoinRows,

@@ -249,6 +249,11 @@ def over_state(
     )
 
 
+def sorted_state(node: PlanNode, rows: Rows) -> FlinkState:
+    """Return the state of a sort by rowtime: rows that wait for the watermark."""
+    return FlinkState.of(node, layout=Layout.SORTED_ROWS, inputs=(_columns(rows),))
+
+
 def interval_join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
     """Return the state of a join of rows whose times are close."""
     spec = node.json["intervalJoinSpec"]

@@ -21,6 +21,7 @@ from flinkcore.sql.nodes.flink_states import (
     deduplicated_state,
     limit_state,
     rank_state,
+    sorted_state,
     window_deduplicated_state,
     window_rank_state,
 )
@@ -115,7 +116,9 @@ def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
         nulls_last=tuple(each["nullIsLast"] for each in others),
     )
     results = keyed._then(step)
-    return program.of_operator(node, results, [pc.field(name) for name in rows.columns], times=rows.times)
+    state = None if rows.types[time["index"]].time_attribute == "PROCTIME" else sorted_state(node, rows)
+    columns = [pc.field(name) for name in rows.columns]
+    return program.of_operator(node, results, columns, times=rows.times, state=state)
 
 
 def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:

@@ -48,6 +48,7 @@ class Layout(str, Enum):
     TOP_ROW = "top row"
     TOP_OF_UPDATES = "top rows of updates"
     PENDING_ROWS = "pending rows"
+    SORTED_ROWS = "sorted rows"
     WINDOW_TOP = "top rows of windows"
     WINDOW_ROW = "row of windows"
     WINDOW_JOIN = "window join"
@@ -186,8 +187,8 @@ class FlinkState:
 
     @property
     def is_in_one_task(self) -> bool:
-        """Return whether Flink gives the operator one key group: without a key, except interval joins."""
-        return not self.keys and self.layout is not Layout.INTERVAL_JOIN
+        """Return whether Flink gives the operator one key group: without a key, except interval joins and sorts."""
+        return not self.keys and self.layout not in (Layout.INTERVAL_JOIN, Layout.SORTED_ROWS)
 
     @property
     def has_watermark(self) -> bool:
