@@ -48,6 +48,23 @@ QUERIES: Final[dict[str, str]] = {
         "d, SUM(m) m FROM clicks GROUP BY u, i) GROUP BY k"
     ),
     "count_of_distinct": "SELECT u, COUNT(n) FROM (SELECT DISTINCT u, n FROM clicks) GROUP BY u",
+    "count_distinct": (
+        "SELECT flag, COUNT(DISTINCT u), COUNT(DISTINCT c), COUNT(DISTINCT i), COUNT(DISTINCT s), SUM(n), "
+        "COUNT(DISTINCT n) FILTER (WHERE i > 0), COUNT(DISTINCT n), COUNT(DISTINCT v), COUNT(DISTINCT `day`) FROM "
+        "clicks GROUP BY flag"
+    ),
+    "count_distinct_of_changes": (
+        "SELECT k, COUNT(DISTINCT u), COUNT(DISTINCT i), SUM(n) FROM (SELECT u, i, COUNT(*) k, SUM(n) n FROM clicks "
+        "GROUP BY u, i) GROUP BY k"
+    ),
+    "tumble_of_distinct": (
+        f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), SUM(n), COUNT(DISTINCT c) FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}"
+    ),
+    "hop_of_distinct": f"SELECT {_BY_WINDOW}, COUNT(DISTINCT u), SUM(n) FROM {_HOP} GROUP BY {_BY_WINDOW}",
+    "cumulate_of_distinct_in_two_phases": (
+        f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), COUNT(DISTINCT flag) FROM {_CUMULATE} GROUP BY u, {_BY_WINDOW}"
+    ),
+    "session_of_distinct": f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i) FROM {_SESSION} GROUP BY u, {_BY_WINDOW}",
     "sum_of_sums": "SELECT SUM(s) FROM (SELECT u, i, SUM(n) s FROM clicks GROUP BY u, i)",
     "distinct": "SELECT DISTINCT u, i FROM clicks",
     "tumble": f"SELECT u, {_BY_WINDOW}, {_OF_WINDOWS} FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}",
@@ -187,6 +204,7 @@ _OF_CACHES: Final = (
 
 NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "hop": ("window-aggs",),  # the count that Flink adds says only that a slice is not empty
+    "session_of_distinct": ("session-window-mapping", "window-aggs", "distinctAcc_0"),
     "session": (
         "session-window-mapping",
         "window-aggs",
@@ -202,6 +220,9 @@ NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
 }
 """States in which Flink has something else that makes no difference to results."""
 
+ONLY_READ: Final = ("hop_of_distinct", "cumulate_of_distinct_in_two_phases")
+"""Jobs that begin with a savepoint of Flink, and do not write one: they keep windows whole, and Flink slices."""
+
 FEWER: Final = (
     *("data-state-with-append", "data-state-with-update", "window_rank"),
     *("left-records", "right-records"),
@@ -209,6 +230,7 @@ FEWER: Final = (
 """States in which Flink also keeps rows that never come up: of lower ranks, and of keys that match nothing."""
 
 IN_ONE_TASK: Final = (
+    "count_distinct_of_changes",
     *("group_by_count", "count_of_distinct", "sum_of_sums", "rank_of_counts"),
     *("join_of_counts", "right_join_of_counts", "full_join_of_counts", "anti_join_of_counts"),
 )
@@ -221,7 +243,7 @@ OF_CHANCE: Final = (
 """Jobs whose two inputs Flink reads in turns of chance, so that it is chance which changes cancel each other."""
 
 REFUSED: Final[dict[str, str]] = {
-    "count_distinct": "SELECT u, COUNT(DISTINCT n) FROM clicks GROUP BY u",
+    "count_of_distinct_decimals": "SELECT u, COUNT(DISTINCT m) FROM clicks GROUP BY u",
     "highest_of_changes": "SELECT k, MAX(u) FROM (SELECT u, COUNT(*) k FROM clicks GROUP BY u) GROUP BY k",
     "over_range": (
         "SELECT u, SUM(n) OVER (PARTITION BY u ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT "

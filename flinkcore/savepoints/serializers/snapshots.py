@@ -14,10 +14,12 @@ from flinkcore.savepoints.serializers.composite import (
     COMPOSITE_SERIALIZERS,
     ArraySerializer,
     EnumSerializer,
+    ExternalSerializer,
     NullableSerializer,
     RowSerializer,
     TupleSerializer,
 )
+from flinkcore.savepoints.serializers.java_objects import JavaObjectReader
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
 from flinkcore.savepoints.serializers.serializer import NothingSerializer, OpaqueSerializer, StateSerializer
 from flinkcore.savepoints.serializers.sql import SQL_TEXT, read_array_data, read_map_data, read_row_data
@@ -86,7 +88,7 @@ def _read_composite(reader: ByteReader, name: str, depth: int) -> StateSerialize
     kind = COMPOSITE_SERIALIZERS[name]
     _expect(reader, COMPOSITE, "a composite snapshot")
     version = reader.integer(4)
-    settings: tuple[int | str, ...] = ()
+    settings: tuple[int | str | bytes, ...] = ()
     if kind is TupleSerializer:
         reader.utf()
     elif kind is ArraySerializer:
@@ -101,6 +103,11 @@ def _read_composite(reader: ByteReader, name: str, depth: int) -> StateSerialize
         settings = (padding,)
         if not 0 <= padding <= 1 << 16:
             reader.fail(f"nulls are padded with {padding:,} bytes")
+    elif kind is ExternalSerializer:
+        begin = reader.at
+        JavaObjectReader(reader).read()
+        reader.flag()  # whether values are given as objects of the planner
+        settings = (bytes(reader.data[begin : reader.at]),)
     nested = _read_nested(reader, depth)
     if kind.n_nested is not None and len(nested) != kind.n_nested:
         reader.fail(f"{name} has {len(nested)} nested snapshots instead of {kind.n_nested}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +12,28 @@ import pyarrow.compute as pc
 
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.plan.flink_state import COUNTED, EXTREME, OR_ZERO, PRESENT, ROWS, ZERO, AccumulatorField
+from flinkcore.sql.plan.flink_state import (
+    COUNTED,
+    DISTINCT,
+    EXTREME,
+    OR_ZERO,
+    PRESENT,
+    ROWS,
+    ZERO,
+    AccumulatorField,
+)
 from flinkcore.sql.types.logical_types import INTEGERS, LogicalType, Root
 
 _WIDE: LogicalType = LogicalType(Root.BIGINT)
+_VIEW: Final = b"\0"
+"""What an accumulator has in place of a view."""
 _DOUBLE: LogicalType = LogicalType(Root.DOUBLE)
 
 
 def rows_of_columns(serializer: RowDataSerializer, columns: Sequence[pa.Array], n_rows: int) -> pa.Array:
     """Return inserted rows with these fields."""
     casts = [column.cast(each.arrow) for column, each in zip(columns, serializer.fields, strict=True)]
+    casts += [pa.repeat(pa.scalar(_VIEW), n_rows)] * serializer.n_views
     names = [*(f"f{number}" for number in range(len(casts))), "row_kind"]
     return pa.StructArray.from_arrays([*casts, pa.repeat(pa.scalar("+I"), n_rows)], names)
 
@@ -97,7 +110,7 @@ def aggregate_values(fields: Sequence[AccumulatorField], accumulators: pa.Array)
     found = AggregateValues({}, {}, {})
     for number, field in enumerate(fields):
         column = accumulators.field(number)
-        if field.role == PRESENT:
+        if field.role in (PRESENT, DISTINCT):
             continue
         if field.role == ROWS:
             found = replace(found, rows=column)

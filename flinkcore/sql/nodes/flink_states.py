@@ -20,6 +20,7 @@ from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.flink_state import (
     COUNTED,
     CUMULATE,
+    DISTINCT,
     EXTREME,
     HOP,
     OR_ZERO,
@@ -31,11 +32,12 @@ from flinkcore.sql.plan.flink_state import (
     ZERO,
     AccumulatorField,
     Columns,
+    DistinctValues,
     FlinkState,
     Layout,
     StateWindows,
 )
-from flinkcore.sql.types.logical_types import FLOATS, LogicalType, Root
+from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TEXTS, LogicalType, Root
 
 if TYPE_CHECKING:
     from flinkcore.sql.nodes.windows import SqlWindow
@@ -51,6 +53,9 @@ _EXCHANGED: Final = frozenset(
 )
 """Calls whose accumulators in Flink hold what the native aggregates do."""
 
+_DISTINCT: Final = frozenset((*INTEGERS, *TEXTS, Root.BOOLEAN, Root.DATE))
+"""Types of arguments of COUNT(DISTINCT) whose views are exchanged."""
+
 _WINDOWINGS: Final = ("windowing", "leftWindowing", "rightWindowing")
 
 _TAKEN_BACK: Final = ("COUNT", "SUM", "AVG")
@@ -63,8 +68,10 @@ def group_state(
     """Return the state of an aggregate of all rows of a key."""
     taken_back = node.json["aggCallNeedRetractions"]
     count = ROWS if node.json["needRetraction"] else None
-    fields, refusal = _accumulator_fields(native, taken_back, count=count)
-    return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), refusal=refusal)
+    fields, distinct, refusal = _accumulator_fields(native, taken_back, count=count)
+    return FlinkState.of(
+        node, keys=tuple(keys), fields=tuple(fields), distinct=tuple(distinct), refusal=refusal
+    )
 
 
 def window_state(
@@ -89,14 +96,21 @@ def window_state(
     windows = _windows(assigner, by_window=node.kind == "group-window-aggregate")
     # Flink knows by a count which of the windows that have begun are empty.
     is_counted = windows is not None and windows.kind == HOP and not windows.by_window
-    fields, refusal = _accumulator_fields(native, count=PRESENT if is_counted else None)
+    fields, distinct, refusal = _accumulator_fields(native, count=PRESENT if is_counted else None)
     if windows is None:
         refusal = f"the state of {type(assigner).__name__} is not exchanged with Flink"
     elif windows.kind == HOP and windows.size_ms % windows.slide_ms:
         refusal = "windows whose size is not a multiple of their slide are not exchanged with Flink"
     elif not is_utc:
         refusal = "windows that are cut by another local time than UTC are not exchanged with Flink"
-    return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), windows=windows, refusal=refusal)
+    return FlinkState.of(
+        node,
+        keys=tuple(keys),
+        fields=tuple(fields),
+        distinct=tuple(distinct),
+        windows=windows,
+        refusal=refusal,
+    )
 
 
 def _windows(assigner: WindowAssigner[Any, Any], *, by_window: bool) -> StateWindows | None:
@@ -225,12 +239,14 @@ def over_state(
     spec = node.json["overSpec"]
     (group,) = spec["groups"]
     order = group["orderBy"]["fields"][0]["index"]
-    fields, refusal = _accumulator_fields(native)
+    fields, distinct, refusal = _accumulator_fields(native)
     of_earlier_rows = [call.name for call in calls if call.name in ("RANK", "DENSE_RANK", "LAG")]
     if rows.types[order].time_attribute != "ROWTIME" or group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING":
         refusal = "of OVER, frames by rowtime that begin with the first row are exchanged with Flink"
     elif of_earlier_rows:
         refusal = f"the accumulators of {of_earlier_rows[0]} are not exchanged with Flink"
+    elif distinct:
+        refusal = "the accumulators of DISTINCT over frames are not exchanged with Flink"
     computed = []
     for name, argument in native.arguments.items():
         if not isinstance(argument, Argument) or argument.column not in (None, *rows.columns):
@@ -329,8 +345,8 @@ def _chosen(rows: Rows, numbers: Sequence[int]) -> Columns:
 
 def _accumulator_fields(
     native: NativeAggregates, taken_back: Sequence[bool] = (), *, count: str | None = None
-) -> tuple[list[AccumulatorField], str]:
-    """Return the fields of the accumulator that Flink has for the calls, and why it cannot be exchanged, if so.
+) -> tuple[list[AccumulatorField], list[DistinctValues], str]:
+    """Return the fields and views of the accumulator that Flink has, and why it cannot be exchanged, if so.
 
     Parameters
     ----------
@@ -348,21 +364,47 @@ def _accumulator_fields(
     ``AvgAggFunction``, ``MinAggFunction`` and ``MaxAggFunction``.
     """
     fields: list[AccumulatorField] = []
+    distinct: dict[tuple[int, ...], DistinctValues] = {}
     for number, result in enumerate(native.results):
         if isinstance(result, WindowResult):
-            return [], f"the accumulators of the function {result.calls.name} are not exchanged with Flink"
+            return (
+                [],
+                [],
+                f"the accumulators of the function {result.calls.name} are not exchanged with Flink",
+            )
         call = result.call
         type = _STRING if call.type.root in (Root.CHAR, Root.VARCHAR) else call.type.with_nullable(True)
+        can_take_back = bool(taken_back) and taken_back[number]
+        if call.is_distinct and call.name == "COUNT" and result.given.root in _DISTINCT:
+            shared = distinct.get(call.arguments)
+            if shared is not None and can_take_back:
+                return (
+                    [],
+                    [],
+                    "of rows that are withdrawn, the accumulators of one COUNT(DISTINCT) of an argument are exchanged "
+                    "with Flink, and not those of several with conditions",
+                )
+            names = (*(() if shared is None else shared.aggregates), *result.parts)
+            distinct[call.arguments] = DistinctValues(result.given, names, can_take_back)
+            fields.append(AccumulatorField(DISTINCT, type, result.parts))
+            continue
         if call.is_distinct or (call.name, result.form) not in _EXCHANGED:
             what, instead = call.name, ""
             if call.is_distinct:
                 what, instead = f"{call.name}(DISTINCT)", f"; those of {call.name} over SELECT DISTINCT are"
-            return [], f"the accumulators of {what} of {result.given} are not exchanged with Flink{instead}"
-        can_take_back = bool(taken_back) and taken_back[number]
+            return (
+                [],
+                [],
+                f"the accumulators of {what} of {result.given} are not exchanged with Flink{instead}",
+            )
         if call.name not in _TAKEN_BACK and (can_take_back or native.withdraws):
-            return [], (
-                f"the accumulators of {call.name} of {result.given} over rows that are withdrawn are not exchanged "
-                "with Flink"
+            return (
+                [],
+                [],
+                (
+                    f"the accumulators of {call.name} of {result.given} over rows that are withdrawn are not exchanged "
+                    "with Flink"
+                ),
             )
         if call.name == "AVG":
             total, n_values = result.parts
@@ -378,7 +420,7 @@ def _accumulator_fields(
     calls = [result.call for result in native.results if not isinstance(result, WindowResult)]
     if count is not None and not any(map(_is_count_of_rows, calls)):
         fields.append(AccumulatorField(count, _BIGINT))
-    return fields, ""
+    return fields, list(distinct.values()), ""
 
 
 def _is_count_of_rows(call: AggregateCall) -> bool:

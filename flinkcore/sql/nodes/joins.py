@@ -265,7 +265,8 @@ def _unique_key(
         return None
     if any(set(each) <= set(join_keys) for each in upsert_keys):
         return ()
-    return tuple(min(upsert_keys, key=len))
+    shortest: Sequence[int] = min(upsert_keys, key=len)
+    return tuple(shortest)
 
 
 def _names_of_key(rows: Rows, ttl_ms: int, numbers: Sequence[int] | None) -> tuple[str, ...] | None:

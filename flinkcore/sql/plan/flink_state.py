@@ -25,6 +25,8 @@ ZERO: Final = "zero"
 """The result of an aggregate, which is never null: 0 without values."""
 COUNTED: Final = "counted"
 """The number of values of a sum from which values are taken back."""
+DISTINCT: Final = "distinct"
+"""The number of distinct values, which are in a view."""
 ROWS: Final = "rows"
 """The number of rows of a key whose rows are taken back."""
 PRESENT: Final = "present"
@@ -67,8 +69,8 @@ class AccumulatorField:
     Attributes
     ----------
     role : str
-        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME`, `ZERO`, `COUNTED`, `ROWS` or
-        `PRESENT`.
+        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME`, `ZERO`, `COUNTED`, `DISTINCT`,
+        `ROWS` or `PRESENT`.
     type : LogicalType
     aggregates : tuple of str
         Names of native aggregates.
@@ -77,6 +79,24 @@ class AccumulatorField:
     role: str
     type: LogicalType
     aggregates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DistinctValues:
+    """A view of the distinct values of an argument.
+
+    Attributes
+    ----------
+    type : LogicalType
+    aggregates : tuple of str
+        Names of the native aggregates that take them, each with a condition of its own.
+    is_counted : bool
+        Whether values are taken back, so that Flink counts them.
+    """
+
+    type: LogicalType
+    aggregates: tuple[str, ...]
+    is_counted: bool
 
 
 @dataclass(frozen=True)
@@ -116,6 +136,8 @@ class FlinkState:
         Columns of the key with their types.
     fields : tuple of AccumulatorField
         Fields of accumulators, of an aggregate.
+    distinct : tuple of DistinctValues
+        Views of the accumulators.
     windows : StateWindows or None
         Windows of the accumulators or rows.
     layout : Layout
@@ -150,6 +172,7 @@ class FlinkState:
     node: str
     keys: Columns = ()
     fields: tuple[AccumulatorField, ...] = ()
+    distinct: tuple[DistinctValues, ...] = ()
     windows: StateWindows | None = None
     layout: Layout = Layout.ACCUMULATORS
     inputs: tuple[Columns, ...] = ()
@@ -201,7 +224,9 @@ class FlinkState:
         fields = [(each.role, str(each.type), each.aggregates) for each in self.fields]
         inputs = [_written(columns) for columns in self.inputs]
         windows = None if self.windows is None else self.windows.__dict__
+        distinct = [(str(each.type), each.aggregates, each.is_counted) for each in self.distinct]
         content = {"keys": _written(self.keys), "inputs": inputs, "fields": fields, "windows": windows}
+        content["distinct"] = distinct
         return json.dumps({**self.__dict__, **content})
 
     @classmethod
@@ -224,6 +249,10 @@ class FlinkState:
             content["inputs"] = tuple(map(_read, content["inputs"]))
             content["fields"] = tuple(
                 AccumulatorField(role, type_of(kind), tuple(names)) for role, kind, names in content["fields"]
+            )
+            content["distinct"] = tuple(
+                DistinctValues(type_of(kind), tuple(names), is_counted)
+                for kind, names, is_counted in content["distinct"]
             )
             content["bounds"] = tuple(tuple(map(tuple, each)) for each in content["bounds"])
             content |= {name: tuple(map(tuple, content[name])) for name in ("order", "computed")}
