@@ -138,7 +138,7 @@ def test_a_job_keeps_the_watermark_of_its_savepoint(job: str, kind: str, tmp_pat
             "the accumulators of COUNT(DISTINCT) of DECIMAL(10, 2) are not exchanged",
         ),
         ("sum_of_floats", "the accumulators of SUM of FLOAT are not exchanged"),
-        ("highest_of_changes", "the accumulators of MAX of VARCHAR(2147483647) over rows that are withdrawn"),
+        ("highest_of_changes", "the accumulators of MAX of DECIMAL(38, 2) over rows that are withdrawn"),
         ("over_range", "frames by rowtime that begin with the first row are exchanged"),
         ("rank_of_sums", "over rows that are withdrawn, are not exchanged with Flink"),
     ],

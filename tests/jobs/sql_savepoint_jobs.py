@@ -57,6 +57,10 @@ QUERIES: Final[dict[str, str]] = {
         "SELECT k, COUNT(DISTINCT u), COUNT(DISTINCT i), SUM(n) FROM (SELECT u, i, COUNT(*) k, SUM(n) n FROM clicks "
         "GROUP BY u, i) GROUP BY k"
     ),
+    "extremes_of_changes": (
+        "SELECT k, MAX(u), MIN(n), MAX(n), AVG(n), MIN(c), MAX(`day`), COUNT(DISTINCT i), MIN(v) FROM (SELECT u, i, "
+        "COUNT(*) k, SUM(n) n, MAX(c) c, MIN(`day`) `day`, MAX(v) v FROM clicks GROUP BY u, i) GROUP BY k"
+    ),
     "tumble_of_distinct": (
         f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), SUM(n), COUNT(DISTINCT c) FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}"
     ),
@@ -230,7 +234,7 @@ FEWER: Final = (
 """States in which Flink also keeps rows that never come up: of lower ranks, and of keys that match nothing."""
 
 IN_ONE_TASK: Final = (
-    "count_distinct_of_changes",
+    *("count_distinct_of_changes", "extremes_of_changes"),
     *("group_by_count", "count_of_distinct", "sum_of_sums", "rank_of_counts"),
     *("join_of_counts", "right_join_of_counts", "full_join_of_counts", "anti_join_of_counts"),
 )
@@ -244,7 +248,7 @@ OF_CHANCE: Final = (
 
 REFUSED: Final[dict[str, str]] = {
     "count_of_distinct_decimals": "SELECT u, COUNT(DISTINCT m) FROM clicks GROUP BY u",
-    "highest_of_changes": "SELECT k, MAX(u) FROM (SELECT u, COUNT(*) k FROM clicks GROUP BY u) GROUP BY k",
+    "highest_of_changes": "SELECT k, MAX(m) FROM (SELECT u, SUM(m) m, COUNT(*) k FROM clicks GROUP BY u) GROUP BY k",
     "over_range": (
         "SELECT u, SUM(n) OVER (PARTITION BY u ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT "
         "ROW) FROM clicks"

@@ -31,11 +31,9 @@ from flinkcore.savepoints.restoring.fed_accumulators import fed_accumulators
 from flinkcore.savepoints.savepoint import SavepointOperator
 from flinkcore.savepoints.sql.accumulators import AggregateValues, aggregate_values
 from flinkcore.savepoints.sql.aggregate_states import aggregate_states
-from flinkcore.savepoints.sql.distinct_values import ViewRows, held_values
 from flinkcore.savepoints.sql.layouts import layout_of
 from flinkcore.savepoints.sql.names import (
     ACCUMULATORS,
-    DISTINCT_VALUES,
     OF_TIMERS,
     SESSIONS,
     WATERMARK,
@@ -43,6 +41,7 @@ from flinkcore.savepoints.sql.names import (
     WINDOW_TIMERS,
 )
 from flinkcore.savepoints.sql.row_layout import SavepointTables, key_columns, place_ids
+from flinkcore.savepoints.sql.views import ViewRows, held_values
 from flinkcore.savepoints.sql.window_names import ends_of_windows, first_slices, starts_of_windows
 from flinkcore.sql.plan.flink_state import CUMULATE, SESSION, FlinkState, Layout, StateWindows
 
@@ -231,12 +230,12 @@ class RestoredPlanState:
             slides=windows is None,
         )
         numbers = {name: number for number, (name, *_) in enumerate(contents.aggregates)}
-        for number, view in enumerate(self.state.distinct):
-            found = self._view(f"{DISTINCT_VALUES}{number}", entries, own)
+        for view in self.state.views:
+            found = self._view(view.state, entries, own)
             for bit, name in enumerate(view.aggregates):
                 parts = held_values(view, found, n, bit, slides=windows is None)
                 held |= {f"{numbers[name]}.{part}": column for part, column in parts.items()}
-        return held
+        return dict(sorted(held.items(), key=lambda each: _number_of(each[0])))
 
     def _view(self, name: str, entries: pa.RecordBatch, own: _KeyGroups) -> ViewRows:
         """Return the values of a view, with the numbers of the accumulators among their entries."""
@@ -357,3 +356,9 @@ class RestoredPlanState:
             **accumulator_columns(accumulators, firsts.astype(np.uint32)),
         }
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def _number_of(part: str) -> int:
+    """Return the number of the aggregate of a part; -1 of that of all, which comes first."""
+    number = part.partition(".")[0]
+    return int(number) if number.isdecimal() else -1

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.savepoints.byte_writer import ByteWriter
 from flinkcore.savepoints.serializers import basic
@@ -62,9 +64,46 @@ _NUMBER: Final = bytes.fromhex("86ac951d0b94e08b")
 _OBJECT, _CLASS, _ENUM, _STRING, _END, _NULL = b"s", b"r", b"~", b"t", b"x", b"p"
 _CLASS_ITSELF: Final = b"v"
 _STREAM: Final = b"\xac\xed\x00\x05"
-_SERIALIZABLE, _SERIALIZABLE_ENUM = 2, 0x12
+_HAS_WRITE_METHOD, _SERIALIZABLE, _SERIALIZABLE_ENUM = 1, 2, 0x12
 _ENUM_BASE: Final = b"q\x00\x7e\x00\x06"
 """Reference to the class of all enums, which is the seventh thing in the stream of a type with a kind."""
+
+
+@dataclass(frozen=True)
+class ExtremeType:
+    """Type of the accumulator of a least or greatest value from which values are taken back.
+
+    Attributes
+    ----------
+    name : str
+        ``min`` or ``max``.
+    type : LogicalType
+        Type of the values.
+
+    Notes
+    -----
+    Flink's ``MinWithRetractAggFunction`` and ``MaxWithRetractAggFunction``.
+    """
+
+    name: str
+    type: LogicalType
+
+    @property
+    def class_name(self) -> str:
+        """Name of Flink's class."""
+        kind = f"{self.name.title()}WithRetract"
+        return f"org.apache.flink.table.runtime.functions.aggregate.{kind}AggFunction${kind}Accumulator"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """Type of a column of them."""
+        kinds = (self.type.arrow, pa.int64(), pa.binary(), pa.string())
+        return pa.struct(list(zip((self.name, "mapSize", "map", "row_kind"), kinds, strict=True)))
+
+    @property
+    def content(self) -> RowDataSerializer:
+        """Serializer of their fields."""
+        return row_data([self.type, LogicalType(Root.BIGINT)], 1)
 
 
 @dataclass(frozen=True)
@@ -73,12 +112,12 @@ class RowDataSerializer(SqlSerializer):
 
     Attributes
     ----------
-    fields : tuple of LogicalType
+    fields : tuple of LogicalType or ExtremeType
     n_views : int
         Number of further fields that stand for the views of an accumulator, whose values are states of their own.
     """
 
-    fields: tuple[LogicalType, ...] = ()
+    fields: tuple[LogicalType | ExtremeType, ...] = ()
     n_views: int = 0
 
     def write_snapshot(self, writer: ByteWriter) -> None:
@@ -91,12 +130,19 @@ class RowDataSerializer(SqlSerializer):
         n = len(self.fields) + self.n_views
         writer.utf(_SNAPSHOT).integer(_CURRENT).integer(n)
         for field in self.fields:
-            _write_type(writer.add(_STREAM), field)
+            writer.add(_STREAM)
+            if isinstance(field, ExtremeType):
+                _write_extreme(writer, field)
+            else:
+                _write_type(writer, field)
         for _ in range(self.n_views):
-            _write_type_of_view(writer)
+            _write_type_of_view(writer.add(_STREAM))
         writer.integer(_DELEGATE).integer(_DELEGATE_VERSION).integer(n)
         for field in self.fields:
-            _write_field_serializer(writer, field)
+            if isinstance(field, ExtremeType):
+                field.content.write_snapshot(writer)
+            else:
+                _write_field_serializer(writer, field)
         for _ in range(self.n_views):
             writer.utf(_RAW_SNAPSHOT).integer(_CURRENT).integer(_COMPOSITE).integer(0)
             writer.integer(_DELEGATE).integer(_DELEGATE_VERSION).integer(1).utf(_NULL_SNAPSHOT).integer(
@@ -104,7 +150,7 @@ class RowDataSerializer(SqlSerializer):
             )
 
 
-def row_data(types: Sequence[LogicalType], n_views: int = 0) -> RowDataSerializer:
+def row_data(types: Sequence[LogicalType | ExtremeType], n_views: int = 0) -> RowDataSerializer:
     """Return the serializer of rows with fields of these types, and of accumulators with views.
 
     Raises
@@ -113,7 +159,7 @@ def row_data(types: Sequence[LogicalType], n_views: int = 0) -> RowDataSerialize
         If a field is of a type that cannot be written, such as a row or an array.
     """
     for each in types:
-        if each.root not in _CLASSES:
+        if isinstance(each, LogicalType) and each.root not in _CLASSES:
             raise UnsupportedOperationError(
                 f"values of {each} in states of SQL cannot be written or restored yet"
             )
@@ -160,7 +206,15 @@ def view_data(type: LogicalType) -> ExternalSerializer:
     return ExternalSerializer((serializer,), writer.flag(False).data())
 
 
-def _java_type(field: LogicalType) -> JavaObject:
+def _java_type(field: LogicalType | ExtremeType) -> JavaObject:
+    if isinstance(field, ExtremeType):
+        parts = {
+            field.name: _java_type(field.type),
+            "mapSize": JavaObject(f"{_TYPES}BigIntType"),
+            "map": JavaObject(f"{_TYPES}RawType"),
+        }
+        attributes = [JavaObject("", {"name": name, "type": type}) for name, type in parts.items()]
+        return JavaObject(f"{_TYPES}StructuredType", {"attributes": attributes})
     return JavaObject(
         _TYPES + _CLASSES[field.root][0],
         {"precision": field.precision, "scale": field.scale, "length": field.precision},
@@ -194,9 +248,59 @@ def _write_type(writer: ByteWriter, field: LogicalType) -> None:
         writer.add(_END + _ENUM_BASE + _STRING).utf(field.time_attribute or "REGULAR")
 
 
+def _write_extreme(writer: ByteWriter, field: ExtremeType) -> None:
+    """Append a structured type, whose classes are described anew at each place, as Java allows."""
+    structured = f"{_TYPES}StructuredType"
+    writer.add(_OBJECT)
+    _write_class(writer, structured, 1, _SERIALIZABLE, 6)
+    writer.add(b"Z").utf("isInstantiable")
+    for name, kind in (
+        ("attributes", "java/util/List"),
+        ("className", "java/lang/String"),
+        ("comparison", f"{structured}$StructuredComparison"),
+        ("implementationClass", "java/lang/Class"),
+        ("superType", structured),
+    ):
+        _write_field(writer, name, kind)
+    writer.add(_END)
+    _write_class(writer, f"{_TYPES}UserDefinedType", 1, _SERIALIZABLE, 3)
+    writer.add(b"Z").utf("isFinal")
+    _write_field(writer, "description", "java/lang/String")
+    _write_field(writer, "objectIdentifier", "org/apache/flink/table/catalog/ObjectIdentifier")
+    writer.add(_END)
+    _write_common(writer, "STRUCTURED_TYPE", nullable=True)
+    writer.flag(True).add(_NULL + _NULL).flag(True)
+    writer.add(_OBJECT + _CLASS).utf("java.util.CollSer").add(bytes.fromhex("578eabb63a1ba811"))
+    writer.integer(_SERIALIZABLE | _HAS_WRITE_METHOD, 1).integer(1, 2).add(b"I").utf("tag").add(_END + _NULL)
+    writer.integer(1).add(b"w\x04").integer(3)
+    for name in (field.name, "mapSize", "map"):
+        writer.add(_OBJECT)
+        _write_class(writer, f"{structured}$StructuredAttribute", 1, _SERIALIZABLE, 3)
+        _write_field(writer, "description", "java/lang/String")
+        _write_field(writer, "name", "java/lang/String")
+        _write_field(writer, "type", f"{_TYPES}LogicalType")
+        writer.add(_END + _NULL + _NULL + _STRING).utf(name)
+        if name == "map":
+            _write_type_of_view(writer)
+        else:
+            _write_type(writer, field.type if name == field.name else LogicalType(Root.BIGINT))
+    writer.add(_END + _STRING).utf(field.class_name).add(_ENUM)
+    _write_class(writer, f"{structured}$StructuredComparison", 0, _SERIALIZABLE_ENUM, 0)
+    writer.add(_END)
+    _write_class(writer, "java.lang.Enum", 0, _SERIALIZABLE_ENUM, 0)
+    writer.add(_END + _NULL + _STRING).utf("EQUALS").add(_CLASS_ITSELF)
+    _write_class(writer, field.class_name, 0, 0, 0)
+    writer.add(_END + _NULL + _NULL)
+
+
+def _write_field(writer: ByteWriter, name: str, kind: str) -> None:
+    """Append the description of a field of objects."""
+    writer.add(b"L").utf(name).add(_STRING).utf(f"L{kind.replace('.', '/')};")
+
+
 def _write_type_of_view(writer: ByteWriter) -> None:
     """Append the type of a view, which Java knows by the class of its values and their serializer."""
-    writer.add(_STREAM + _OBJECT)
+    writer.add(_OBJECT)
     _write_class(writer, f"{_TYPES}RawType", 1, _SERIALIZABLE, 2)
     for name, kind in (
         ("clazz", "Ljava/lang/Class;"),

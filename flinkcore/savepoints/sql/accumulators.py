@@ -18,6 +18,7 @@ from flinkcore.sql.plan.flink_state import (
     EXTREME,
     OR_ZERO,
     PRESENT,
+    RETRACTED_EXTREME,
     ROWS,
     ZERO,
     AccumulatorField,
@@ -54,10 +55,15 @@ def accumulator_rows(
         Results of the native aggregates.
     n_rows : int
     """
-    return rows_of_columns(serializer, [_field(each, results, n_rows) for each in fields], n_rows)
+    columns = [
+        _field(each, own.arrow, results, n_rows) for each, own in zip(fields, serializer.fields, strict=True)
+    ]
+    return rows_of_columns(serializer, columns, n_rows)
 
 
-def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
+def _field(
+    field: AccumulatorField, type: pa.DataType, results: Mapping[str, pa.Array], n_rows: int
+) -> pa.Array:
     if field.role == PRESENT:
         return pa.array(np.ones(n_rows, np.int64))
     if field.role == COUNTED:
@@ -65,6 +71,12 @@ def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int
     if field.role == ROWS:
         return results[ROWS]
     columns = [results[name] for name in field.aggregates]
+    if field.role == RETRACTED_EXTREME:
+        (name,) = field.aggregates
+        parts = [*columns, results[n_kept(name)], pa.repeat(pa.scalar(_VIEW), n_rows)]
+        parts.append(pa.repeat(pa.scalar("+I"), n_rows))
+        cast = [part.cast(each.type) for part, each in zip(parts, type, strict=True)]
+        return pa.StructArray.from_arrays(cast, fields=list(type))
     if field.role == EXTREME:
         first, extreme = columns
         return pc.if_else(pc.fill_null(pc.is_nan(first), False), first, extreme)
@@ -81,6 +93,11 @@ def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int
 def counted(aggregate: str) -> str:
     """Return the name of the number of values of a sum among results."""
     return f"{aggregate}: {COUNTED}"
+
+
+def n_kept(aggregate: str) -> str:
+    """Return the name of the number of different values of a least or greatest one among results."""
+    return f"{aggregate}: {RETRACTED_EXTREME}"
 
 
 @dataclass(frozen=True)
@@ -112,6 +129,8 @@ def aggregate_values(fields: Sequence[AccumulatorField], accumulators: pa.Array)
         column = accumulators.field(number)
         if field.role in (PRESENT, DISTINCT):
             continue
+        if field.role == RETRACTED_EXTREME:
+            column = column.field(0)
         if field.role == ROWS:
             found = replace(found, rows=column)
         if field.role == COUNTED:

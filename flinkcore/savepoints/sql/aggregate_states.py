@@ -6,11 +6,21 @@ from collections.abc import Mapping
 
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic, times
-from flinkcore.savepoints.serializers.row_data import row_data
-from flinkcore.savepoints.sql.distinct_values import distinct_states
+from flinkcore.savepoints.serializers.row_data import ExtremeType, RowDataSerializer, row_data
 from flinkcore.savepoints.sql.names import ACCUMULATORS, SESSIONS, WINDOW_ACCUMULATORS, WINDOW_TIMERS
+from flinkcore.savepoints.sql.views import view_states
 from flinkcore.savepoints.sql.window_names import is_named_by_window
-from flinkcore.sql.plan.flink_state import SESSION, FlinkState
+from flinkcore.sql.plan.flink_state import RETRACTED_EXTREME, SESSION, FlinkState
+
+
+def accumulator_data(state: FlinkState) -> RowDataSerializer:
+    """Return the serializer of the accumulators of an aggregate."""
+    extremes = {view.aggregates: view.extreme for view in state.views}
+    types = [
+        ExtremeType(extremes[each.aggregates], each.type) if each.role == RETRACTED_EXTREME else each.type
+        for each in state.fields
+    ]
+    return row_data(types, sum(not view.extreme for view in state.views))
 
 
 def aggregate_states(state: FlinkState) -> Mapping[str, KeyedTypes]:
@@ -27,18 +37,18 @@ def aggregate_states(state: FlinkState) -> Mapping[str, KeyedTypes]:
         If a key or an accumulator is of a type that cannot be written or restored.
     """
     key = row_data([kind for _, kind in state.keys])
-    value = row_data([each.type for each in state.fields], len(state.distinct))
+    value = accumulator_data(state)
     windows = state.windows
     if windows is None:
         return {
             ACCUMULATORS: KeyedTypes("VALUE", key, times.VOID_NAMESPACE, None, value, False),
-            **dict(distinct_states(state.distinct, key, times.VOID_NAMESPACE)),
+            **dict(view_states(state.views, key, times.VOID_NAMESPACE)),
         }
     namespace = times.TABLE_TIME_WINDOW if is_named_by_window(windows) else basic.LONG
     found = {
         WINDOW_ACCUMULATORS: KeyedTypes("VALUE", key, namespace, None, value, False),
         WINDOW_TIMERS: KeyedTypes("TIMERS", key, namespace, None, None, False),
-        **dict(distinct_states(state.distinct, key, namespace)),
+        **dict(view_states(state.views, key, namespace)),
     }
     if windows.kind == SESSION:
         window = times.TABLE_TIME_WINDOW

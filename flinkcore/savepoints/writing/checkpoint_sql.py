@@ -9,6 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.key_dictionary import KeyDictionary
@@ -23,12 +24,12 @@ from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
-from flinkcore.savepoints.sql.accumulators import accumulator_rows, counted, rows_of_columns
-from flinkcore.savepoints.sql.aggregate_states import aggregate_states
-from flinkcore.savepoints.sql.distinct_values import view_rows
+from flinkcore.savepoints.sql.accumulators import accumulator_rows, counted, n_kept, rows_of_columns
+from flinkcore.savepoints.sql.aggregate_states import accumulator_data, aggregate_states
 from flinkcore.savepoints.sql.layouts import layout_of
-from flinkcore.savepoints.sql.names import DISTINCT_VALUES, OF_NULL, SESSIONS, WATERMARK, WINDOW_TIMERS
+from flinkcore.savepoints.sql.names import OF_NULL, SESSIONS, WATERMARK, WINDOW_TIMERS
 from flinkcore.savepoints.sql.row_layout import Entries, PartTables, RowLayout
+from flinkcore.savepoints.sql.views import view_rows
 from flinkcore.savepoints.sql.window_names import ends_of_windows, first_slices, last_ends, names_of_windows
 from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator
 from flinkcore.savepoints.writing.java_hashes import key_groups as java_key_groups
@@ -39,10 +40,10 @@ from flinkcore.sql.plan.flink_state import (
     ROWS,
     SESSION,
     TUMBLE,
-    DistinctValues,
     FlinkState,
     Layout,
     StateWindows,
+    ValuesView,
 )
 
 Int64s = npt.NDArray[np.int64]
@@ -88,8 +89,7 @@ class _SqlOperator:
         keyed = [] if self.state.layout is Layout.ACCUMULATORS else self._rows()
         if self.state.has_accumulators:
             of_states = {WINDOW_TIMERS: self._timers, SESSIONS: self._sessions}
-            for number, view in enumerate(self.state.distinct):
-                of_states[f"{DISTINCT_VALUES}{number}"] = partial(self._distinct_values, view)
+            of_states |= {view.state: partial(self._values, view) for view in self.state.views}
             keyed += [
                 KeyedStateContent(name, types, self._batches(of_states.get(name, self._accumulators)))
                 if not name.endswith(OF_NULL)
@@ -137,7 +137,7 @@ class _SqlOperator:
 
     @cached_property
     def _value(self) -> RowDataSerializer:
-        return row_data([each.type for each in self.state.fields], len(self.state.distinct))
+        return accumulator_data(self.state)
 
     @cached_property
     def _contents(self) -> AggregateContents:
@@ -192,7 +192,8 @@ class _SqlOperator:
             accumulators = Accumulators(contents.columns, specs)
             touched = batch.column("touched").to_numpy()
         else:
-            accumulators = Accumulators(contents.columns, specs, slides=True)
+            retracts = any(view.extreme for view in self.state.views)
+            accumulators = Accumulators(contents.columns, specs, slides=True, retracts=retracts)
             # A count of rows comes last if they are withdrawn, and no aggregate has its number.
             names = [name for name in batch.schema.names if name.partition("_")[0] in numbers]
             batch = held_by_frames(batch.select(names))
@@ -215,14 +216,16 @@ class _SqlOperator:
             for number, name in enumerate(names):
                 if f"{number}.counts" in held.parts.schema.names:
                     results[counted(name)] = held.parts.column(f"{number}.counts")
+                if f"{number}.set_counts" in held.parts.schema.names:
+                    results[n_kept(name)] = pc.list_value_length(held.parts.column(f"{number}.set_counts"))
         try:
             value = accumulator_rows(self._value, self.state.fields, results, len(held.entries))
         except (pa.ArrowException, ValueError) as failure:
             raise DataError(f"operator {self.operator.uid!r}, {self.state.node}: {failure}") from None
         return {**held.columns, "value": value}
 
-    def _distinct_values(
-        self, view: DistinctValues, file: TableFile, batch: pa.RecordBatch, watermark_ms: int
+    def _values(
+        self, view: ValuesView, file: TableFile, batch: pa.RecordBatch, watermark_ms: int
     ) -> dict[str, pa.Array]:
         held = self._held(file, batch, watermark_ms)
         numbers = {name: number for number, (name, *_) in enumerate(self._contents.aggregates)}

@@ -25,6 +25,7 @@ from flinkcore.sql.plan.flink_state import (
     HOP,
     OR_ZERO,
     PRESENT,
+    RETRACTED_EXTREME,
     ROWS,
     SESSION,
     TUMBLE,
@@ -32,10 +33,10 @@ from flinkcore.sql.plan.flink_state import (
     ZERO,
     AccumulatorField,
     Columns,
-    DistinctValues,
     FlinkState,
     Layout,
     StateWindows,
+    ValuesView,
 )
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TEXTS, LogicalType, Root
 
@@ -53,8 +54,8 @@ _EXCHANGED: Final = frozenset(
 )
 """Calls whose accumulators in Flink hold what the native aggregates do."""
 
-_DISTINCT: Final = frozenset((*INTEGERS, *TEXTS, Root.BOOLEAN, Root.DATE))
-"""Types of arguments of COUNT(DISTINCT) whose views are exchanged."""
+_IN_VIEWS: Final = frozenset((*INTEGERS, *TEXTS, Root.BOOLEAN, Root.DATE))
+"""Types of arguments whose views are exchanged."""
 
 _WINDOWINGS: Final = ("windowing", "leftWindowing", "rightWindowing")
 
@@ -68,10 +69,8 @@ def group_state(
     """Return the state of an aggregate of all rows of a key."""
     taken_back = node.json["aggCallNeedRetractions"]
     count = ROWS if node.json["needRetraction"] else None
-    fields, distinct, refusal = _accumulator_fields(native, taken_back, count=count)
-    return FlinkState.of(
-        node, keys=tuple(keys), fields=tuple(fields), distinct=tuple(distinct), refusal=refusal
-    )
+    fields, views, refusal = _accumulator_fields(native, taken_back, count=count)
+    return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), views=tuple(views), refusal=refusal)
 
 
 def window_state(
@@ -96,7 +95,7 @@ def window_state(
     windows = _windows(assigner, by_window=node.kind == "group-window-aggregate")
     # Flink knows by a count which of the windows that have begun are empty.
     is_counted = windows is not None and windows.kind == HOP and not windows.by_window
-    fields, distinct, refusal = _accumulator_fields(native, count=PRESENT if is_counted else None)
+    fields, views, refusal = _accumulator_fields(native, count=PRESENT if is_counted else None)
     if windows is None:
         refusal = f"the state of {type(assigner).__name__} is not exchanged with Flink"
     elif windows.kind == HOP and windows.size_ms % windows.slide_ms:
@@ -107,7 +106,7 @@ def window_state(
         node,
         keys=tuple(keys),
         fields=tuple(fields),
-        distinct=tuple(distinct),
+        views=tuple(views),
         windows=windows,
         refusal=refusal,
     )
@@ -239,13 +238,13 @@ def over_state(
     spec = node.json["overSpec"]
     (group,) = spec["groups"]
     order = group["orderBy"]["fields"][0]["index"]
-    fields, distinct, refusal = _accumulator_fields(native)
+    fields, views, refusal = _accumulator_fields(native)
     of_earlier_rows = [call.name for call in calls if call.name in ("RANK", "DENSE_RANK", "LAG")]
     if rows.types[order].time_attribute != "ROWTIME" or group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING":
         refusal = "of OVER, frames by rowtime that begin with the first row are exchanged with Flink"
     elif of_earlier_rows:
         refusal = f"the accumulators of {of_earlier_rows[0]} are not exchanged with Flink"
-    elif distinct:
+    elif views:
         refusal = "the accumulators of DISTINCT over frames are not exchanged with Flink"
     computed = []
     for name, argument in native.arguments.items():
@@ -345,7 +344,7 @@ def _chosen(rows: Rows, numbers: Sequence[int]) -> Columns:
 
 def _accumulator_fields(
     native: NativeAggregates, taken_back: Sequence[bool] = (), *, count: str | None = None
-) -> tuple[list[AccumulatorField], list[DistinctValues], str]:
+) -> tuple[list[AccumulatorField], list[ValuesView], str]:
     """Return the fields and views of the accumulator that Flink has, and why it cannot be exchanged, if so.
 
     Parameters
@@ -364,7 +363,8 @@ def _accumulator_fields(
     ``AvgAggFunction``, ``MinAggFunction`` and ``MaxAggFunction``.
     """
     fields: list[AccumulatorField] = []
-    distinct: dict[tuple[int, ...], DistinctValues] = {}
+    distinct: dict[tuple[int, ...], ValuesView] = {}
+    extremes: list[ValuesView] = []
     for number, result in enumerate(native.results):
         if isinstance(result, WindowResult):
             return (
@@ -375,7 +375,7 @@ def _accumulator_fields(
         call = result.call
         type = _STRING if call.type.root in (Root.CHAR, Root.VARCHAR) else call.type.with_nullable(True)
         can_take_back = bool(taken_back) and taken_back[number]
-        if call.is_distinct and call.name == "COUNT" and result.given.root in _DISTINCT:
+        if call.is_distinct and call.name == "COUNT" and result.given.root in _IN_VIEWS:
             shared = distinct.get(call.arguments)
             if shared is not None and can_take_back:
                 return (
@@ -385,7 +385,8 @@ def _accumulator_fields(
                     "with Flink, and not those of several with conditions",
                 )
             names = (*(() if shared is None else shared.aggregates), *result.parts)
-            distinct[call.arguments] = DistinctValues(result.given, names, can_take_back)
+            state = f"distinctAcc_{len(distinct)}" if shared is None else shared.state
+            distinct[call.arguments] = ValuesView(state, result.given, names, can_take_back)
             fields.append(AccumulatorField(DISTINCT, type, result.parts))
             continue
         if call.is_distinct or (call.name, result.form) not in _EXCHANGED:
@@ -397,6 +398,11 @@ def _accumulator_fields(
                 [],
                 f"the accumulators of {what} of {result.given} are not exchanged with Flink{instead}",
             )
+        if call.name in ("MIN", "MAX") and can_take_back and result.given.root in _IN_VIEWS:
+            own = call.type.with_nullable(True)
+            fields.append(AccumulatorField(RETRACTED_EXTREME, own, result.parts))
+            extremes.append(ValuesView(f"agg{number}$map", own, result.parts, True, call.name.lower()))
+            continue
         if call.name not in _TAKEN_BACK and (can_take_back or native.withdraws):
             return (
                 [],
@@ -420,7 +426,7 @@ def _accumulator_fields(
     calls = [result.call for result in native.results if not isinstance(result, WindowResult)]
     if count is not None and not any(map(_is_count_of_rows, calls)):
         fields.append(AccumulatorField(count, _BIGINT))
-    return fields, list(distinct.values()), ""
+    return fields, [*extremes, *distinct.values()], ""
 
 
 def _is_count_of_rows(call: AggregateCall) -> bool:

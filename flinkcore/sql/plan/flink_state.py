@@ -25,6 +25,8 @@ ZERO: Final = "zero"
 """The result of an aggregate, which is never null: 0 without values."""
 COUNTED: Final = "counted"
 """The number of values of a sum from which values are taken back."""
+RETRACTED_EXTREME: Final = "retracted extreme"
+"""The least or greatest value of those that were not taken back, with their number; a view has them."""
 DISTINCT: Final = "distinct"
 """The number of distinct values, which are in a view."""
 ROWS: Final = "rows"
@@ -70,7 +72,7 @@ class AccumulatorField:
     ----------
     role : str
         Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME`, `ZERO`, `COUNTED`, `DISTINCT`,
-        `ROWS` or `PRESENT`.
+        `RETRACTED_EXTREME`, `ROWS` or `PRESENT`.
     type : LogicalType
     aggregates : tuple of str
         Names of native aggregates.
@@ -82,21 +84,27 @@ class AccumulatorField:
 
 
 @dataclass(frozen=True)
-class DistinctValues:
-    """A view of the distinct values of an argument.
+class ValuesView:
+    """A view of an accumulator: the values of an argument.
 
     Attributes
     ----------
+    state : str
+        Name of its state in Flink.
     type : LogicalType
     aggregates : tuple of str
         Names of the native aggregates that take them, each with a condition of its own.
     is_counted : bool
         Whether values are taken back, so that Flink counts them.
+    extreme : str
+        ``min`` or ``max`` of an aggregate that chooses among them; empty of distinct values.
     """
 
+    state: str
     type: LogicalType
     aggregates: tuple[str, ...]
     is_counted: bool
+    extreme: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,7 +144,7 @@ class FlinkState:
         Columns of the key with their types.
     fields : tuple of AccumulatorField
         Fields of accumulators, of an aggregate.
-    distinct : tuple of DistinctValues
+    views : tuple of ValuesView
         Views of the accumulators.
     windows : StateWindows or None
         Windows of the accumulators or rows.
@@ -172,7 +180,7 @@ class FlinkState:
     node: str
     keys: Columns = ()
     fields: tuple[AccumulatorField, ...] = ()
-    distinct: tuple[DistinctValues, ...] = ()
+    views: tuple[ValuesView, ...] = ()
     windows: StateWindows | None = None
     layout: Layout = Layout.ACCUMULATORS
     inputs: tuple[Columns, ...] = ()
@@ -224,9 +232,8 @@ class FlinkState:
         fields = [(each.role, str(each.type), each.aggregates) for each in self.fields]
         inputs = [_written(columns) for columns in self.inputs]
         windows = None if self.windows is None else self.windows.__dict__
-        distinct = [(str(each.type), each.aggregates, each.is_counted) for each in self.distinct]
         content = {"keys": _written(self.keys), "inputs": inputs, "fields": fields, "windows": windows}
-        content["distinct"] = distinct
+        content["views"] = [{**each.__dict__, "type": str(each.type)} for each in self.views]
         return json.dumps({**self.__dict__, **content})
 
     @classmethod
@@ -250,9 +257,9 @@ class FlinkState:
             content["fields"] = tuple(
                 AccumulatorField(role, type_of(kind), tuple(names)) for role, kind, names in content["fields"]
             )
-            content["distinct"] = tuple(
-                DistinctValues(type_of(kind), tuple(names), is_counted)
-                for kind, names, is_counted in content["distinct"]
+            content["views"] = tuple(
+                ValuesView(**{**each, "type": type_of(each["type"]), "aggregates": tuple(each["aggregates"])})
+                for each in content["views"]
             )
             content["bounds"] = tuple(tuple(map(tuple, each)) for each in content["bounds"])
             content |= {name: tuple(map(tuple, content[name])) for name in ("order", "computed")}

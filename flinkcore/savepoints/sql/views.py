@@ -1,4 +1,4 @@
-"""Views of Flink SQL's aggregates with DISTINCT: the values of each argument, beside the accumulators."""
+"""Views of Flink SQL's aggregates: the values of an argument, in a state beside the accumulators."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
@@ -16,34 +17,35 @@ from flinkcore.errors import DataError
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers.row_data import view_data
 from flinkcore.savepoints.serializers.serializer import StateSerializer
-from flinkcore.savepoints.sql.names import DISTINCT_VALUES, OF_NULL
+from flinkcore.savepoints.sql.names import OF_NULL
 from flinkcore.savepoints.sql.row_layout import place_ids
-from flinkcore.sql.plan.flink_state import DistinctValues
+from flinkcore.sql.plan.flink_state import ValuesView
 from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root
 
 _COUNT = LogicalType(Root.BIGINT, False)
 
 
-def distinct_states(
-    views: Sequence[DistinctValues], key: StateSerializer, namespace: StateSerializer
+def view_states(
+    views: Sequence[ValuesView], key: StateSerializer, namespace: StateSerializer
 ) -> Iterator[tuple[str, KeyedTypes]]:
     """Yield the names and types of the states of views.
 
     Notes
     -----
-    Flink's ``StateMapViewWithKeysNullable``, which has a state of its own for the key null. It has no entries here: no
-    aggregate takes null.
+    Flink's ``StateMapViewWithKeysNotNull`` of ``MinWithRetractAggFunction`` and ``MaxWithRetractAggFunction``, and
+    ``StateMapViewWithKeysNullable`` of distinct values, which has a state of its own for the key null. It has no
+    entries here: no aggregate takes null.
 
     Raises
     ------
     UnsupportedOperationError
         If values are of a type that cannot be written or restored.
     """
-    value = view_data(_COUNT)
-    for number, view in enumerate(views):
-        name = f"{DISTINCT_VALUES}{number}"
-        yield name, KeyedTypes("MAP", key, namespace, view_data(view.type), value, False)
-        yield f"{name}{OF_NULL}", KeyedTypes("VALUE", key, namespace, None, value, False)
+    for view in views:
+        value = view_data(_COUNT.with_nullable(bool(view.extreme)))
+        yield view.state, KeyedTypes("MAP", key, namespace, view_data(view.type), value, False)
+        if not view.extreme:
+            yield f"{view.state}{OF_NULL}", KeyedTypes("VALUE", key, namespace, None, value, False)
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,12 @@ class ViewRows:
     counts: Int64s
 
 
-def view_rows(view: DistinctValues, held: Mapping[str, pa.Array], numbers: Mapping[str, int]) -> ViewRows:
+def view_rows(view: ValuesView, held: Mapping[str, pa.Array], numbers: Mapping[str, int]) -> ViewRows:
     """Return the values of a view that native aggregates hold.
 
     Parameters
     ----------
-    view : DistinctValues
+    view : ValuesView
     held : mapping of str to pyarrow.Array
         What accumulators hold, as `accumulator_columns` returns it.
     numbers : mapping of str to int
@@ -87,7 +89,7 @@ def view_rows(view: DistinctValues, held: Mapping[str, pa.Array], numbers: Mappi
     return ViewRows(rows[firsts], values.take(pa.array(firsts)), bits)
 
 
-def _values_of(view: DistinctValues, held: Mapping[str, pa.Array], number: int, bit: int) -> ViewRows:
+def _values_of(view: ValuesView, held: Mapping[str, pa.Array], number: int, bit: int) -> ViewRows:
     lists = held[f"{number}.{_part(view)}"]
     rows = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))
     elements = lists.flatten()
@@ -95,21 +97,19 @@ def _values_of(view: DistinctValues, held: Mapping[str, pa.Array], number: int, 
     if view.type.root in TEXTS:
         values = elements.cast(pa.binary()).cast(type)
     else:
-        values = pa.array(elements.to_numpy().view(np.int64)).cast(type)
+        values = pa.array(_in_order(view, elements.to_numpy()).view(np.int64)).cast(type)
     counts = np.full(len(rows), bit)
     if view.is_counted:
         counts = held[f"{number}.set_counts"].flatten().to_numpy()
     return ViewRows(rows, values, counts)
 
 
-def held_values(
-    view: DistinctValues, found: ViewRows, n: int, bit: int, *, slides: bool
-) -> dict[str, pa.Array]:
+def held_values(view: ValuesView, found: ViewRows, n: int, bit: int, *, slides: bool) -> dict[str, pa.Array]:
     """Return what a native aggregate of a view holds for `n` accumulators, by the name of the part.
 
     Parameters
     ----------
-    view : DistinctValues
+    view : ValuesView
     found : ViewRows
     n : int
     bit : int
@@ -137,11 +137,12 @@ def held_values(
     }
     if slides:
         parts["set_counts"] = pa.LargeListArray.from_arrays(offsets, pa.array(counts[order]))
+    if slides and not view.extreme:
         parts["words"] = pa.array(sizes.astype(np.uint64))
     return parts
 
 
-def _elements(view: DistinctValues, values: pa.Array) -> pa.Array:
+def _elements(view: ValuesView, values: pa.Array) -> pa.Array:
     """Return values as sets of native aggregates have them."""
     n, type = len(values), view.type.arrow
     accumulators = Accumulators(pa.schema([("value", type)]), [("count_distinct", "value", None, None)])
@@ -149,10 +150,16 @@ def _elements(view: DistinctValues, values: pa.Array) -> pa.Array:
     each = np.arange(n, dtype=np.uint32)
     batch = pa.RecordBatch.from_arrays([values.cast(type)], ["value"])
     accumulators.update(RecordBatch(batch, any_type=True), each)
-    return accumulator_columns(accumulators, each)[f"0.{_part(view)}"].flatten()
+    elements = accumulator_columns(accumulators, each)[f"0.{_part(view)}"].flatten()
+    return elements if view.type.root in TEXTS else pa.array(_in_order(view, elements.to_numpy()))
 
 
-def _part(view: DistinctValues) -> str:
+def _in_order(view: ValuesView, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return words as an aggregate compares them, or back: the greatest value is the least word."""
+    return ~words if view.extreme == "max" else words
+
+
+def _part(view: ValuesView) -> str:
     return "byte_set" if view.type.root in TEXTS else "word_set"
 
 
