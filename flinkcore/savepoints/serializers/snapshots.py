@@ -206,6 +206,11 @@ def _read_row_data(reader: ByteReader, version: int, depth: int) -> StateSeriali
     return read_row_data(reader, lambda: _read_nested(reader, depth))
 
 
+def _read_sorted_map(reader: ByteReader, version: int, depth: int) -> StateSerializer:
+    JavaObjectReader(reader).read()  # the comparator
+    return OpaqueSerializer(f"SortedMap<{', '.join(each.name for each in _read_nested(reader, depth))}>")
+
+
 def _read_decimal_data(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     precision, scale = reader.integer(4), reader.integer(4)
     return OpaqueSerializer(f"DecimalData({precision}, {scale})")
@@ -234,6 +239,7 @@ _OTHERS: Final[dict[str, Callable[[ByteReader, int, int], StateSerializer]]] = {
     ),
     f"{_SQL}DecimalDataSerializer$DecimalSerializerSnapshot": _read_decimal_data,
     f"{_SQL}TimestampDataSerializer$TimestampDataSerializerSnapshot": _read_timestamp_data,
+    f"{_SQL}SortedMapSerializerSnapshot": _read_sorted_map,
     f"{_SQL}StringDataSerializer$StringDataSerializerSnapshot": lambda reader, version, depth: SQL_TEXT,
     "org.apache.flink.runtime.state.ttl.TtlAwareSerializerSnapshot": _read_ttl_aware,
 }

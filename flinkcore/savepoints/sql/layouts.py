@@ -11,6 +11,7 @@ from flinkcore.savepoints.sql.row_layout import RowLayout
 from flinkcore.savepoints.sql.top_rows import (
     ChangingTopRows,
     InsertedTopRows,
+    RankedRows,
     TopRow,
     WindowRow,
     WindowTopRows,
@@ -24,6 +25,7 @@ _LAYOUTS: Final[dict[Layout, type[RowLayout]]] = {
     Layout.TOP_ROW: TopRow,
     Layout.TOP_OF_INSERTS: InsertedTopRows,
     Layout.TOP_OF_UPDATES: ChangingTopRows,
+    Layout.RANKED_ROWS: RankedRows,
     Layout.PENDING_ROWS: PendingRows,
     Layout.SORTED_ROWS: SortedRows,
     Layout.WINDOW_TOP: WindowTopRows,

@@ -24,6 +24,10 @@ TOP_ROW: Final = "Top1-Rank-State"
 """Row of each key of ``FastTop1Function``."""
 TOP_OF_UPDATES: Final = "data-state-with-update"
 """Rows of ``UpdatableTopNFunction`` by their unique key, each with its place among those that are ordered alike."""
+RANKED_ROWS: Final = "data-state"
+"""All rows of ``RetractableTopNFunction`` by what orders them."""
+SORTED_MAP: Final = "sorted-map"
+"""Numbers of those rows."""
 INTERVAL_CACHES: Final = ("IntervalJoinLeftCache", "IntervalJoinRightCache")
 """Rows of each input of ``RowTimeIntervalJoin`` by their time."""
 INTERVAL_TIMERS: Final = ("IntervalJoinRightTimerState", "IntervalJoinLeftTimerState")

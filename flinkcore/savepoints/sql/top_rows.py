@@ -16,7 +16,10 @@ from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.composite import ListSerializer, TupleSerializer
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
+from flinkcore.savepoints.serializers.serializer import OpaqueSerializer
 from flinkcore.savepoints.sql.names import (
+    RANKED_ROWS,
+    SORTED_MAP,
     TIMERS,
     TOP_OF_INSERTS,
     TOP_OF_UPDATES,
@@ -205,6 +208,32 @@ class ChangingTopRows(RowLayout):
         return {_TOP: [_top(found, entries.take(best), rows.take(best), unique)]}
 
 
+class RankedRows(InsertedTopRows):
+    """All rows of each key by what orders them, which may be withdrawn.
+
+    Notes
+    -----
+    Flink's ``RetractableTopNFunction``. Beside the rows it keeps their numbers in a map that is sorted by code which
+    its planner has made, so that the state is not written.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        numbers = OpaqueSerializer(f"SortedMap<{self._sort_key.name}, Long>")
+        return {
+            RANKED_ROWS: self.types("MAP", ListSerializer((self.inputs[0],)), self._sort_key),
+            SORTED_MAP: self.types("VALUE", numbers),
+        }
+
+    def restored(self, found: SavepointTables) -> Restored:
+        entries = found.read(RANKED_ROWS)
+        if entries is None:
+            return {_TOP: []}
+        entries, rows = exploded(entries)
+        order = _best_first(found, entries, rows, every=True)
+        unique = tuple(range(len(self.state.inputs[0])))
+        return {_TOP: [_top(found, entries.take(order), rows.take(order), unique)]}
+
+
 def _number_within(ids: Int64s) -> Int64s:
     """Return for each row how many rows before it have its id."""
     order = np.argsort(ids, kind="stable")
@@ -216,8 +245,10 @@ def _number_within(ids: Int64s) -> Int64s:
     return found
 
 
-def _best_first(found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array) -> pa.Array:
-    """Return the order of the rows of each key, of which those of too low a rank are left out."""
+def _best_first(
+    found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array, *, every: bool = False
+) -> pa.Array:
+    """Return the order of the rows of each key; those of too low a rank are left out, unless `every` row is needed."""
     state = found.state
     columns = state.inputs[0]
     schema = pa.schema([pa.field(name, kind.arrow, kind.nullable) for name, kind in columns])
@@ -231,7 +262,7 @@ def _best_first(found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array)
     windows = [entries.column("namespace")] if "namespace" in entries.schema.names else []
     ids, _ = place_ids(*key_columns(entries).values(), *windows)
     order = np.lexsort((*sort_columns(ranking.of(batch)), ids)) if names else np.argsort(ids, kind="stable")
-    return pa.array(order[_number_within(ids[order]) < state.last_rank])
+    return pa.array(order if every else order[_number_within(ids[order]) < state.last_rank])
 
 
 def _top(

@@ -57,9 +57,9 @@ def sql_content(operator: CheckpointOperator, state: FlinkState) -> OperatorCont
     ConfigurationError
         If it is not known how Flink keeps such a state; names the node.
     """
-    if state.refusal:
+    if reason := state.refusal or state.only_read:
         raise ConfigurationError(
-            f"operator {operator.uid!r}, {state.node}: {state.refusal}. Replay this query without a savepoint, or "
+            f"operator {operator.uid!r}, {state.node}: {reason}. Replay this query without a savepoint, or "
             f"leave out its state: SavepointTarget(path, leave_out=[{operator.uid!r}])"
         )
     try:

@@ -13,54 +13,29 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from flinkcore.sql.nodes.accumulator_fields import accumulator_fields
 from flinkcore.sql.nodes.aggregates import AggregateCall, Argument, NativeAggregates
-from flinkcore.sql.nodes.function_aggregates import WindowResult
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.flink_state import (
-    COUNTED,
     CUMULATE,
-    DISTINCT,
-    EXTREME,
     HOP,
-    OR_ZERO,
     PRESENT,
-    RETRACTED_EXTREME,
     ROWS,
     SESSION,
     TUMBLE,
-    VALUE,
-    ZERO,
-    AccumulatorField,
     Columns,
     FlinkState,
     Layout,
     StateWindows,
-    ValuesView,
 )
-from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TEXTS, LogicalType, Root
+from flinkcore.sql.types.logical_types import LogicalType
 
 if TYPE_CHECKING:
     from flinkcore.sql.nodes.windows import SqlWindow
 
-_BIGINT: Final = LogicalType(Root.BIGINT)
-_STRING: Final = LogicalType(Root.VARCHAR, precision=2**31 - 1)
-
-_EXCHANGED: Final = frozenset(
-    (
-        *(("COUNT", "as it is"), ("SUM", "as it is"), ("$SUM0", "sum or zero"), ("AVG", "mean")),
-        *((name, form) for name in ("MIN", "MAX") for form in ("as it is", "extreme")),
-    )
-)
-"""Calls whose accumulators in Flink hold what the native aggregates do."""
-
-_IN_VIEWS: Final = frozenset((*INTEGERS, *TEXTS, Root.BOOLEAN, Root.DATE))
-"""Types of arguments whose views are exchanged."""
 
 _WINDOWINGS: Final = ("windowing", "leftWindowing", "rightWindowing")
-
-_TAKEN_BACK: Final = ("COUNT", "SUM", "AVG")
-"""Those that do so if values are taken back; Flink's others have views of all values."""
 
 
 def group_state(
@@ -69,7 +44,7 @@ def group_state(
     """Return the state of an aggregate of all rows of a key."""
     taken_back = node.json["aggCallNeedRetractions"]
     count = ROWS if node.json["needRetraction"] else None
-    fields, views, refusal = _accumulator_fields(native, taken_back, count=count)
+    fields, views, refusal = accumulator_fields(native, taken_back, count=count)
     return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), views=tuple(views), refusal=refusal)
 
 
@@ -95,7 +70,7 @@ def window_state(
     windows = _windows(assigner, by_window=node.kind == "group-window-aggregate")
     # Flink knows by a count which of the windows that have begun are empty.
     is_counted = windows is not None and windows.kind == HOP and not windows.by_window
-    fields, views, refusal = _accumulator_fields(native, count=PRESENT if is_counted else None)
+    fields, views, refusal = accumulator_fields(native, count=PRESENT if is_counted else None)
     if windows is None:
         refusal = f"the state of {type(assigner).__name__} is not exchanged with Flink"
     elif windows.kind == HOP and windows.size_ms % windows.slide_ms:
@@ -146,17 +121,17 @@ def rank_state(node: PlanNode, rows: Rows) -> FlinkState:
     """Return the state of a rank: the highest rows of each key."""
     strategy, ranks = node.json["rankStrategy"], node.json["rankRange"]
     is_first = ranks["start"] == ranks["end"] == 1
-    by_strategy = {"AppendFast": Layout.TOP_OF_INSERTS, "UpdateFast": Layout.TOP_OF_UPDATES}
-    if strategy["type"] not in by_strategy:
-        return FlinkState.of(
-            node,
-            refusal=f"the sorted maps of a rank of the strategy {strategy['type']}, over rows that are withdrawn, are "
-            "not exchanged with Flink",
-        )
+    by_strategy = {
+        "AppendFast": Layout.TOP_OF_INSERTS,
+        "UpdateFast": Layout.TOP_OF_UPDATES,
+        "Retract": Layout.RANKED_ROWS,
+    }
+    layout = by_strategy[strategy["type"]]
+    is_ranked = layout is Layout.RANKED_ROWS
     return FlinkState.of(
         node,
         keys=_chosen(rows, node.json["partition"]["fields"]),
-        layout=Layout.TOP_ROW if is_first else by_strategy[strategy["type"]],
+        layout=Layout.TOP_ROW if is_first and not is_ranked else layout,
         inputs=(_columns(rows),),
         order=tuple(
             (each["index"], not each["isAscending"], each["nullIsLast"])
@@ -164,6 +139,9 @@ def rank_state(node: PlanNode, rows: Rows) -> FlinkState:
         ),
         unique_keys=(tuple(strategy.get("primaryKeys", ())),),
         last_rank=ranks["end"],
+        only_read="the rows of a rank over rows that are withdrawn are read from savepoints of Flink, and not written"
+        if is_ranked
+        else "",
     )
 
 
@@ -238,7 +216,7 @@ def over_state(
     spec = node.json["overSpec"]
     (group,) = spec["groups"]
     order = group["orderBy"]["fields"][0]["index"]
-    fields, views, refusal = _accumulator_fields(native)
+    fields, views, refusal = accumulator_fields(native)
     of_earlier_rows = [call.name for call in calls if call.name in ("RANK", "DENSE_RANK", "LAG")]
     if rows.types[order].time_attribute != "ROWTIME" or group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING":
         refusal = "of OVER, frames by rowtime that begin with the first row are exchanged with Flink"
@@ -340,101 +318,3 @@ def _columns(rows: Rows) -> Columns:
 
 def _chosen(rows: Rows, numbers: Sequence[int]) -> Columns:
     return tuple((rows.columns[number], rows.types[number]) for number in numbers)
-
-
-def _accumulator_fields(
-    native: NativeAggregates, taken_back: Sequence[bool] = (), *, count: str | None = None
-) -> tuple[list[AccumulatorField], list[ValuesView], str]:
-    """Return the fields and views of the accumulator that Flink has, and why it cannot be exchanged, if so.
-
-    Parameters
-    ----------
-    native : NativeAggregates
-    taken_back : sequence of bool
-        For each call, whether Flink's aggregate can take values back; by default none can.
-    count : str, optional
-        Role of the ``COUNT(*)`` that Flink adds to calls without one: `PRESENT`, as for windows that may be empty, or
-        `ROWS`, if rows are withdrawn.
-
-    Notes
-    -----
-    ``AggregateUtil.transformToStreamAggregateInfoList``, and the buffers of ``SumAggFunction``,
-    ``SumWithRetractAggFunction``, ``Sum0AggFunction``, ``CountAggFunction``, ``RowNumberAggFunction``,
-    ``AvgAggFunction``, ``MinAggFunction`` and ``MaxAggFunction``.
-    """
-    fields: list[AccumulatorField] = []
-    distinct: dict[tuple[int, ...], ValuesView] = {}
-    extremes: list[ValuesView] = []
-    for number, result in enumerate(native.results):
-        if isinstance(result, WindowResult):
-            return (
-                [],
-                [],
-                f"the accumulators of the function {result.calls.name} are not exchanged with Flink",
-            )
-        call = result.call
-        type = _STRING if call.type.root in (Root.CHAR, Root.VARCHAR) else call.type.with_nullable(True)
-        can_take_back = bool(taken_back) and taken_back[number]
-        if call.is_distinct and call.name == "COUNT" and result.given.root in _IN_VIEWS:
-            shared = distinct.get(call.arguments)
-            if shared is not None and can_take_back:
-                return (
-                    [],
-                    [],
-                    "of rows that are withdrawn, the accumulators of one COUNT(DISTINCT) of an argument are exchanged "
-                    "with Flink, and not those of several with conditions",
-                )
-            names = (*(() if shared is None else shared.aggregates), *result.parts)
-            state = f"distinctAcc_{len(distinct)}" if shared is None else shared.state
-            distinct[call.arguments] = ValuesView(state, result.given, names, can_take_back)
-            fields.append(AccumulatorField(DISTINCT, type, result.parts))
-            continue
-        if call.is_distinct or (call.name, result.form) not in _EXCHANGED:
-            what, instead = call.name, ""
-            if call.is_distinct:
-                what, instead = f"{call.name}(DISTINCT)", f"; those of {call.name} over SELECT DISTINCT are"
-            return (
-                [],
-                [],
-                f"the accumulators of {what} of {result.given} are not exchanged with Flink{instead}",
-            )
-        if call.name in ("MIN", "MAX") and can_take_back and result.given.root in _IN_VIEWS:
-            own = call.type.with_nullable(True)
-            fields.append(AccumulatorField(RETRACTED_EXTREME, own, result.parts))
-            extremes.append(ValuesView(f"agg{number}$map", own, result.parts, True, call.name.lower()))
-            continue
-        if call.name not in _TAKEN_BACK and (can_take_back or native.withdraws):
-            return (
-                [],
-                [],
-                (
-                    f"the accumulators of {call.name} of {result.given} over rows that are withdrawn are not exchanged "
-                    "with Flink"
-                ),
-            )
-        if call.name == "AVG":
-            total, n_values = result.parts
-            fields.append(AccumulatorField(OR_ZERO, _sum_type(result.given), (total,)))
-            fields.append(AccumulatorField(VALUE, _BIGINT, (n_values,)))
-        else:
-            role = {"extreme": EXTREME, "sum or zero": ZERO}.get(result.form, VALUE)
-            if count == ROWS and _is_count_of_rows(call):
-                role = ROWS
-            fields.append(AccumulatorField(role, type, result.parts))
-            if can_take_back and call.name == "SUM":
-                fields.append(AccumulatorField(COUNTED, _BIGINT, result.parts))
-    calls = [result.call for result in native.results if not isinstance(result, WindowResult)]
-    if count is not None and not any(map(_is_count_of_rows, calls)):
-        fields.append(AccumulatorField(count, _BIGINT))
-    return fields, [*extremes, *distinct.values()], ""
-
-
-def _is_count_of_rows(call: AggregateCall) -> bool:
-    return call.name == "COUNT" and not call.arguments and call.filter < 0
-
-
-def _sum_type(given: LogicalType) -> LogicalType:
-    """Return the type of the sum in the accumulator of AVG."""
-    if given.root is Root.DECIMAL:
-        return LogicalType(Root.DECIMAL, precision=38, scale=given.scale)
-    return LogicalType(Root.DOUBLE) if given.root in FLOATS else _BIGINT

@@ -51,6 +51,7 @@ class Layout(str, Enum):
     TOP_OF_INSERTS = "top rows of inserts"
     TOP_ROW = "top row"
     TOP_OF_UPDATES = "top rows of updates"
+    RANKED_ROWS = "ranked rows"
     PENDING_ROWS = "pending rows"
     SORTED_ROWS = "sorted rows"
     WINDOW_TOP = "top rows of windows"
@@ -171,6 +172,8 @@ class FlinkState:
         Whether rows of the first input come out alone, of a join.
     nulls_equal : bool
         Whether keys with nulls match each other, of a join.
+    only_read : str
+        Reason why the state is read from a savepoint, and not written, or an empty text.
     refusal : str
         Reason why the state cannot be exchanged with Flink, or an empty text.
     """
@@ -193,6 +196,7 @@ class FlinkState:
     outer: tuple[bool, ...] = ()
     left_alone: bool = False
     nulls_equal: bool = False
+    only_read: str = ""
     refusal: str = ""
 
     @classmethod
