@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import flinkcore as fc
+from benchmarks.job_plans import planned
 from flinkcore.common import Types
 from flinkcore.savepoints import FlinkOperator, FlinkWindow, SavepointTarget
 
@@ -28,7 +29,7 @@ def main() -> None:
     )
     windows = events.key_by("key").window(fc.TumblingEventTimeWindows.of(fc.Duration.of_hours(1)))
     operator = FlinkOperator("counts", key=Types.LONG(), window=FlinkWindow(Types.LONG(), fields=["n"]))
-    counts = windows.aggregate(n=fc.count())
+    counts = planned(lambda: windows.aggregate(n=fc.count()))()
     print(counts.execute(stop_with_savepoint=SavepointTarget(folder, [operator])).report)
 
 

@@ -249,7 +249,7 @@ def _write_type(writer: ByteWriter, field: LogicalType) -> None:
 
 
 def _write_extreme(writer: ByteWriter, field: ExtremeType) -> None:
-    """Append a structured type, whose classes are described anew at each place, as Java allows."""
+    """Append a structured type, which describes its classes at each place, as Java allows."""
     structured = f"{_TYPES}StructuredType"
     writer.add(_OBJECT)
     _write_class(writer, structured, 1, _SERIALIZABLE, 6)

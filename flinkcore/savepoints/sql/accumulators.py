@@ -27,7 +27,7 @@ from flinkcore.sql.types.logical_types import INTEGERS, LogicalType, Root
 
 _WIDE: LogicalType = LogicalType(Root.BIGINT)
 _VIEW: Final = b"\0"
-"""What an accumulator has in place of a view."""
+"""Content of an accumulator in place of a view."""
 _DOUBLE: LogicalType = LogicalType(Root.DOUBLE)
 
 

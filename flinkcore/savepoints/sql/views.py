@@ -58,7 +58,7 @@ class ViewRows:
         For each value, the number of its accumulator.
     values : pyarrow.Array, n values
     counts : int64 array (n,)
-        How often each value came, if values are taken back, or a bit for each aggregate that has it.
+        Number of times that each value came, if values are taken back, or a bit for each aggregate that has it.
     """
 
     rows: Int64s
@@ -73,7 +73,7 @@ def view_rows(view: ValuesView, held: Mapping[str, pa.Array], numbers: Mapping[s
     ----------
     view : ValuesView
     held : mapping of str to pyarrow.Array
-        What accumulators hold, as `accumulator_columns` returns it.
+        Contents of accumulators, as `accumulator_columns` returns them.
     numbers : mapping of str to int
         Numbers of the aggregates by name.
     """

@@ -1,4 +1,4 @@
-"""How Flink SQL names windows and slices in states, and where these begin and end."""
+"""Names of windows and slices in states of Flink SQL, with their beginnings and ends."""
 
 from __future__ import annotations
 

@@ -311,9 +311,9 @@ class _Held:
     entries : numpy.ndarray of uint32
         Those that Flink has.
     columns : dict of str to pyarrow.Array
-        Of windows, the row of each entry in the table, and its namespace.
+        For windows, the row of each entry in the table, and its namespace.
     parts : pyarrow.RecordBatch
-        What the aggregates hold.
+        Contents of the aggregates.
     """
 
     accumulators: Accumulators
