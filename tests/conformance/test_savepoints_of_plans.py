@@ -139,7 +139,6 @@ def test_a_job_keeps_the_watermark_of_its_savepoint(job: str, kind: str, tmp_pat
         ),
         ("sum_of_floats", "the accumulators of SUM of FLOAT are not exchanged"),
         ("highest_of_changes", "the accumulators of MAX of DECIMAL(38, 2) over rows that are withdrawn"),
-        ("over_range", "frames by rowtime that begin with the first row are exchanged"),
     ],
 )
 def test_other_states_are_refused_by_node(job: str, reason: str, tmp_path: Path) -> None:

@@ -132,6 +132,14 @@ QUERIES: Final[dict[str, str]] = {
         "SELECT u, v, SUM(n) OVER w, AVG(m) OVER w, COUNT(*) OVER w, MAX(u) OVER w, MIN(f) OVER w, SUM(big) OVER w, "
         "AVG(i) OVER w FROM clicks WINDOW w AS (ORDER BY ts)"
     ),
+    "over_range": (
+        "SELECT u, n, SUM(n) OVER w, COUNT(*) OVER w, MAX(m) OVER w, COUNT(DISTINCT i) OVER w, MIN(c) OVER w FROM "
+        "clicks WINDOW w AS (PARTITION BY u ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW)"
+    ),
+    "over_last_rows": (
+        "SELECT u, n, SUM(n) OVER w, AVG(m) OVER w, MIN(d) OVER w FROM clicks WINDOW w AS (PARTITION BY u ORDER BY ts "
+        "ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)"
+    ),
     "over_rows": (
         "SELECT u, v, ROW_NUMBER() OVER (PARTITION BY u, flag ORDER BY ts), MAX(d) OVER (PARTITION BY u, flag ORDER BY "
         "ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM clicks"
@@ -233,6 +241,10 @@ ONLY_READ: Final[dict[str, str]] = {
         ("hop_of_distinct", "cumulate_of_distinct_in_two_phases"),
         "kept by window, where Flink keeps them by slice",
     ),
+    **dict.fromkeys(
+        ("over_range", "over_last_rows"),
+        "the rows of frames that are bounded are read from savepoints of Flink, and not written",
+    ),
     "rank_of_sums": "a rank over rows that are withdrawn are read from savepoints of Flink, and not written",
 }
 """Jobs that begin with a savepoint of Flink, and do not write one, with the reason."""
@@ -259,10 +271,6 @@ OF_CHANCE: Final = (
 REFUSED: Final[dict[str, str]] = {
     "count_of_distinct_decimals": "SELECT u, COUNT(DISTINCT m) FROM clicks GROUP BY u",
     "highest_of_changes": "SELECT k, MAX(m) FROM (SELECT u, SUM(m) m, COUNT(*) k FROM clicks GROUP BY u) GROUP BY k",
-    "over_range": (
-        "SELECT u, SUM(n) OVER (PARTITION BY u ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT "
-        "ROW) FROM clicks"
-    ),
     "sum_of_floats": "SELECT u, SUM(f) FROM clicks GROUP BY u",
 }
 """Queries whose state is refused by name."""

@@ -34,6 +34,7 @@ from flinkcore.savepoints.sql.aggregate_states import aggregate_states
 from flinkcore.savepoints.sql.layouts import layout_of
 from flinkcore.savepoints.sql.names import (
     ACCUMULATORS,
+    OF_ACCUMULATORS,
     OF_TIMERS,
     SESSIONS,
     WATERMARK,
@@ -84,6 +85,8 @@ class RestoredPlanState:
         optional = {WATERMARK} if self.state.has_watermark else set()
         # Flink's operators also register timers that they never set.
         others = {each for each in self.found.states if not each.startswith(OF_TIMERS)} - expected
+        if self.state.layout is Layout.FRAME_ROWS:
+            others = {each for each in others if not each.startswith(OF_ACCUMULATORS)}
         if not expected <= self.found.states.keys() or not others <= optional:
             raise ConfigurationError(
                 f"{what} has the states {sorted(self.found.states)}, and {self.state.node} has "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flinkcore.savepoints.sql.deduplicated_rows import EmittedKey, FirstRow, LastRow
+from flinkcore.savepoints.sql.frame_rows import FrameRows
 from flinkcore.savepoints.sql.joined_rows import IntervalJoinRows, RegularJoinRows, WindowJoinRows
 from flinkcore.savepoints.sql.pending_rows import PendingRows, SortedRows
 from flinkcore.savepoints.sql.row_layout import RowLayout
@@ -27,6 +28,7 @@ _LAYOUTS: Final[dict[Layout, type[RowLayout]]] = {
     Layout.TOP_OF_UPDATES: ChangingTopRows,
     Layout.RANKED_ROWS: RankedRows,
     Layout.PENDING_ROWS: PendingRows,
+    Layout.FRAME_ROWS: FrameRows,
     Layout.SORTED_ROWS: SortedRows,
     Layout.WINDOW_TOP: WindowTopRows,
     Layout.WINDOW_ROW: WindowRow,

@@ -25,8 +25,8 @@ from flinkcore.savepoints.sql.row_layout import (
     place_ids,
 )
 
-_PENDING = "pending"
-_TIMES = "times"
+PENDING = "pending"
+TIMES = "times"
 
 
 class PendingRows(RowLayout):
@@ -46,7 +46,7 @@ class PendingRows(RowLayout):
         }
 
     def written(self, name: str, tables: PartTables) -> Entries | None:
-        pending = tables.read(_PENDING)
+        pending = tables.read(PENDING)
         if pending is None:
             return None
         keys, times = tables.keys(pending), pending.column("timestamp")
@@ -58,10 +58,10 @@ class PendingRows(RowLayout):
     def restored(self, found: SavepointTables) -> Restored:
         entries = found.read(self.rows_state)
         if entries is None:
-            return {_PENDING: []}
+            return {PENDING: []}
         entries, rows = exploded(entries)
         columns = {**key_columns(entries), **found.row_columns(rows, entries.num_rows)}
-        return {_PENDING: [{**columns, "timestamp": entries.column("map_key")}]}
+        return {PENDING: [{**columns, "timestamp": entries.column("map_key")}]}
 
 
 class SortedRows(PendingRows):
@@ -80,7 +80,7 @@ class SortedRows(PendingRows):
     def written(self, name: str, tables: PartTables) -> Entries | None:
         if name != LAST_TIME:
             return super().written(name, tables)
-        times = tables.read(_TIMES)
+        times = tables.read(TIMES)
         return None if times is None else {"key": tables.keys(times), "value": times.column("last")}
 
     def restored(self, found: SavepointTables) -> Restored:
@@ -88,5 +88,5 @@ class SortedRows(PendingRows):
         if last is not None:
             no_clean_up = pa.array(np.full(last.num_rows, MIN_TIMESTAMP))
             times = {**key_columns(last), "last": last.column("value"), "cleanup": no_clean_up}
-            restored[_TIMES] = [times]
+            restored[TIMES] = [times]
         return restored

@@ -104,12 +104,16 @@ class SavepointTables:
         prefix = PREFIXES[number]
         places = {name: (place, kind) for place, (name, kind) in enumerate(self.state.inputs[number])}
         computed = {name: (number, form) for name, number, form in self.state.computed}
+        constants = dict(self.state.constants)
         columns = {f"has_{prefix}": pa.repeat(pa.scalar(rows is not None), n)}
         for name in self.operator.row_names[number]:
             if name == ROW_KIND:
                 continue
             if name in computed and rows is not None:
                 columns[f"{prefix}.{name}"] = self._computed(rows, *computed[name])
+                continue
+            if name in constants:
+                columns[f"{prefix}.{name}"] = pa.nulls(n, constants[name].arrow)
                 continue
             place, kind = places.get(name, (-1, None))
             type = pa.int64() if kind is None else kind.arrow

@@ -210,19 +210,28 @@ def _of_windows(node: PlanNode, inputs: Sequence[Rows], window: SqlWindow, *, is
 
 
 def over_state(
-    node: PlanNode, rows: Rows, native: NativeAggregates, calls: Sequence[AggregateCall]
+    node: PlanNode,
+    rows: Rows,
+    native: NativeAggregates,
+    calls: Sequence[AggregateCall],
+    constants: Columns,
+    frame_rows: int | None,
+    frame_ms: int | None,
 ) -> FlinkState:
-    """Return the state of OVER: rows that wait for the watermark, and accumulators of keys."""
+    """Return the state of OVER: rows that wait for the watermark, and accumulators of keys or rows of their frames."""
     spec = node.json["overSpec"]
     (group,) = spec["groups"]
     order = group["orderBy"]["fields"][0]["index"]
     fields, views, refusal = accumulator_fields(native)
     of_earlier_rows = [call.name for call in calls if call.name in ("RANK", "DENSE_RANK", "LAG")]
-    if rows.types[order].time_attribute != "ROWTIME" or group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING":
-        refusal = "of OVER, frames by rowtime that begin with the first row are exchanged with Flink"
+    is_bounded = frame_rows is not None or frame_ms is not None
+    if is_bounded:
+        refusal = ""
+    if rows.types[order].time_attribute != "ROWTIME":
+        refusal = "of OVER, frames by rowtime are exchanged with Flink"
     elif of_earlier_rows:
         refusal = f"the accumulators of {of_earlier_rows[0]} are not exchanged with Flink"
-    elif views:
+    elif views and not is_bounded:
         refusal = "the accumulators of DISTINCT over frames are not exchanged with Flink"
     computed = []
     for name, argument in native.arguments.items():
@@ -235,7 +244,13 @@ def over_state(
         node,
         keys=_chosen(rows, spec["partition"]["fields"]),
         fields=tuple(fields),
-        layout=Layout.PENDING_ROWS,
+        layout=Layout.FRAME_ROWS if is_bounded else Layout.PENDING_ROWS,
+        constants=constants,
+        frame_rows=frame_rows,
+        frame_ms=frame_ms,
+        only_read="the rows of frames that are bounded are read from savepoints of Flink, and not written"
+        if is_bounded
+        else "",
         inputs=(_columns(rows),),
         computed=tuple(computed),
         refusal=refusal,

@@ -226,7 +226,10 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     columns += [earlier[number] if number in earlier else next(results) for number in range(len(calls))]
     if not native.aggregates:
         native.add(_COUNT)  # for the rows alone
-    state = over_state(node, rows, native, calls)
+    size = None if frame.rows is None else frame.rows + 1
+    n = len(rows.columns)
+    added = zip(over.rows.columns[n : n + len(constants)], (each.type for each in constants), strict=True)
+    state = over_state(node, rows, native, calls, tuple(added), size, frame.range_ms)
     return program.of_operator(node, over.through(frame, native), columns, times=rows.times, state=state)
 
 

@@ -53,6 +53,7 @@ class Layout(str, Enum):
     TOP_OF_UPDATES = "top rows of updates"
     RANKED_ROWS = "ranked rows"
     PENDING_ROWS = "pending rows"
+    FRAME_ROWS = "rows of frames"
     SORTED_ROWS = "sorted rows"
     WINDOW_TOP = "top rows of windows"
     WINDOW_ROW = "row of windows"
@@ -172,6 +173,10 @@ class FlinkState:
         Whether rows of the first input come out alone, of a join.
     nulls_equal : bool
         Whether keys with nulls match each other, of a join.
+    constants : tuple of (str, LogicalType)
+        Columns with the constants of the node, of OVER.
+    frame_rows, frame_ms : int or None
+        Rows or ms of a bounded frame, of OVER.
     only_read : str
         Reason why the state is read from a savepoint, and not written, or an empty text.
     refusal : str
@@ -196,6 +201,9 @@ class FlinkState:
     outer: tuple[bool, ...] = ()
     left_alone: bool = False
     nulls_equal: bool = False
+    constants: Columns = ()
+    frame_rows: int | None = None
+    frame_ms: int | None = None
     only_read: str = ""
     refusal: str = ""
 
@@ -237,6 +245,7 @@ class FlinkState:
         inputs = [_written(columns) for columns in self.inputs]
         windows = None if self.windows is None else self.windows.__dict__
         content = {"keys": _written(self.keys), "inputs": inputs, "fields": fields, "windows": windows}
+        content["constants"] = _written(self.constants)
         content["views"] = [{**each.__dict__, "type": str(each.type)} for each in self.views]
         return json.dumps({**self.__dict__, **content})
 
@@ -256,7 +265,7 @@ class FlinkState:
             content["layout"] = Layout(content["layout"])
             if content["windows"] is not None:
                 content["windows"] = StateWindows(**content["windows"])
-            content["keys"] = _read(content["keys"])
+            content |= {name: _read(content[name]) for name in ("keys", "constants")}
             content["inputs"] = tuple(map(_read, content["inputs"]))
             content["fields"] = tuple(
                 AccumulatorField(role, type_of(kind), tuple(names)) for role, kind, names in content["fields"]
