@@ -119,7 +119,10 @@ class ScannedColumn(ColumnExpression):
 
 _UNITS: Final = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 _OF_SOURCE: Final = frozenset(
-    ("ProjectPushDown", "ReadingMetadata", "FilterPushDown", "WatermarkPushDown", "SourceWatermark")
+    (
+        *("ProjectPushDown", "ReadingMetadata", "FilterPushDown", "WatermarkPushDown", "SourceWatermark"),
+        "LimitPushDown",  # the node after the scan limits, too
+    )
 )
 
 

@@ -134,6 +134,14 @@ def test_frames_beyond_the_row_are_refused() -> None:
     )
 
 
+def test_frames_that_begin_with_the_row_are_refused_as_in_flink() -> None:
+    refused(
+        "over-zero_range",
+        {'"BOUNDED_WINDOW"': '"CURRENT_ROW"'},
+        "begin before the current row, in Flink, too",
+    )
+
+
 def test_rows_are_assigned_by_the_operator_unless_bounds_are_computed_with_before() -> None:
     written = golden("window_topn-1-0")["plan"]
     for computes in (False, True):
