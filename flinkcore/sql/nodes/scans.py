@@ -430,7 +430,7 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
         )
     if duration_ms(SOURCE_IDLE_TIMEOUT, program.settings):
         raise node.refuse(
-            f"{SOURCE_IDLE_TIMEOUT.key()} is supported where the connector generates watermarks, as kafka does without a "
+            f"{SOURCE_IDLE_TIMEOUT.key()} is supported where the connector generates watermarks, as kafka without a "
             "computed rowtime, and not where an operator assigns them",
             "Plan the query with such a connector, or leave the setting out",
         )

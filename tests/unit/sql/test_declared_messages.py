@@ -103,6 +103,19 @@ def test_a_message_that_cannot_be_read_is_an_error_unless_the_table_ignores_it(s
     assert rows.num_rows == 1
 
 
+def test_rows_are_named_among_those_that_messages_become(tmp_path: Path) -> None:
+    for name, messages in (("a", [None, None, b'{"n": 1}']), ("b", [None, b'{"n": 2}', b"{}"])):
+        pq.write_table(pa.table({"value": pa.array(messages, pa.binary())}), tmp_path / f"{name}.parquet")
+    fields = pa.schema([("n", pa.int64())])
+    declared = DeclaredMessages("json", fields, None, pa.schema([]), "", {"connector": "kafka"})
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    log = environment.from_event_log(
+        f"{tmp_path}/*.parquet", timestamp="n", timestamp_unit="ms", decode=declared
+    )
+    with pytest.raises(DataError, match=r"row 1 \(from 0\) of the rows decoded from .*b\.parquet"):
+        log.to_arrow()
+
+
 @pytest.mark.parametrize("script", ["kafka"], indirect=True)
 def test_a_format_without_a_decoder_is_refused_by_name(script: Recorded) -> None:
     for step in script.json["steps"]:
