@@ -103,9 +103,13 @@ def test_a_message_that_cannot_be_read_is_an_error_unless_the_table_ignores_it(s
     assert rows.num_rows == 1
 
 
-def test_rows_are_named_among_those_that_messages_become(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_rows_are_named_among_those_that_messages_become(tmp_path: Path, is_ordered: bool) -> None:
     for name, messages in (("a", [None, None, b'{"n": 1}']), ("b", [None, b'{"n": 2}', b"{}"])):
-        pq.write_table(pa.table({"value": pa.array(messages, pa.binary())}), tmp_path / f"{name}.parquet")
+        columns = {"value": pa.array(messages, pa.binary())}
+        if is_ordered:  # by offsets
+            columns = dict(zip(records([]).column_names, records(messages).columns, strict=True))
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
     fields = pa.schema([("n", pa.int64())])
     declared = DeclaredMessages("json", fields, None, pa.schema([]), "", {"connector": "kafka"})
     environment = StreamExecutionEnvironment.get_execution_environment()
