@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from flinkcore._internal.show.tables import shown_value
@@ -20,6 +21,13 @@ _KINDS = {
     "+U": RowKind.UPDATE_AFTER,
     "-D": RowKind.DELETE,
 }
+
+
+class ResultKind(Enum):
+    """Whether a statement has rows as its result."""
+
+    SUCCESS = 0
+    SUCCESS_WITH_CONTENT = 1
 
 
 class CloseableIterator:
@@ -109,6 +117,10 @@ class TableResult:
 
     def wait(self, timeout_ms: int | None = None) -> None:
         """Return: the statement is done."""
+
+    def get_result_kind(self) -> ResultKind:
+        """Return whether the statement was a query or an insertion, which have content, or another one."""
+        return ResultKind.SUCCESS_WITH_CONTENT if self.results else ResultKind.SUCCESS
 
     def get_job_client(self) -> None:
         """Return None, for the statement is done."""

@@ -182,13 +182,16 @@ def _columns_of(function: Any) -> str:
 
 
 class UserFunctions:
-    """The functions that a program gives for those of a plan, by their names."""
+    """The functions that a program gives for those of a plan, by their names.
+
+    One that cannot be called is an error if the plan calls it.
+    """
 
     def __init__(self, functions: Mapping[str, Any] | None) -> None:
-        self._functions = {
-            name.replace("`", "").lower(): UserFunction.of(name, function)
-            for name, function in (functions or {}).items()
+        self._given = {
+            name.replace("`", "").lower(): (name, function) for name, function in (functions or {}).items()
         }
+        self._functions: dict[str, UserFunction] = {}
 
     def bind(self, rex: Rex) -> Rex:
         """Return an expression whose calls of functions of the user have them."""
@@ -204,7 +207,9 @@ class UserFunctions:
         """Return the function for a name of a plan, which may have its catalog and database before it."""
         plain = name.replace("`", "").lower()
         for candidate in (plain, plain.rpartition(".")[2]):
-            if candidate in self._functions:
+            if candidate in self._given:
+                if candidate not in self._functions:
+                    self._functions[candidate] = UserFunction.of(*self._given[candidate])
                 return self._functions[candidate]
         return None
 
