@@ -13,7 +13,7 @@ from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
-from flinkcore.sql.nodes.rows import Tables
+from flinkcore.sql.nodes.rows import Tables, zone_named
 from flinkcore.sql.planner.declared_functions import creation, declared_function, has_temporary
 from flinkcore.sql.planner.planned_script import QUERY_SINK
 from flinkcore.sql.planner.statements import Statement, statements_of
@@ -147,7 +147,7 @@ class StreamTableEnvironment:
         for name, rows in found.items():
             rows.deliver(results[name], paths[name], "append")
         query = next((rows for rows in found.values() if not rows.connector), None)
-        return TableResult(results, query)
+        return TableResult(results, query, zone_named(self._config.get_local_timezone()))
 
     def sql_query(self, query: str) -> Table:
         """Return a query as a table."""

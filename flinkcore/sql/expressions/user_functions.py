@@ -121,7 +121,7 @@ class UserFunction:
         kind = call.type.arrow
         if not self.columns:
             return self._by_row(rows, arrays, call)
-        given = arrays if self.columns == "arrow" else [array.to_pandas() for array in arrays]
+        given = arrays if self.columns == "arrow" else list(map(_of_pandas, arrays))
         if not rows.num_rows:
             return pa.nulls(0, kind)
         try:
@@ -129,7 +129,7 @@ class UserFunction:
             if isinstance(found, pa.ChunkedArray):
                 found = found.combine_chunks()
             if self.columns == "pandas":
-                found = pa.Array.from_pandas(found)
+                found = _from_pandas(found, kind)
             found = found.cast(kind)
         except Exception as error:  # whatever the user's function raises
             rows.fail(0, f"the function {self.name}, called for {rows.num_rows} rows: {error!r}")
@@ -155,6 +155,28 @@ class UserFunction:
             f"the function {self.name}",
             lambda values: arrow_values(values, call.type),
         )
+
+
+def _of_pandas(array: pa.Array) -> Any:
+    """Return a column as PyFlink's vectorized functions take it: a Series, or a DataFrame of rows."""
+    if not pa.types.is_struct(array.type):
+        return array.to_pandas()
+    return pa.RecordBatch.from_arrays(array.flatten(), array.type.names).to_pandas()
+
+
+def _from_pandas(found: Any, kind: pa.DataType) -> pa.Array:
+    """Return a Series, or a DataFrame whose columns are the fields of rows in their order, as a column."""
+    if not pa.types.is_struct(kind) or not hasattr(found, "columns"):
+        return pa.Array.from_pandas(found)
+    if len(found.columns) != kind.num_fields:
+        raise ValueError(
+            f"a DataFrame of {len(found.columns)} columns, and rows have {kind.num_fields} fields"
+        )
+    fields = [
+        pa.Array.from_pandas(found.iloc[:, number]).cast(kind[number].type)
+        for number in range(len(kind.names))
+    ]
+    return pa.StructArray.from_arrays(fields, fields=list(kind))
 
 
 def _made(name: str, function: type) -> Any:
