@@ -96,7 +96,7 @@ def _field(row: Any, number: int, name: str, n_fields: int) -> Any:
             )
         return row[number]
     if n_fields != 1:
-        raise ArgumentTypeError(f"the element {row!r:.80} is no row of {n_fields} columns")
+        raise ArgumentTypeError(f"the element {row!r:.80} is not a row of {n_fields} columns")
     return row
 
 

@@ -287,10 +287,10 @@ class StreamTableEnvironment:
             )
         self._statements.append(creation(written, is_system, declared_function(name, function)))
 
-    def _drop(self, what: str, written: str) -> bool:
-        is_there = has_temporary(self._statements, written, what)
+    def _drop(self, kind: str, written: str) -> bool:
+        is_there = has_temporary(self._statements, written, kind)
         if is_there:
-            self._statements += statements_of(f"DROP TEMPORARY {what} {written}")
+            self._statements += statements_of(f"DROP TEMPORARY {kind} {written}")
         return is_there
 
     def _elements(self, rows: SinkRows) -> DataStream:

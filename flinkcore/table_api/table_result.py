@@ -33,7 +33,7 @@ _KINDS: Final = {
 
 
 class ResultKind(Enum):
-    """Whether a statement has rows as its result."""
+    """Kinds of results of statements: with rows, or without."""
 
     SUCCESS = 0
     SUCCESS_WITH_CONTENT = 1

@@ -21,7 +21,7 @@ _STATEMENT: Final = re.compile(
     re.IGNORECASE,
 )
 _TEMPORARY: Final = re.compile(
-    r"(?P<verb>CREATE|DROP)\s+TEMPORARY\s+(?P<what>(?:SYSTEM\s+)?FUNCTION|TABLE|VIEW)\s+"
+    r"(?P<verb>CREATE|DROP)\s+TEMPORARY\s+(?P<kind>(?:SYSTEM\s+)?FUNCTION|TABLE|VIEW)\s+"
     rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?P<name>{_NAME})",
     re.IGNORECASE,
 )
@@ -96,20 +96,20 @@ def creation(name: str, is_system: bool, function: DeclaredFunction) -> Statemen
     return Statement(text, function=function)
 
 
-def has_temporary(statements: Sequence[Statement], name: str, what: str) -> bool:
+def has_temporary(statements: Sequence[Statement], name: str, kind: str) -> bool:
     """Return whether there is a temporary object of a name, as it is written, after statements.
 
     Parameters
     ----------
     statements : sequence of Statement
     name : str
-    what : str
+    kind : str
         "FUNCTION", "SYSTEM FUNCTION", "TABLE" or "VIEW".
     """
     has = False
     for statement in statements:
         match = _TEMPORARY.match(statement.text)
-        if match is None or " ".join(match["what"].upper().split()) != what:
+        if match is None or " ".join(match["kind"].upper().split()) != kind:
             continue
         if _parts(match["name"]) == _parts(name):
             has = match["verb"].upper() == "CREATE"

@@ -83,7 +83,11 @@ def test_decimals_are_rounded_to_their_type() -> None:
             DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT())]),
             "a value of the column 'a' is not INT",
         ),
-        ([1], DataTypes.ROW([DataTypes.FIELD(n, DataTypes.INT()) for n in "ab"]), "is no row of 2 columns"),
+        (
+            [1],
+            DataTypes.ROW([DataTypes.FIELD(n, DataTypes.INT()) for n in "ab"]),
+            "is not a row of 2 columns",
+        ),
         ([(1,)], "a", "a list of names or a type"),
     ],
 )
