@@ -220,11 +220,22 @@ def test_binaries_in_json_are_base64(script: Recorded) -> None:
 
 
 @pytest.mark.parametrize("script", ["kafka"], indirect=True)
-@pytest.mark.parametrize("old", [f"ARRAY<{TEXT}>", f"ROW<`id` BIGINT, `tags` ARRAY<{TEXT}>>"])
-def test_a_map_in_json_is_refused_with_its_column(script: Recorded, old: str) -> None:
-    rewrite(script, old, f"MAP<{TEXT}, {TEXT}>")
+def test_objects_of_json_are_maps(script: Recorded) -> None:
+    rewrite(script, f"ROW<`id` BIGINT, `tags` ARRAY<{TEXT}>>", f"MAP<{TEXT}, TIMESTAMP(3)>")
     environment = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(UnsupportedOperationError, match="column 'item' has a MAP or MULTISET"):
+    ts = "2024-01-01 00:00:01Z"
+    log = records([{"ts": ts, "item": {"a": "2024-01-01 00:00:02.5", "b": None}}, {"ts": ts}], [{}, {}])
+    rows = environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow().to_pylist()
+    at = datetime(2024, 1, 1, 0, 0, 2, 500_000)
+    assert sorted((row["item"] for row in rows), key=str) == sorted(([("a", at), ("b", None)], None), key=str)
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+@pytest.mark.parametrize("old", [f"ARRAY<{TEXT}>", f"ROW<`id` BIGINT, `tags` ARRAY<{TEXT}>>"])
+def test_a_map_in_json_has_texts_as_keys(script: Recorded, old: str) -> None:
+    rewrite(script, old, f"MAP<INT, {TEXT}>")
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(UnsupportedOperationError, match=r"MAP<INT, .* has keys that are not texts"):
         environment.from_sql(script.text, {"clicks": CLICKS}, sink="select").to_arrow()
 
 
