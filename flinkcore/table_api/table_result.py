@@ -144,11 +144,15 @@ class TableResult:
 def _shown(column: pa.Array, kind: LogicalType, zone: str) -> list[str]:
     """Return values as Flink displays them: as CAST AS STRING has them, and binaries by their digits."""
     cast = RexCall("CAST", (InputRef(0, kind),), _STRING)
+    texts: list[str | None]
     if kind.root in BINARIES:
         texts = [None if value is None else f"x'{value.hex()}'" for value in column.to_pylist()]
     elif refusal_of(cast) is not None:  # of a multiset
-        texts = external_texts(column, kind)
+        texts = list(external_texts(column, kind))
     else:
         batch = pa.RecordBatch.from_arrays([column], ["value"])
         texts = SqlExpression(cast, ("value",), zone).evaluate(batch).to_pylist()
-    return ["<NULL>" if is_null else text for text, is_null in zip(texts, nulls(column), strict=True)]
+    return [
+        "<NULL>" if text is None or is_null else text
+        for text, is_null in zip(texts, nulls(column), strict=True)
+    ]
