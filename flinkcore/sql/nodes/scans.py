@@ -137,7 +137,7 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
         if ability not in _OF_SOURCE:
             raise node.refuse(
                 f"{ability} is not supported: the source would leave rows out by itself",
-                "Compile the plan against a connector without it, such as filesystem",
+                "Compile the plan against a connector without it, such as kafka",
             )
     if "SourceWatermark" in abilities:
         raise node.refuse(
