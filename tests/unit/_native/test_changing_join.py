@@ -35,7 +35,7 @@ def join(ttl_ms: tuple[int, int], how: str = "inner") -> ChangingJoinKernel:
 def process(
     kernel: ChangingJoinKernel, *events: tuple[int, int, int, int], kinds: list[int] | None = None
 ) -> list[Any]:
-    """Take in events, each with its arrival, side, number of its row and content, and return the pairs and lone rows."""
+    """Take in events of arrival, side, number of the row and content, and return the pairs and lone rows."""
     arrivals, sides, rows, contents = map(np.array, zip(*events, strict=True))
     n, results, taken = len(events), [], 0
     words = np.stack((contents, contents), axis=1).astype(np.uint64)
