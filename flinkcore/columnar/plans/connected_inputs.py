@@ -45,10 +45,7 @@ class ConnectedInputs:
         """Events of one of the streams, 0 or 1, with nulls in the columns of the other."""
         rows = events.n_events
         own = list(events.batch.columns)
-        if number:
-            columns = [*_nulls(self.first, rows), *own]
-        else:
-            columns = [*own, *_nulls(self.second, rows)]
+        columns = [*_nulls(self.first, rows), *own] if number else [*own, *_nulls(self.second, rows)]
         return events.with_batch(pa.RecordBatch.from_arrays(columns, schema=self.schema))
 
     def is_second(self, events: Events) -> npt.NDArray[np.bool_]:
