@@ -75,7 +75,8 @@ class ConnectedInputs:
 
 def _nulls(schema: pa.Schema, rows: int) -> list[pa.Array]:
     """Columns of so many nulls."""
-    return _columns_of_nulls(schema, 1 << rows.bit_length()).slice(0, rows).columns
+    nulls = _columns_of_nulls(schema, 1 << rows.bit_length()).slice(0, rows)
+    return list(nulls.columns)
 
 
 @lru_cache(maxsize=4)
