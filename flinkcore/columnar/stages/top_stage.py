@@ -92,9 +92,11 @@ class TopStage(RelationalStage):
                 events = tuple(None if column is None else column[rows] for column in events)
                 words = _repeated(words, rows)
             return (*events, *words, ends, is_last)
-        name = self._operator.window_end
+        name, limit = self._operator.window_end, self._operator.limit_column
         given = None if name is None else given_ends(batch, name)
-        return (*events, *words, given, None)
+        # Flink reads a null as 0.
+        limits = None if limit is None else batch.column(limit).cast(pa.int64()).fill_null(0).to_numpy()
+        return (*events, *words, given, None, limits)
 
     def _count_without_window(self, rows: Int64s, timestamps: Int64s, steps: npt.NDArray[Any] | None) -> None:
         """Count rows between windows: late ones are those that the watermark has reached, as in Flink."""
@@ -117,6 +119,8 @@ class TopStage(RelationalStage):
     def _restored_columns(
         self, rows: pa.RecordBatch, columns: pa.RecordBatch
     ) -> Mapping[str, npt.NDArray[Any] | None]:
+        if "timestamp" not in columns.schema.names:
+            return {}
         return self._sort_words(rows, columns.column("timestamp").to_numpy())._asdict()
 
     def _result_columns(self, results: KernelResults, values: list[pa.Array]) -> list[pa.Array]:
@@ -158,6 +162,7 @@ def top_kernel(
         ranks_shown=operator.rank_column is not None,
         changes=operator.changes,
         of_windows=operator.of_windows,
+        of_limits=operator.limit_column is not None,
         least_watermark=operator.least_watermark_ms,
     )
 
