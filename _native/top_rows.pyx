@@ -17,6 +17,7 @@ from libc.string cimport memmove, memset
 from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
+from flinkcore._native.key_limits cimport NO_LIMIT, KeyLimits, key_limit, key_limits_reach
 from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.relational cimport (
@@ -61,7 +62,6 @@ cdef enum:
     TIMESTAMP = 1
     KEY = 2          # the sort key, from here on
     LEAST_LISTS = 1 << 10
-    NO_LIMIT = -1    # of a key without a row
     FULL_LIST = 100  # Flink's DEFAULT_TOPN_SIZE
     LOOK_AHEAD = 8
 
@@ -97,7 +97,7 @@ cdef struct Top:
     int64_t n            # of the key at hand, if it has a limit of its own
     int64_t skip         # ranks up to this one are not shown
     bint of_limits       # ranks go up to a column: that of the first row of a key
-    int64_t* limits      # by key id; NULL if ranks have one limit
+    KeyLimits limits
     Ranking ranking
     KeyShape shape       # of sort keys
     bint latest_first    # of equal sort keys
@@ -167,14 +167,10 @@ cdef int _reach(Top* self, int64_t n_lists) except -1 nogil:
     if n_lists > self.capacity:
         while capacity < n_lists:
             capacity *= 2
-        if self.of_limits:
-            self.limits = <int64_t*> grow(self.limits, capacity * sizeof(int64_t), _WHAT)
         self.lists = <TopList*> grow(self.lists, capacity * sizeof(TopList), _WHAT)
         self.capacity = capacity
     if n_lists > self.n_lists:
         memset(self.lists + self.n_lists, 0, (n_lists - self.n_lists) * sizeof(TopList))
-        if self.of_limits:
-            memset(self.limits + self.n_lists, 0xFF, (n_lists - self.n_lists) * sizeof(int64_t))
         self.n_lists = n_lists
     return 0
 
@@ -489,13 +485,6 @@ cdef int _offer(
     return 0
 
 
-cdef inline void _choose_limit(Top* self, int64_t key_id, int64_t limit) noexcept nogil:
-    # The first row of a key has the limit of all its rows.
-    if self.limits[key_id] == NO_LIMIT:
-        self.limits[key_id] = max(<int64_t> 0, limit)
-    self.n = self.limits[key_id]
-
-
 cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, int64_t first) except -1 nogil:
     cdef Top* self = <Top*> core
     cdef const TopColumns* columns = &self.columns
@@ -504,6 +493,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
     cdef bint counts
     if not self.of_windows:
         _reach(self, core_n_keys(events, first))
+        if self.of_limits:
+            key_limits_reach(&self.limits, core_n_keys(events, first))
     for i in range(first, events.n):
         if core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False):
             return i
@@ -519,7 +510,7 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
             prefetch(&self.lists[events.key_ids[i + LOOK_AHEAD]])
         self.core.processed += counts
         if self.of_limits:
-            _choose_limit(self, list_number, columns.limits[i])
+            self.n = key_limit(&self.limits, list_number, columns.limits[i])
         key = sort_key_at(&columns.keys, &self.shape, i)
         _offer(self, &self.lists[list_number], &key, events.rows[i], events.timestamps[i], i, events.key_ids[i])
     return events.n
@@ -634,7 +625,7 @@ cdef class TopKernel:
         for i in range(self.state.n_lists):
             _free_list(&self.state, &self.state.lists[i])
         free(self.state.lists)
-        free(self.state.limits)
+        free(self.state.limits.limits)
         free(self.state.buckets)
         free(self.state.free_slots)
 
@@ -739,7 +730,7 @@ cdef class TopKernel:
         check_no_call(&self.guard, self)
         cdef int64_t size = self.state.capacity * <int64_t> sizeof(TopList) + self.state.entry_bytes
         if self.state.of_limits:
-            size += self.state.capacity * <int64_t> sizeof(int64_t)
+            size += self.state.limits.capacity * <int64_t> sizeof(int64_t)
         return size + (<int64_t> (self.state.mask + 1) * 4 if self.state.buckets != NULL else 0)
 
     @property
@@ -799,7 +790,7 @@ cdef class TopKernel:
         top_rows = {"key": keys, "row": rows, "timestamp": timestamps, "end": ends}
         if not self.state.of_limits:
             return {"top": top_rows}
-        limits = np.array([self.state.limits[i] for i in range(self.state.n_lists)], np.int64)
+        limits = np.array([self.state.limits.limits[i] for i in range(self.state.limits.n)], np.int64)
         with_limit = np.flatnonzero(limits != NO_LIMIT)
         return {"limits": {"key": with_limit, "limit": limits[with_limit]}, "top": top_rows}
 
@@ -837,7 +828,8 @@ cdef class TopKernel:
             else:
                 _reach(&self.state, keys[i] + 1)
             if self.state.of_limits:
-                self.state.n = max(<int64_t> 0, self.state.limits[list_number])
+                key_limits_reach(&self.state.limits, list_number + 1)
+                self.state.n = key_limit(&self.state.limits, list_number, 0)
             top = &self.state.lists[list_number]
             key = sort_key_at(&sort_keys, &self.state.shape, i)
             order = _compare(&self.state, &key, _entry(&self.state, top, top.n - 1)) if top.n else 1
@@ -853,8 +845,8 @@ cdef class TopKernel:
         for i in range(keys.shape[0]):
             if limits[i] < 0:
                 raise SchemaError(f"row {i} of the limits of ranks is negative")
-            _reach(&self.state, keys[i] + 1)
-            _choose_limit(&self.state, keys[i], limits[i])
+            key_limits_reach(&self.state.limits, keys[i] + 1)
+            key_limit(&self.state.limits, keys[i], limits[i])
 
     def _check(self):
         """Assert its invariants."""
@@ -866,7 +858,7 @@ cdef class TopKernel:
             windows += top.n > 0
             assert top.n <= top.capacity
             if self.state.of_limits:
-                self.state.n = max(<int64_t> 0, self.state.limits[i])
+                self.state.n = max(<int64_t> 0, self.state.limits.limits[i])
             assert _first_dropped(&self.state, top) == top.n, f"list {i} has a row of a rank above {self.state.n}"
             for j in range(1, <int64_t> top.n):
                 assert _compare_entries(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-import numpy as np
-
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.count_windows import count_windows, sliced_count_windows
 from flinkcore._native.panes import aligned_timestamps

@@ -132,13 +132,12 @@ class TopRows(RelationalPlan):
         for column in self.by:
             require_column(column, events, self.call)
         self.ranking(events).check(self.call)
-        if self.limit_column is not None:
-            require_no_row_kind(events, f"{self.call} up to a column")
-            if (kind := events.field(self.limit_column).type) not in (pa.int16(), pa.int32(), pa.int64()):
-                raise SchemaError(
-                    f"{self.call} shows as many rows as {self.limit_column!r} has, which is {kind}: Flink takes int16, "
-                    "int32 and int64. Cast the column"
-                )
+        kind = pa.int64() if self.limit_column is None else events.field(self.limit_column).type
+        if kind not in (pa.int16(), pa.int32(), pa.int64()):
+            raise SchemaError(
+                f"{self.call} shows as many rows as {self.limit_column!r} has, which is {kind}: Flink takes int16, int32 "
+                "and int64. Cast the column"
+            )
         if self.of_windows or self.by_time:
             require_no_row_kind(events, f"{self.call} of windows")
         if self.changes and self.rank != "row_number" and ROW_KIND in events.names:

@@ -172,9 +172,9 @@ def _top_arguments(node: PlanNode, rows: Rows, order: Mapping[str, Any]) -> dict
         raise node.refuse(f"{node.json['rankType']} is not supported", "Write ROW_NUMBER()")
     ranks = node.json["rankRange"]
     if ranks["type"] == "Variable":
-        if node.json["rankStrategy"]["type"] != "AppendFast":
+        if node.json["rankStrategy"]["type"] == "UpdateFast":
             raise node.refuse(
-                "ranks up to a column are supported only over rows that are never withdrawn", "Write a number"
+                "ranks up to a column are not supported of rows that only rise", "Write a number"
             )
         limits = {"n": MOST_ROWS, "skip": 0, "limit_column": rows.columns[ranks["endIndex"]]}
     else:

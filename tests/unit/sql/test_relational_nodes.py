@@ -105,11 +105,11 @@ def test_ranks_with_gaps_are_refused() -> None:
     )
 
 
-def test_ranks_up_to_a_column_are_refused_of_rows_that_are_withdrawn() -> None:
+def test_ranks_up_to_a_column_are_refused_of_rows_that_only_rise() -> None:
     refused(
         "topn-limits-of_keys",
-        {'"AppendFast"': '"Retract"'},
-        "ranks up to a column are supported only over rows that are never withdrawn",
+        {'"AppendFast"': '"UpdateFast", "primaryKeys": [0]'},
+        "ranks up to a column are not supported of rows that only rise. Write a number",
     )
 
 
