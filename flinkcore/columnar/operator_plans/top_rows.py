@@ -59,7 +59,7 @@ class TopRows(RelationalPlan):
     unique_key : tuple of str or None
         If rows are changes that only rise: columns by which a row that comes replaces an earlier one.
     limit_column : str or None
-        Column with the last rank of a key, in its first row; null is 0. None: the last rank is `n`.
+        Column with the last rank of a key, in its first row, where null is 0, or None if the last rank is `n`.
     of_changes : bool
         Whether the rows are changes, with a row kind.
     late_tag : OutputTag or None
@@ -135,8 +135,8 @@ class TopRows(RelationalPlan):
         kind = pa.int64() if self.limit_column is None else events.field(self.limit_column).type
         if kind not in (pa.int16(), pa.int32(), pa.int64()):
             raise SchemaError(
-                f"{self.call} shows as many rows as {self.limit_column!r} has, which is {kind}: Flink takes int16, int32 "
-                "and int64. Cast the column"
+                f"{self.call} shows as many rows as {self.limit_column!r} has, which is {kind}: Flink takes int16, "
+                "int32 and int64. Cast the column"
             )
         if self.of_windows or self.by_time:
             require_no_row_kind(events, f"{self.call} of windows")
