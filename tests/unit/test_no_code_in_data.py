@@ -43,6 +43,7 @@ MAY_IMPORT_BY_NAME = {
     "datastream/graph/pipeline_executor.py": "flinkcore's own modules",
     "pyflink.py": "flinkcore's own modules, by PyFlink's names",
     "columnar/results/progress.py": "tqdm",
+    "columnar/stages/kinds.py": "flinkcore's own modules",
     "spark/shipping/worker_environment.py": "flinkcore's own modules, and pyarrow",
     "sql/planner/declared_functions.py": "the functions that a script names, as Flink does",
     "table/__init__.py": "flinkcore's own modules, by PyFlink's names",

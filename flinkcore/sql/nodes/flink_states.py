@@ -120,6 +120,10 @@ def deduplicated_state(node: PlanNode, rows: Rows) -> FlinkState:
 def rank_state(node: PlanNode, rows: Rows) -> FlinkState:
     """Return the state of a rank: the highest rows of each key."""
     strategy, ranks = node.json["rankStrategy"], node.json["rankRange"]
+    if ranks["type"] == "Variable":
+        return FlinkState.of(
+            node, refusal="the last ranks that keys have of a column are not exchanged with Flink"
+        )
     is_first = ranks["start"] == ranks["end"] == 1
     by_strategy = {
         "AppendFast": Layout.TOP_OF_INSERTS,

@@ -9,7 +9,8 @@ import pytest
 from jobs.sql_scenarios import GOLDEN, environment_of, golden, results_of, stream_of
 
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import UnsupportedOperationError
+from flinkcore.datastream.graph.top_rows import top_step
+from flinkcore.errors import SchemaError, UnsupportedOperationError
 from flinkcore.sql.nodes.attached_windows import are_assigned_later
 from flinkcore.sql.plan.compiled_plan import CompiledPlan
 
@@ -102,6 +103,30 @@ def test_ranks_with_gaps_are_refused() -> None:
     refused(
         "topn-1-0", {'"rankType": "ROW_NUMBER"': '"rankType": "RANK"'}, "RANK is not supported. Write ROW_"
     )
+
+
+def test_ranks_up_to_a_column_are_refused_of_rows_that_only_rise() -> None:
+    refused(
+        "topn-limits-of_keys",
+        {'"AppendFast"': '"UpdateFast", "primaryKeys": [0]'},
+        "ranks up to a column are not supported of rows that only rise. Write a number",
+    )
+
+
+def test_ranks_up_to_a_column_that_is_not_an_integer_are_refused() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    rows = pa.table({"ts": [1], "k": ["a"], "v": [2], "most": [1.5]})
+    keyed = env.from_event_log(rows, timestamp="ts").key_by("k")
+    order: dict[str, Any] = {
+        "descending": False,
+        "nulls_last": None,
+        "rank": "row_number",
+        "rank_column": None,
+        "skip": 0,
+    }
+    step = top_step(keyed._input(), 1, "v", **order, changes=True, limit_column="most")
+    with pytest.raises(SchemaError, match="as many rows as 'most' has, which is double: Flink takes int16"):
+        keyed._then(step).execute()
 
 
 def test_rows_of_equal_times_are_sorted_by_further_columns() -> None:
