@@ -63,7 +63,8 @@ PATTERNS = {
     ),
     "behind": Pattern(
         "docstring comment message heading page",
-        rf"(?<!far )(?<!lag )(?<!ms )(?<!trails )(?<!trail )(?<!falls )(?<!fall )(?<!fell )(?<!lags )(?<!leaves )(?<!left )"
+        rf"(?<!far )(?<!ms )(?<!lag )(?<!trails )(?<!trail )(?<!falls )(?<!fall )(?<!fell )(?<!lags )"
+        r"(?<!leaves )(?<!left )"
         rf"\bbehind\b(?!(, \w+)* : )(?! (the|its|a|an|each|every|their|this)( \w+)? {PLACES}\b)(?! {PLACES}\b)",
         "write after; only places, watermarks and clocks have something behind them",
     ),
