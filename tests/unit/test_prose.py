@@ -65,7 +65,7 @@ PATTERNS = {
         "docstring comment message heading page",
         rf"(?<!far )(?<!ms )(?<!lag )(?<!trails )(?<!trail )(?<!falls )(?<!fall )(?<!fell )(?<!lags )"
         r"(?<!leaves )(?<!left )"
-        rf"\bbehind\b(?!(, \w+)* : )(?! (the|its|a|an|each|every|their|this)( \w+)? {PLACES}\b)(?! {PLACES}\b)",
+        rf"\b[Bb]ehind\b(?!(, \w+)* : )(?! (the|its|a|an|each|every|their|this)( \w+)? {PLACES}\b)(?! {PLACES}\b)",
         "write after; only places, watermarks and clocks have something behind them",
     ),
     "amid": Pattern(
