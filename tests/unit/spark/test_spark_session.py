@@ -562,9 +562,9 @@ def test_functions_find_the_files_and_archives_of_spark_submit(tmp_path: Path) -
 
 def test_a_session_that_does_not_start_is_an_error_with_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
     class Builder:
-        def getOrCreate(self) -> None:  # noqa: N802
-            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+        def getOrCreate(self) -> None:
+            raise PySparkRuntimeError("Java gateway process exited")
 
     monkeypatch.setattr(session, "configure_spark", lambda builder: Builder())
-    with pytest.raises(ConfigurationError, match="Spark does not start at the master 'foo'.*Give local"):
+    with pytest.raises(ConfigurationError, match=r"Spark does not start at the master 'foo'.*Give local"):
         session.start_session("foo", "test")
