@@ -91,7 +91,7 @@ _OPTIONS: Final = (
     (r"\bmode='(\w+)'", r"--mode \1"),
     (r"\bpartition_by\b", "--partition-by"),
     (r"\buntil=", "--until"),
-    (r"\bset_parallelism(\(\.*\))?|\bparallelism\.default\b", "--parallelism"),
+    (r"\bset_parallelism(\(\.*\))?", "--parallelism"),
     (r"(?<![\w-])(timestamp|arrival|split|format|rate|position|decode)=(?=[ ,.;:]|$)", r"--\1"),
     (r"\bschema=\{'?([^{}:,']+)'?: '?([^{},']+)'?\}", r"--type '\1=\2'"),
     (r"\bschema=(?=[ ,.;:]|$)", "--schema"),

@@ -558,7 +558,6 @@ def test_each_setting_that_the_command_renames_is_in_a_message_of_the_package() 
         ({}, ["--split", "nope"], "--split names column 'nope'"),
         ({}, ["--timestamp", "nope"], "--timestamp names column 'nope'"),
         ({}, ["--format", "psv"], "format 'psv' is unknown"),
-        ({}, ["--parallelism", "0"], "--parallelism must be an integer from 1"),
         ({}, ["--decode", "v=json:a INT"], "--decode names column 'v'"),
         ({}, ["--decode", "k=json:a INT"], "or let --on-bad-row drop count such rows$"),
     ],
