@@ -35,6 +35,7 @@ MAY_UNPICKLE = {
 """Modules, and folders of them, that know of pickles or evaluate texts, and why."""
 
 MAY_IMPORT_BY_NAME = {
+    "__init__.py": "flinkcore's own modules",
     "cli/": "flinkcore's own modules, and the programs that the command line gives",
     "_internal/python/extras.py": "the packages of flinkcore's extras",
     "_internal/python/lazy_names.py": "flinkcore's own modules",

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
+from flinkcore._internal.io.stores import ENVIRONMENT
+from flinkcore._internal.io.table_directories import TableSearch
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -349,7 +351,7 @@ def _new_log(
     texts = {name: "STRING" for name, kind in columns if kind.root in TEXTS}
     options = table.get("resolvedTable", {}).get("options") or {}
     messages = declared_messages(columns, options)
-    is_path = isinstance(data, str | os.PathLike | list)
+    is_path = isinstance(data, str | os.PathLike | list) and not _is_lake_table(data)
     decode: Any = messages
     return environment.from_event_log(
         data,
@@ -360,6 +362,14 @@ def _new_log(
         decode=decode,
         on_bad_row="drop" if ignores_errors(options) else "fail",
     )
+
+
+def _is_lake_table(location: Any) -> bool:
+    """Return whether a path is, or lies in, the directory of a table, which has types of its own."""
+    if isinstance(location, list):
+        return False
+    place = ENVIRONMENT.locate(location)
+    return TableSearch().around(place.filesystem, place.path, is_file=False) is not None
 
 
 def _physical_columns(table: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
