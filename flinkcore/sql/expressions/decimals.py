@@ -98,6 +98,9 @@ def fit_one(value: Decimal, kind: LogicalType) -> Decimal | None:
 
 def combined(kernel: str, left: pa.Array, right: pa.Array, kind: LogicalType) -> pa.Array:
     """Return the sum ("add"), difference ("subtract") or product ("multiply") of decimals or integers."""
+    quick = _combined_narrow(kernel, left, right, kind)
+    if quick is not None:
+        return quick
     left, right = as_decimals(left), as_decimals(right)
     digits = _digits(kernel, left.type, right.type)
     if digits > MOST_DIGITS:
@@ -105,6 +108,35 @@ def combined(kernel: str, left: pa.Array, right: pa.Array, kind: LogicalType) ->
     make = pa.decimal128 if digits <= 38 else pa.decimal256
     wide = [column.cast(make(column.type.precision, column.type.scale)) for column in (left, right)]
     return fit(getattr(pc, kernel)(*wide), kind)
+
+
+def _combined_narrow(kernel: str, left: pa.Array, right: pa.Array, kind: LogicalType) -> pa.Array | None:
+    """Return what `combined` does by arithmetic of 64 bits, or None if some values need more or are rounded."""
+    scales = [each.type.scale if pa.types.is_decimal(each.type) else 0 for each in (left, right)]
+    if kind.scale != (sum(scales) if kernel == "multiply" else max(scales)):
+        return None
+    ours, theirs = (
+        narrow(each, scale if kernel == "multiply" else kind.scale)
+        for each, scale in zip((left, right), scales, strict=True)
+    )
+    if ours is None or theirs is None:
+        return None
+    most = (largest(ours), largest(theirs))
+    if (most[0] * most[1] if kernel == "multiply" else sum(most)) > min(MOST_NARROW, 10**kind.precision - 1):
+        return None
+    is_null = None
+    if left.null_count or right.null_count:
+        is_null = pc.or_(left.is_null(), right.is_null()).to_numpy(zero_copy_only=False)
+    return _of_digits(getattr(np, kernel)(ours, theirs), is_null, kind.arrow)
+
+
+def _of_digits(values: Int64s, is_null: npt.NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
+    """Return decimals whose digits fit into 64 bits."""
+    words = np.empty((len(values), 2), np.int64)
+    words[:, 0] = values
+    np.right_shift(values, 63, out=words[:, 1])
+    validity = None if is_null is None else pa.array(~is_null).buffers()[1]
+    return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(words)])
 
 
 def _digits(kernel: str, left: pa.DataType, right: pa.DataType) -> int:
