@@ -21,9 +21,7 @@ LAST_ROWS = {"q4": "category", "q9": "id"}
 _TYPES = {"int64": "BIGINT", "string": "STRING", "timestamp[ms]": "TIMESTAMP(3)"}
 _TIME = "TIMESTAMP(3)"
 _BID = f"auction BIGINT, bidder BIGINT, price BIGINT, date_time {_TIME}, extra STRING"
-_WHOLE_BID = (
-    f"auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, date_time {_TIME}, extra STRING"
-)
+_WHOLE_BID = f"auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, date_time {_TIME}, extra STRING"
 _AUCTION = (
     f"id BIGINT, item_name STRING, description STRING, initial_bid BIGINT, reserve BIGINT, date_time {_TIME}, "
     f"expires {_TIME}, seller BIGINT, category BIGINT, extra STRING"
@@ -43,7 +41,7 @@ _STATISTICS = {
     for rank, condition in _RANKS.items()
 }
 _COUNTS = {name: count for name, count in _STATISTICS.items() if name.endswith("bids")}
-_HOT_ITEMS = f"""
+_HOT_ITEMS = """
     SELECT auction, COUNT(*) AS n, window_start, window_end
     FROM TABLE(HOP(TABLE bids, DESCRIPTOR(date_time), INTERVAL '2' SECOND, INTERVAL '10' SECOND))
     GROUP BY auction, window_start, window_end

@@ -35,7 +35,9 @@ def home() -> Path:
     folder = Path(named) if named else Path(os.environ.get("FLINK_LIB", CACHE)) / "home"
     if not (folder / "lib" / f"flink-dist-{VERSION}.jar").exists():
         if named:
-            raise FlinkUnavailable(f"FLINK_HOME={named} is not that of Flink {VERSION}; unset it to download one")
+            raise FlinkUnavailable(
+                f"FLINK_HOME={named} is not that of Flink {VERSION}; unset it to download one"
+            )
         _download(folder / "lib")
     return folder
 
