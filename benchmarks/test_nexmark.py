@@ -42,8 +42,6 @@ BASELINES = {
 }
 ONLY_LAST_UPDATES = ("duckdb-query", "spark-query", "spark-query-written", "flinkcore-sql", "flink-sql")
 SQL_OF_FLINK = ("flinkcore-sql", "flink-sql")
-WITH_ALL_UPDATES = ("q5", "q7", "q15", "q16", "q17", "q18", "q19")
-"""Queries of which Flink SQL returns other rows than the rest, most of them each update."""
 
 ENGINES = Engines()
 
@@ -60,7 +58,7 @@ def test_nexmark(benchmark: Any, query: str, engine: str) -> None:
         pytest.skip(f"{query} depends on the clock in Flink")
     # In q4, SQL returns the last updates of a stream.
     is_final = query == "q4" and engine in ONLY_LAST_UPDATES
-    has_updates = engine in SQL_OF_FLINK and query in WITH_ALL_UPDATES
+    has_updates = engine in SQL_OF_FLINK and query in nexmark_sql.OTHER_ROWS
     log, baselines = Query(query, EVENTS), BASELINES.get(engine, ())
     answer = (is_final, has_updates)
     ENGINES.measure(benchmark, engine, log, THREADS[engine], baselines=baselines, answer=answer)

@@ -43,8 +43,9 @@ def home() -> Path:
 
 
 def set_home() -> None:
-    """Let flinkcore plan SQL with the same Flink."""
-    os.environ["FLINK_HOME"] = str(home())
+    """Let flinkcore plan SQL with the same Flink, unless $FLINK_HOME names one."""
+    if not os.environ.get("FLINK_HOME"):
+        os.environ["FLINK_HOME"] = str(home())
 
 
 def class_path() -> str:
