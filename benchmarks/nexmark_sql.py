@@ -19,7 +19,7 @@ LAST_ROWS = {"q4": "category", "q9": "id"}
 """Queries of two tables whose changes depend on how these are read; compared are the last rows of each key."""
 
 OTHER_ROWS = ("q5", "q7", "q12", "q15", "q16", "q17", "q18", "q19")
-"""Queries that return other rows than elsewhere: most of them each update, and q12 no window that the end leaves open."""
+"""Queries that return other rows than elsewhere: most of them each update, q12 no window that is open at the end."""
 
 _TYPES = {"int64": "BIGINT", "string": "STRING", "timestamp[ms]": "TIMESTAMP(3)"}
 _TIME = "TIMESTAMP(3)"
