@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.sql.expressions.decimals import as_decimals, combined, fit_one, quotient, remainder
+from flinkcore.sql.expressions.decimals import (
+    as_decimals,
+    combined,
+    fit_one,
+    quotient,
+    remainder,
+)
 from flinkcore.sql.expressions.evaluation import (
     Evaluation,
     by_row,
@@ -58,9 +64,9 @@ def plus_minus_times(rows: Evaluation, call: RexCall) -> pa.Array:
         )
     if call.name == "-" and call.type.root in INTERVALS and not roots & INTERVALS:
         return minus_times(rows, call)
-    left, right = map(rows, call.operands)
     if call.type.root is Root.DECIMAL:
-        return combined(_KERNELS[call.name], left, right, call.type)
+        return combined(_KERNELS[call.name], *rows.brief(*call.operands), call.type)
+    left, right = map(rows, call.operands)
     if call.type.root not in INTERVALS:
         left, right = _promoted(call, left, right)
     with np.errstate(all="ignore"):

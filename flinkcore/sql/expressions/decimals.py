@@ -33,7 +33,8 @@ MATH_CONTEXT: Final = Context(prec=38, rounding=ROUND_HALF_UP, Emin=-999_999, Em
 def narrow(array: pa.Array, scale: int) -> Int64s | None:
     """Return the digits of integers or decimals at a scale as 64-bit integers, or None if some do not fit."""
     if pa.types.is_integer(array.type):
-        values, given = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), 0
+        whole = array.cast(pa.int64())
+        values, given = (whole.fill_null(0) if array.null_count else whole).to_numpy(zero_copy_only=False), 0
     elif pa.types.is_decimal128(array.type):
         words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2) if len(array) else np.zeros((0, 2))
         words = words[array.offset : array.offset + len(array)].astype(np.int64, copy=False)
@@ -97,11 +98,18 @@ def fit_one(value: Decimal, kind: LogicalType) -> Decimal | None:
 
 
 def combined(kernel: str, left: pa.Array, right: pa.Array, kind: LogicalType) -> pa.Array:
-    """Return the sum ("add"), difference ("subtract") or product ("multiply") of decimals or integers."""
+    """Return the sum ("add"), difference ("subtract") or product ("multiply") of decimals or integers.
+
+    One of both may have one value, which stands for all.
+    """
     quick = _combined_narrow(kernel, left, right, kind)
     if quick is not None:
         return quick
-    left, right = as_decimals(left), as_decimals(right)
+    n_rows = max(len(left), len(right))
+    left, right = (
+        pa.repeat(each[0], n_rows) if len(each) < n_rows else each
+        for each in (as_decimals(left), as_decimals(right))
+    )
     digits = _digits(kernel, left.type, right.type)
     if digits > MOST_DIGITS:
         return _by_row(_EXACT_KERNELS[kernel], left, right, kind)
@@ -126,7 +134,7 @@ def _combined_narrow(kernel: str, left: pa.Array, right: pa.Array, kind: Logical
         return None
     is_null = None
     if left.null_count or right.null_count:
-        is_null = pc.or_(left.is_null(), right.is_null()).to_numpy(zero_copy_only=False)
+        is_null = np.logical_or(*(each.is_null().to_numpy(zero_copy_only=False) for each in (left, right)))
     return _of_digits(getattr(np, kernel)(ours, theirs), is_null, kind.arrow)
 
 

@@ -79,6 +79,16 @@ class Evaluation:
             found = self.constants[literal] = _repeated(literal, self.num_rows)
         return found
 
+    def brief(self, *operands: Rex) -> list[pa.Array]:
+        """Return the values of expressions, of which constants beside others have only one: NumPy repeats it."""
+        arrays = [self(operand) for operand in operands]
+        if all(isinstance(operand, Literal) for operand in operands):
+            return arrays
+        return [
+            array.slice(0, min(1, self.num_rows)) if isinstance(operand, Literal) else array
+            for array, operand in zip(arrays, operands, strict=True)
+        ]
+
     def is_constant(self, array: pa.Array) -> bool:
         """Return whether a column is that of a constant."""
         return any(array is constant for constant in self.constants.values())
