@@ -124,7 +124,7 @@ def mod(rows: Evaluation, call: RexCall) -> pa.Array:
     is_valid = valid(left, right)
     dividend, divisor = numbers(left), numbers(right)
     constant = integer_of(call.operands[1])
-    if constant and pa.types.is_integer(left.type):
+    if constant and constant > -(2**63) and pa.types.is_integer(left.type):
         return column(_remainder_by(integers(left), constant), is_valid, call.type.arrow)
     with np.errstate(all="ignore"):
         if np.issubdtype(np.result_type(dividend, divisor), np.integer):
