@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
@@ -39,17 +40,22 @@ def connect(rows: Evaluation, call: RexCall) -> pa.Array:
 
 def _of_rows(rows: Evaluation, rex: Rex, mask: Mask) -> pa.Array:
     """Return the values of an expression, evaluated for the rows of a mask only, and null elsewhere."""
-    if is_quick(rex):  # sooner than the rows of the mask are taken
-        return rows(rex)
-    n_rows = int(mask.sum())
-    if n_rows == len(mask) or (2 * n_rows > len(mask) and not can_fail(rex)):
+    if _is_sooner_for_all(rows, rex, mask):
         return rows(rex)
     kind = rex.type.arrow
-    if n_rows == 0:
+    if not mask.any():
         return pa.nulls(rows.num_rows, kind)
     values = rows.take(mask, rex)(rex)
     at = np.cumsum(mask) - 1
     return values.take(pa.array(at, mask=~mask))
+
+
+def _is_sooner_for_all(rows: Evaluation, rex: Rex, mask: Mask) -> bool:
+    """Return whether values of all rows take less time than the rows of a mask, and cannot fail beside them."""
+    if is_quick(rex, rows.known):
+        return True
+    n_rows = int(mask.sum())
+    return n_rows == len(mask) or (2 * n_rows > len(mask) and not can_fail(rex))
 
 
 _FAILING: Final = frozenset(
@@ -133,13 +139,17 @@ _QUICK: Final = frozenset(
 """Functions that take a few nanoseconds a row, of most types."""
 
 
-def is_quick(rex: Rex) -> bool:
-    """Return whether an expression cannot fail, and is evaluated at once by kernels for whole columns."""
-    if not isinstance(rex, RexCall):
+def is_quick(rex: Rex, known: Collection[RexCall] = ()) -> bool:
+    """Return whether an expression cannot fail, and is evaluated at once by kernels for whole columns.
+
+    Calls whose values are known are as quick as columns.
+    """
+    if not isinstance(rex, RexCall) or rex in known:
         return rex.type.root not in NESTED
     if rex.name == "CAST" and not _is_quick_cast(rex):
         return False
-    return rex.name in _QUICK and rex.type.root not in NESTED and all(map(is_quick, rex.operands))
+    is_of_kernels = rex.name in _QUICK and rex.type.root not in NESTED
+    return is_of_kernels and all(is_quick(operand, known) for operand in rex.operands)
 
 
 def _is_quick_cast(call: RexCall) -> bool:
@@ -238,6 +248,9 @@ def _quick_case(rows: Evaluation, call: RexCall) -> pa.Array:
 def _chosen(rows: Evaluation, call: RexCall, found: pa.Array, value: Rex, mask: Mask) -> pa.Array:
     if not mask.any():
         return found
+    if value.type.root not in NESTED and not _is_sooner_for_all(rows, value, mask):
+        values = converted(rows.take(mask, value)(value), value.type, call.type)
+        return pc.replace_with_mask(found, pa.array(mask), values)
     values = converted(_of_rows(rows, value, mask), value.type, call.type)
     return values if mask.all() else pc.if_else(pa.array(mask), values, found)
 
