@@ -65,7 +65,8 @@ def plus_minus_times(rows: Evaluation, call: RexCall) -> pa.Array:
     if call.name == "-" and call.type.root in INTERVALS and not roots & INTERVALS:
         return minus_times(rows, call)
     if call.type.root is Root.DECIMAL:
-        return combined(_KERNELS[call.name], *rows.brief(*call.operands), call.type)
+        left, right = rows.brief(*call.operands)
+        return combined(_KERNELS[call.name], left, right, call.type)
     left, right = map(rows, call.operands)
     if call.type.root not in INTERVALS:
         left, right = _promoted(call, left, right)
