@@ -83,6 +83,14 @@ def test_an_expression_is_sent_without_its_hash() -> None:
     assert all("_hash" not in part.__dict__ for part in (received, received.type))
 
 
+@pytest.mark.parametrize("search", ["aa", "ä", "", "."])
+def test_constant_texts_are_replaced_as_those_of_columns(search: str) -> None:
+    texts = ["aaa", "bä.", "", None, "aäaä"]
+    constants = [constant(text, "STRING") for text in (search, "x")]
+    found = values(call("REPLACE", "STRING", ref(0, "STRING"), *constants), pa.array(texts))
+    assert found == [None if text is None else text.replace(search, "x") for text in texts]
+
+
 def test_what_is_known_of_a_batch_is_taken_along_to_some_of_its_rows() -> None:
     known = call("UPPER", "STRING", ref(0, "STRING"))
     rows = Evaluation([pa.array(["a", "b", "c"])], 3)
