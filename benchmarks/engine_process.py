@@ -48,7 +48,9 @@ ENGINES = {
     "spark-query": "benchmarks.peers.spark_query:open_query",
     "spark-query-written": "benchmarks.peers.spark_query:open_written",
     "flink-query": "benchmarks.peers.flink_query:open_query",
+    "flink-sql": "benchmarks.peers.flink_sql:open_query",
     "flinkcore-query": "benchmarks.flinkcore_query:open_arrow",
+    "flinkcore-sql": "benchmarks.flinkcore_query:open_sql",
     "flinkcore-spark-query": "benchmarks.flinkcore_query:open_spark",
     "flinkcore-spark-query-written": "benchmarks.flinkcore_query:open_spark_written",
 }

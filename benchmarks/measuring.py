@@ -177,7 +177,7 @@ def _warmups(engine: str) -> int:
 
 def _require(engine: str) -> None:
     products = engine.split("-")
-    if products[0] == "flink":
+    if products[0] == "flink" or "sql" in products:
         try:
             flink.jdk_tool("javac")
             flink.class_path()

@@ -29,31 +29,37 @@ def jdk_tool(name: str) -> str:
     return found
 
 
+def home() -> Path:
+    """Directory of a Flink: $FLINK_HOME, or `home` under $FLINK_LIB or benchmarks/.cache, downloaded if missing."""
+    named = os.environ.get("FLINK_HOME")
+    folder = Path(named) if named else Path(os.environ.get("FLINK_LIB", CACHE)) / "home"
+    if not (folder / "lib" / f"flink-dist-{VERSION}.jar").exists():
+        if named:
+            raise FlinkUnavailable(
+                f"FLINK_HOME={named} is not that of Flink {VERSION}; unset it to download one"
+            )
+        _download(folder / "lib")
+    return folder
+
+
+def set_home() -> None:
+    """Let flinkcore plan SQL with the same Flink, unless $FLINK_HOME names one."""
+    if not os.environ.get("FLINK_HOME"):
+        os.environ["FLINK_HOME"] = str(home())
+
+
 def class_path() -> str:
-    """Flink's jars, from flink-VERSION under $FLINK_LIB or benchmarks/.cache, downloaded if missing."""
-    folder = Path(os.environ.get("FLINK_LIB", CACHE)) / f"flink-{VERSION}"
-    if not (folder / f"flink-dist-{VERSION}.jar").exists():
-        _download(folder)
-    return os.pathsep.join(str(jar) for jar in sorted(folder.glob("*.jar")))
+    """Flink's jars."""
+    return os.pathsep.join(str(jar) for jar in sorted((home() / "lib").glob("*.jar")))
 
 
 def _download(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--no-binary",
-            ":all:",
-            "-d",
-            temporary,
+            *(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"),
+            *("-d", temporary, f"apache-flink-libraries=={VERSION}"),
         ]
-        done = subprocess.run(
-            [*command, f"apache-flink-libraries=={VERSION}"], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         archives = list(Path(temporary).glob("*.tar.gz"))
         if done.returncode or not archives:
             raise FlinkUnavailable(
@@ -62,13 +68,9 @@ def _download(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archives[0]) as archive:
             for member in archive:
-                name = Path(member.name).name
                 source = archive.extractfile(member) if member.isfile() else None
-                if source and (
-                    name == f"flink-dist-{VERSION}.jar"
-                    or (name.startswith("log4j-") and name.endswith(".jar"))
-                ):
-                    with (folder / name).open("wb") as target:
+                if source and Path(member.name).match("deps/lib/*.jar"):
+                    with (folder / Path(member.name).name).open("wb") as target:
                         shutil.copyfileobj(source, target)
 
 

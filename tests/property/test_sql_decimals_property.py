@@ -61,6 +61,8 @@ def test_sums_and_products_are_those_of_exact_numbers(
         for one, other in zip(left[1], right[1], strict=True)
     ]
     assert combined(kernel, left[0], right[0], kind).to_pylist() == wanted
+    of_one = combined(kernel, left[0], right[0][:1], kind).to_pylist()
+    assert of_one == combined(kernel, left[0], pa.repeat(right[0][0], 3), kind).to_pylist()
 
 
 @given(columns(), st.integers(1, 38), st.integers(0, 38))

@@ -61,7 +61,7 @@ def test_the_plan_of_each_engine_is_checked_and_its_answer_is_that_of_the_log(
 def test_all_engines_of_flinkcore_without_spark_are_tried_here(bids_module: Any) -> None:
     engines = importlib.import_module("benchmarks.engine_process").ENGINES
     ours = {name for name in engines if name.startswith("flinkcore-") and "spark" not in name}
-    assert ours == {f"flinkcore-{name}" for name in (*EMBEDDED, "query")}
+    assert ours == {f"flinkcore-{name}" for name in (*EMBEDDED, "query", "sql")}
 
 
 def test_a_benchmark_is_refused_that_would_measure_something_else(bids_module: Any) -> None:
@@ -80,6 +80,40 @@ def test_the_plan_of_a_query_of_nexmark_is_checked(bids_module: Any, monkeypatch
     monkeypatch.setattr(engine, "QUERIES", {"q1": lambda streams: counted()})
     with pytest.raises(AssertionError, match="something else"):
         engine.open_arrow(query, 2)
+
+
+def test_the_plan_of_a_query_in_sql_is_checked(bids_module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = importlib.import_module("benchmarks.nexmark_log").Query("q2", 5_000)
+    row = "ROW<`auction` BIGINT, `price` BIGINT>"
+    scan = {"table": {"identifier": "`c`.`d`.`bids`"}, "abilities": []}
+    plan = {
+        "flinkVersion": "2.3",
+        "nodes": [
+            {"id": 1, "type": "stream-exec-table-source-scan_2", "scanTableSource": scan, "outputType": row},
+            {
+                "id": 2,
+                "type": "stream-exec-sink_2",
+                "dynamicTableSink": {"table": {"identifier": "`c`.`d`.`results`"}},
+                "inputChangelogMode": ["INSERT"],
+                "outputType": row,
+            },
+        ],
+        "edges": [{"source": 1, "target": 2}],
+    }
+    sql = importlib.import_module("benchmarks.nexmark_sql")
+    monkeypatch.setattr(sql, "plan", lambda name: plan)
+    engine = importlib.import_module("benchmarks.flinkcore_query")
+    assert engine.open_sql(query, 1)().column_names == ["auction", "price"]
+    monkeypatch.setattr(StreamExecutionEnvironment, "set_parallelism", lambda self, number: self)
+    with pytest.raises(AssertionError, match=r"something else.*parallelism 2"):
+        engine.open_sql(query, 2)
+
+
+def test_the_last_row_of_a_key_counts_unless_it_is_withdrawn(bids_module: Any) -> None:
+    last_rows = importlib.import_module("benchmarks.flinkcore_query")._last_rows
+    changes = pa.table({"k": [1, 1, 2, 2, 3], "row_kind": ["+I", "+U", "+I", "-D", "+I"]})
+    assert sorted(last_rows(changes, "k")["row_kind"].to_pylist()) == ["+I", "+U"]
+    assert last_rows(changes, None) is changes
 
 
 def test_the_timers_are_as_many_as_the_setting_says_and_no_time_looks_like_a_failure(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def _followed_by(plan: StagePlan, behind: Sequence[ColumnStep]) -> StagePlan:
     ops = with_nested_columns([column_op(each) for each in behind], plain_schema(plan.result_schema()))
     followed = replace(plan, after=_over_results(ops, plan))
     given = followed.output_schema()  # refuses steps that do not fit
-    if _hides_withdrawn_rows(plan.operator, behind, given.names):
+    if _hides_withdrawn_rows(plan, behind, given.names):
         warn_user(
             f"the job gives the results of retracting windows without {ROW_KIND}, so that withdrawn rows (-U and -D) "
             f"look like ordinary ones: select it, too, filter by it, or take delta() instead of retracting()"
@@ -345,9 +345,7 @@ class _JobPlanner:
             # A function gets all columns, and may look at this one.
             read = each.schema.names if operator.columns is None else operator.columns
             for results, steps in zip(each.results, between, strict=True):
-                if _hides_withdrawn_rows(
-                    self.stages[results.stage].operator, steps, (*read, *each.key.names)
-                ):
+                if _hides_withdrawn_rows(self.stages[results.stage], steps, (*read, *each.key.names)):
                     warn_user(
                         "another operator takes the results of retracting windows, and reads withdrawn rows "
                         f"({ROW_KIND} -U and -D) as ordinary ones: take delta() instead of retracting(), or filter by "
@@ -379,6 +377,7 @@ class _JobPlanner:
             batch_bytes=batch_bytes,
             clock=step.settings.clock,
             flink_state=step.settings.flink_state,
+            update_before=step.settings.update_before,
         )
         plan.check_emission_times()
         self.stages.append(plan)
@@ -480,11 +479,9 @@ def _require_instants(operator: OperatorPlan, event_time: pa.DataType) -> None:
     )
 
 
-def _hides_withdrawn_rows(
-    before: OperatorPlan, between: Sequence[Transformation], read: Iterable[str]
-) -> bool:
+def _hides_withdrawn_rows(before: StagePlan, between: Sequence[Transformation], read: Iterable[str]) -> bool:
     """Return whether withdrawn results are read, and neither the reader nor a step before it looks at their mark."""
-    if not before.is_retracting:
+    if not before.operator.is_retracting or not before.update_before:
         return False
     expressions: list[Expression] = []
     for step in between:

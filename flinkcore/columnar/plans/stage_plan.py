@@ -81,6 +81,8 @@ class StagePlan:
         Description of how Flink's operator of the same node of a compiled plan keeps its state.
     batch_bytes : int
         Bytes of a batch, at most, unless it has only one row.
+    update_before : bool
+        Whether the changes of a relational operator have the row before an update, ``-U``.
     """
 
     inputs: tuple[StageInput, ...]
@@ -93,6 +95,7 @@ class StagePlan:
     batch_bytes: int = BATCH_BYTES
     clock: LocalClock | None = None
     flink_state: str | None = None
+    update_before: bool = True
 
     @property
     def key(self) -> KeyColumns:

@@ -57,6 +57,8 @@ class GroupKernel(ImmediateKernel):
         Takes the aggregates, and returns the columns of which one changes where there is a change.
     expiry : KeyExpiry or None
         Times at which keys expire; with them, each row gives a change.
+    update_before : bool
+        Whether an update is also a ``-U``.
 
     Attributes
     ----------
@@ -77,11 +79,12 @@ class GroupKernel(ImmediateKernel):
         withdraws: bool,
         compared: Callable[[list[pa.Array]], list[pa.Array]],
         expiry: KeyExpiry | None = None,
+        update_before: bool = True,
     ) -> None:
         super().__init__(timeline, steps_done, result_limit)
         self._frames, self._kept, self._keys = frames, kept, keys
         self._changes, self._withdraws, self._compared = changes, withdraws, compared
-        self._expiry = expiry
+        self._expiry, self._update_before = expiry, update_before
         self._at_end: Int64s | None = None
         self.values: list[pa.Array] = []
 
@@ -156,11 +159,12 @@ class GroupKernel(ImmediateKernel):
             is_update[is_update] = ~are_same_rows(self._compared(values), before[is_update], after[is_update])
         inserted, deleted = np.flatnonzero(has & ~had), np.flatnonzero(had & ~has)
         updated = np.flatnonzero(is_update)
-        events = np.concatenate((inserted, deleted, updated, updated))
-        sources = np.concatenate((after[inserted], before[deleted], before[updated], after[updated]))
+        withdrawn = updated if self._update_before else updated[:0]
+        events = np.concatenate((inserted, deleted, withdrawn, updated))
+        sources = np.concatenate((after[inserted], before[deleted], before[withdrawn], after[updated]))
         kinds = np.repeat(
             np.array((_INSERT, _DELETE, _UPDATE_BEFORE, _UPDATE_AFTER), np.uint8),
-            (len(inserted), len(deleted), len(updated), len(updated)),
+            (len(inserted), len(deleted), len(withdrawn), len(updated)),
         )
         order = np.argsort(events, kind="stable")
         self.values = [column.take(pa.array(sources[order])) for column in values]
@@ -305,6 +309,7 @@ class GroupAggregateStage(RelationalStage):
             withdraws=operator.withdraws,
             compared=partial(_results, operator),
             expiry=KeyExpiry(operator.ttl_ms) if operator.ttl_ms else None,
+            update_before=self._context.plan.update_before,
         )
 
     def _kept_rows(

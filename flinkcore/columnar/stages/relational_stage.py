@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
+from flinkcore._internal.values.row_kind import RowKind
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore._native.relational import KernelResults
 from flinkcore._native.timers import TimerHeap
@@ -280,13 +281,18 @@ class RelationalStage(Stage[Events]):
         self, results: KernelResults, events: Events | None, rows: RowNumbers | None
     ) -> Iterator[StageOutput]:
         """Gather results, and give them batch by batch."""
-        n = len(results.left)
-        if not n:
+        if not len(results.left):
             return
-        self._results += n
         if self.in_any_order and events is None and not self._context.places_results:
             results = _in_order(results, np.argsort(results.left, kind="stable"))
         values = self._taken_values(results)
+        if not self._context.plan.update_before and results.kinds is not None:
+            shown = results.kinds != RowKind.UPDATE_BEFORE.value
+            if not shown.all():
+                results = _in_order(results, np.flatnonzero(shown))
+                values = [column.filter(pa.array(shown)) for column in values]
+        n = len(results.left)
+        self._results += n
         n_rows = sum(map(len, self._kept))
         row_bytes = sum(kept.nbytes for kept in self._kept) // max(1, n_rows)
         step = max(1, self._batch_bytes // max(1, row_bytes))

@@ -81,6 +81,8 @@ class OperatorSettings:
         Clock whose local times are those of the step's windows, or None if they are cut by UTC.
     flink_state : str or None
         Description of how Flink's operator of the same node of a compiled plan keeps its state.
+    update_before : bool
+        Whether the changes of a relational operator have the row before an update, ``-U``.
     """
 
     name: str | None = None
@@ -92,6 +94,7 @@ class OperatorSettings:
     emitted_at: str | None = None
     clock: LocalClock | None = None
     flink_state: str | None = None
+    update_before: bool = True
 
     def set_parallelism(self, parallelism: int) -> None:
         """Set the number of subtasks; ConfigurationError unless it is from 1 to 32,768."""

@@ -11,12 +11,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flinkcore.sql.expressions.decimals import as_decimals, combined, fit_one, quotient, remainder
+from flinkcore.sql.expressions.decimals import (
+    as_decimals,
+    combined,
+    fit_one,
+    quotient,
+    remainder,
+)
 from flinkcore.sql.expressions.evaluation import (
     Evaluation,
     by_row,
     column,
     function,
+    integer_of,
     integers,
     numbers,
     valid,
@@ -57,9 +64,10 @@ def plus_minus_times(rows: Evaluation, call: RexCall) -> pa.Array:
         )
     if call.name == "-" and call.type.root in INTERVALS and not roots & INTERVALS:
         return minus_times(rows, call)
-    left, right = map(rows, call.operands)
     if call.type.root is Root.DECIMAL:
+        left, right = rows.brief(*call.operands)
         return combined(_KERNELS[call.name], left, right, call.type)
+    left, right = map(rows, call.operands)
     if call.type.root not in INTERVALS:
         left, right = _promoted(call, left, right)
     with np.errstate(all="ignore"):
@@ -116,12 +124,25 @@ def mod(rows: Evaluation, call: RexCall) -> pa.Array:
         return by_row(rows, call, of_row, as_decimals(left), as_decimals(right), fails=True)
     is_valid = valid(left, right)
     dividend, divisor = numbers(left), numbers(right)
+    constant = integer_of(call.operands[1])
+    if constant and constant > -(2**63) and pa.types.is_integer(left.type):
+        return column(_remainder_by(integers(left), constant), is_valid, call.type.arrow)
     with np.errstate(all="ignore"):
         if np.issubdtype(np.result_type(dividend, divisor), np.integer):
             rows.fail_where(is_valid & (divisor == 0), "/ by zero")
             divisor = np.where(divisor == 0, 1, divisor)
         rest = pa.array(np.fmod(dividend, divisor), mask=None if is_valid.all() else ~is_valid)
     return rest.cast(call.type.arrow)
+
+
+def _remainder_by(dividend: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:
+    """Return remainders with the sign of the dividend; NumPy's division by a number is far quicker than fmod."""
+    size = abs(divisor)
+    rest: npt.NDArray[np.int64] = dividend - dividend // size * size
+    is_below = dividend < 0
+    if is_below.any():
+        rest -= size * (is_below & (rest != 0))
+    return rest
 
 
 @function("MINUS", "NEGATIVE")

@@ -76,13 +76,16 @@ def _comparable_values(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
     roots = {kind.root for kind in kinds}
     if Root.DECIMAL in roots and not roots & FLOATS:
         most = max(kind.scale for kind in kinds)
-        arrays = [rows(operand) for operand in operands]
+        arrays = rows.brief(*operands)
         digits = [narrow(array, most) for array in arrays]
         if all(each is not None for each in digits):
-            return [
+            found = [
                 column(each, ~nulls(array), pa.int64())
                 for each, array in zip(digits, arrays, strict=True)
                 if each is not None
+            ]
+            return [
+                pa.repeat(each[0], rows.num_rows) if len(each) < rows.num_rows else each for each in found
             ]
     return common(rows, *operands)
 

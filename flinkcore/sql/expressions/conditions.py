@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
@@ -9,10 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.sql.expressions.comparisons import common
-from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, truth
+from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, scalar_of, truth
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.plan.rex import Literal, Rex, RexCall, UserCall
-from flinkcore.sql.types.logical_types import FLOATS, NUMERIC, TEXTS, LogicalType
+from flinkcore.sql.types.logical_types import (
+    FLOATS,
+    INTEGERS,
+    NESTED,
+    NUMERIC,
+    TEXTS,
+    LogicalType,
+    Root,
+)
 
 
 @function("AND", "OR", state="pyarrow")
@@ -31,15 +40,22 @@ def connect(rows: Evaluation, call: RexCall) -> pa.Array:
 
 def _of_rows(rows: Evaluation, rex: Rex, mask: Mask) -> pa.Array:
     """Return the values of an expression, evaluated for the rows of a mask only, and null elsewhere."""
-    n_rows = int(mask.sum())
-    if n_rows == len(mask) or (2 * n_rows > len(mask) and not can_fail(rex)):
+    if _is_sooner_for_all(rows, rex, mask):
         return rows(rex)
     kind = rex.type.arrow
-    if n_rows == 0:
+    if not mask.any():
         return pa.nulls(rows.num_rows, kind)
     values = rows.take(mask, rex)(rex)
     at = np.cumsum(mask) - 1
     return values.take(pa.array(at, mask=~mask))
+
+
+def _is_sooner_for_all(rows: Evaluation, rex: Rex, mask: Mask) -> bool:
+    """Return whether values of all rows take less time than the rows of a mask, and cannot fail beside them."""
+    if is_quick(rex, rows.known):
+        return True
+    n_rows = int(mask.sum())
+    return n_rows == len(mask) or (2 * n_rows > len(mask) and not can_fail(rex))
 
 
 _FAILING: Final = frozenset(
@@ -97,6 +113,54 @@ _FAILING_BY_PATTERN: Final = frozenset(
 """Functions that fail for some patterns; constant ones have been checked."""
 
 
+_QUICK: Final = frozenset(
+    (
+        *(
+            "=",
+            "<>",
+            "<",
+            "<=",
+            ">",
+            ">=",
+            "+",
+            "-",
+            "*",
+            "SEARCH",
+            "EXTRACT",
+            "CASE",
+            "IF",
+            "NOT",
+            "AND",
+            "OR",
+        ),
+        *("IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "CAST"),
+    )
+)
+"""Functions that take a few nanoseconds a row, of most types."""
+
+
+def is_quick(rex: Rex, known: Collection[RexCall] = ()) -> bool:
+    """Return whether an expression cannot fail, and is evaluated at once by kernels for whole columns.
+
+    Calls whose values are known are as quick as columns.
+    """
+    if not isinstance(rex, RexCall) or rex in known:
+        return rex.type.root not in NESTED
+    if rex.name == "CAST" and not _is_quick_cast(rex):
+        return False
+    is_of_kernels = rex.name in _QUICK and rex.type.root not in NESTED
+    return is_of_kernels and all(is_quick(operand, known) for operand in rex.operands)
+
+
+def _is_quick_cast(call: RexCall) -> bool:
+    given, wanted = call.operands[0].type.root, call.type.root
+    if wanted is Root.DECIMAL:
+        return given in INTEGERS or given is Root.DECIMAL
+    if given in TEXTS:
+        return wanted in TEXTS
+    return given is not Root.DECIMAL and wanted not in TEXTS
+
+
 def _is_costly(rex: Rex) -> bool:
     """Return whether an expression has a function that takes far longer than a comparison."""
     return isinstance(rex, RexCall) and (rex.name.startswith("REGEXP") or any(map(_is_costly, rex.operands)))
@@ -108,7 +172,9 @@ def can_fail(rex: Rex) -> bool:
         return False
     if rex.name in _FAILING_BY_PATTERN and not isinstance(rex.operands[1], Literal):
         return True
-    return rex.name in _FAILING or isinstance(rex, UserCall) or any(map(can_fail, rex.operands))
+    if any(map(can_fail, rex.operands)) or isinstance(rex, UserCall):
+        return True
+    return rex.name in _FAILING and not (rex.name == "CAST" and _is_quick_cast(rex))
 
 
 @function("NOT", state="pyarrow")
@@ -151,6 +217,8 @@ def converted(array: pa.Array, given: LogicalType, wanted: LogicalType) -> pa.Ar
 def case(rows: Evaluation, call: RexCall) -> pa.Array:
     """Return the value of the first condition that is true; a branch is evaluated for its own rows only."""
     operands = call.operands
+    if all(map(is_quick, operands)):
+        return _quick_case(rows, call)
     left = np.ones(rows.num_rows, np.bool_)
     found = pa.nulls(rows.num_rows, call.type.arrow)
     for condition, value in zip(operands[:-1:2], operands[1::2], strict=True):
@@ -160,9 +228,29 @@ def case(rows: Evaluation, call: RexCall) -> pa.Array:
     return _chosen(rows, call, found, operands[-1], left)
 
 
+def _quick_case(rows: Evaluation, call: RexCall) -> pa.Array:
+    """Return the values of a CASE of which all operands are evaluated for all rows."""
+    *_, last = values = [
+        scalar_of(each).cast(call.type.arrow)
+        if isinstance(each, Literal) and each.type.root in TEXTS
+        else converted(rows(each), each.type, call.type)
+        for each in (*call.operands[1:-1:2], call.operands[-1])
+    ]
+    conditions = pa.StructArray.from_arrays(
+        [rows(condition) for condition in call.operands[:-1:2]],
+        [str(each) for each in range(len(values) - 1)],
+    )
+    if not rows.num_rows:
+        return pa.nulls(0, call.type.arrow)
+    return pc.case_when(conditions, *values[:-1], last)
+
+
 def _chosen(rows: Evaluation, call: RexCall, found: pa.Array, value: Rex, mask: Mask) -> pa.Array:
     if not mask.any():
         return found
+    if value.type.root not in NESTED and not _is_sooner_for_all(rows, value, mask):
+        values = converted(rows.take(mask, value)(value), value.type, call.type)
+        return pc.replace_with_mask(found, pa.array(mask), values)
     values = converted(_of_rows(rows, value, mask), value.type, call.type)
     return values if mask.all() else pc.if_else(pa.array(mask), values, found)
 

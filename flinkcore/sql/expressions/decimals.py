@@ -33,7 +33,8 @@ MATH_CONTEXT: Final = Context(prec=38, rounding=ROUND_HALF_UP, Emin=-999_999, Em
 def narrow(array: pa.Array, scale: int) -> Int64s | None:
     """Return the digits of integers or decimals at a scale as 64-bit integers, or None if some do not fit."""
     if pa.types.is_integer(array.type):
-        values, given = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), 0
+        whole = array.cast(pa.int64())
+        values, given = (whole.fill_null(0) if array.null_count else whole).to_numpy(zero_copy_only=False), 0
     elif pa.types.is_decimal128(array.type):
         words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2) if len(array) else np.zeros((0, 2))
         words = words[array.offset : array.offset + len(array)].astype(np.int64, copy=False)
@@ -97,14 +98,53 @@ def fit_one(value: Decimal, kind: LogicalType) -> Decimal | None:
 
 
 def combined(kernel: str, left: pa.Array, right: pa.Array, kind: LogicalType) -> pa.Array:
-    """Return the sum ("add"), difference ("subtract") or product ("multiply") of decimals or integers."""
-    left, right = as_decimals(left), as_decimals(right)
+    """Return the sum ("add"), difference ("subtract") or product ("multiply") of decimals or integers.
+
+    One of both may have one value, which stands for all.
+    """
+    quick = _combined_narrow(kernel, left, right, kind)
+    if quick is not None:
+        return quick
+    n_rows = max(len(left), len(right))
+    left, right = (
+        pa.repeat(each[0], n_rows) if len(each) < n_rows else each
+        for each in (as_decimals(left), as_decimals(right))
+    )
     digits = _digits(kernel, left.type, right.type)
     if digits > MOST_DIGITS:
         return _by_row(_EXACT_KERNELS[kernel], left, right, kind)
     make = pa.decimal128 if digits <= 38 else pa.decimal256
     wide = [column.cast(make(column.type.precision, column.type.scale)) for column in (left, right)]
     return fit(getattr(pc, kernel)(*wide), kind)
+
+
+def _combined_narrow(kernel: str, left: pa.Array, right: pa.Array, kind: LogicalType) -> pa.Array | None:
+    """Return what `combined` does by arithmetic of 64 bits, or None if some values need more or are rounded."""
+    scales = [each.type.scale if pa.types.is_decimal(each.type) else 0 for each in (left, right)]
+    if kind.scale != (sum(scales) if kernel == "multiply" else max(scales)):
+        return None
+    ours, theirs = (
+        narrow(each, scale if kernel == "multiply" else kind.scale)
+        for each, scale in zip((left, right), scales, strict=True)
+    )
+    if ours is None or theirs is None:
+        return None
+    most = (largest(ours), largest(theirs))
+    if (most[0] * most[1] if kernel == "multiply" else sum(most)) > min(MOST_NARROW, 10**kind.precision - 1):
+        return None
+    is_null = None
+    if left.null_count or right.null_count:
+        is_null = np.logical_or(*(each.is_null().to_numpy(zero_copy_only=False) for each in (left, right)))
+    return _of_digits(getattr(np, kernel)(ours, theirs), is_null, kind.arrow)
+
+
+def _of_digits(values: Int64s, is_null: npt.NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
+    """Return decimals whose digits fit into 64 bits."""
+    words = np.empty((len(values), 2), np.int64)
+    words[:, 0] = values
+    np.right_shift(values, 63, out=words[:, 1])
+    validity = None if is_null is None else pa.array(~is_null).buffers()[1]
+    return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(words)])
 
 
 def _digits(kernel: str, left: pa.DataType, right: pa.DataType) -> int:

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
@@ -75,8 +76,18 @@ class Evaluation:
     def _constant(self, literal: Literal) -> pa.Array:
         found = self.constants.get(literal)
         if found is None:
-            found = self.constants[literal] = pa.repeat(scalar_of(literal), self.num_rows)
+            found = self.constants[literal] = _repeated(literal, self.num_rows)
         return found
+
+    def brief(self, *operands: Rex) -> list[pa.Array]:
+        """Return the values of expressions, of which constants beside others have only one: NumPy repeats it."""
+        arrays = [self(operand) for operand in operands]
+        if all(isinstance(operand, Literal) for operand in operands):
+            return arrays
+        return [
+            array.slice(0, min(1, self.num_rows)) if isinstance(operand, Literal) else array
+            for array, operand in zip(arrays, operands, strict=True)
+        ]
 
     def is_constant(self, array: pa.Array) -> bool:
         """Return whether a column is that of a constant."""
@@ -86,10 +97,20 @@ class Evaluation:
         """Return the evaluation of an expression for some of the rows."""
         kept = np.flatnonzero(mask)
         rows = kept if self.rows is None else self.rows[kept]
+        indices = pa.array(kept)
         taken: list[pa.Array | None] = [None] * len(self.columns)
         for number in set(input_refs(rex)):
-            taken[number] = self(InputRef(number, rex.type)).take(pa.array(kept))
-        return Evaluation(taken, len(kept), self.zone, rows)
+            taken[number] = self(InputRef(number, rex.type)).take(indices)
+        known = {call: self.known[call].take(indices) for call in self._known_in(rex)}
+        return Evaluation(taken, len(kept), self.zone, rows, known)
+
+    def _known_in(self, rex: Rex) -> set[RexCall]:
+        """Return the largest calls of an expression whose values are known."""
+        if not isinstance(rex, RexCall) or not self.known:
+            return set()
+        if rex in self.known:
+            return {rex}
+        return set().union(*map(self._known_in, rex.operands))
 
     def fail(self, row: int | np.integer[Any], message: str) -> NoReturn:
         """Raise the failure of a row."""
@@ -178,6 +199,27 @@ def refusal_of(rex: Rex) -> str | None:
 
 
 # ---- constants
+
+
+_FEWEST_REPEATED: Final = 1024
+_LONGEST_REPEATED: Final = 64
+
+
+def _repeated(literal: Literal, num_rows: int) -> pa.Array:
+    """Return a column of a constant; columns of all batches share the values of short ones."""
+    if isinstance(literal.value, str) and len(literal.value) > _LONGEST_REPEATED:
+        return pa.repeat(scalar_of(literal), num_rows)
+    return _shared(literal, max(_FEWEST_REPEATED, 1 << (num_rows - 1).bit_length())).slice(0, num_rows)
+
+
+@lru_cache(maxsize=64)
+def _shared(literal: Literal, num_rows: int) -> pa.Array:
+    return pa.repeat(scalar_of(literal), num_rows)
+
+
+def all_true(num_rows: int) -> pa.Array:
+    """Return a column of true."""
+    return _repeated(Literal(True, LogicalType(Root.BOOLEAN)), num_rows)
 
 
 def scalar_of(literal: Literal) -> pa.Scalar:

@@ -115,9 +115,12 @@ def _check_length(length: int) -> None:
         raise ValueError(f"a text of {length} characters is too long: at most {_MOST} are supported")
 
 
-@strict("REPLACE")
-def replace(text: str, search: str, replacement: str) -> str:
-    return text.replace(search, replacement)
+@function("REPLACE")
+def replace(rows: Evaluation, call: RexCall) -> pa.Array:
+    search, replacement = map(text_of, call.operands[1:])
+    if search and replacement is not None:  # an empty text is found between all characters
+        return pc.replace_substring(rows(call.operands[0]), search, replacement)
+    return by_row(rows, call, str.replace, *map(rows, call.operands))
 
 
 @strict("STARTSWITH")

@@ -12,6 +12,11 @@ import pyarrow.compute as pc
 
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.key_columns import KeyColumns
+from flinkcore.datastream.graph.transformations import (
+    DeduplicateTransformation,
+    GroupAggregateTransformation,
+    TopTransformation,
+)
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
@@ -192,6 +197,10 @@ def zone_of(settings: Mapping[str, str]) -> str:
     return "UTC" if zone == "default" else zone_named(zone)
 
 
+_OF_CHANGES: Final = (DeduplicateTransformation, GroupAggregateTransformation, TopTransformation)
+"""Steps that leave ``-U`` out by themselves, before they gather the rows of their results."""
+
+
 @dataclass(eq=False)
 class Program:
     """A program while it is built from a plan.
@@ -331,14 +340,19 @@ class Program:
         if state is not None and any(self.ttls(node)):
             state = FlinkState.expiring(node)
         stream._transformation.settings.flink_state = (state or FlinkState.refused(node)).to_text()
+        kinds = frozenset(changes)
+        without_update_before = "-U" in kinds and not node.json.get("generateUpdateBefore", True)
+        if without_update_before:
+            kinds -= {"-U"}
+            if isinstance(stream._transformation, _OF_CHANGES):
+                stream._transformation.settings.update_before = without_update_before = False
         names = unique_names(node)
         if self.emitted_at is not None:
             stream = stream.with_emitted_at(EMITTED_AT)
         if only is not None:
             stream = stream.filter(only)
-        kinds = frozenset(changes)
-        if "-U" in kinds and not node.json.get("generateUpdateBefore", True):
-            stream, kinds = stream.filter(pc.field(ROW_KIND) != "-U"), kinds - {"-U"}
+        if without_update_before:
+            stream = stream.filter(pc.field(ROW_KIND) != "-U")
         rows = Rows(
             stream,
             names,

@@ -28,7 +28,7 @@ from flinkcore.datastream.graph.transformations import (
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.expressions.casts import cast_text
-from flinkcore.sql.expressions.evaluation import nulls
+from flinkcore.sql.expressions.evaluation import all_true, nulls
 from flinkcore.sql.nodes.messages import declared_messages, has_changes
 from flinkcore.sql.nodes.rows import ARRIVAL, Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -398,7 +398,7 @@ class RequiredRowtime(ColumnExpression):
         array = batch.column(self.column)
         if array.null_count:
             raise RowFailure(int(nulls(array).argmax()), "the rowtime is null")
-        return pa.repeat(pa.scalar(True), batch.num_rows)
+        return all_true(batch.num_rows)
 
     def __str__(self) -> str:
         return f"{self.column} is a rowtime"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from flinkcore.errors import UnsupportedOperationError
-from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
+from flinkcore.sql.types.logical_types import LogicalType, Root, type_of, without_hash
 
 _BUILT_IN: Final = re.compile(r"\$(.*)\$\d+")
 
@@ -89,6 +90,16 @@ class RexCall:
     operands: tuple[Rex, ...]
     type: LogicalType
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.operands, self.type))
+
+    def __hash__(self) -> int:
+        return self._hash  # a tree is looked up for each batch
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_hash(self.__dict__)
+
     @property
     def is_of_catalog(self) -> bool:
         """Return whether it is a function of a catalog, and not a built-in one."""
@@ -109,6 +120,9 @@ class UserCall(RexCall):
     """
 
     function: Any = field(compare=False)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 Rex: TypeAlias = InputRef | Literal | RexCall

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -57,6 +58,11 @@ MAX_LENGTH: Final = 2**31 - 1
 """Length of STRING and BYTES."""
 
 
+def without_hash(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of an object without its hash, since texts have another one in another process."""
+    return {name: value for name, value in state.items() if name != "_hash"}
+
+
 @dataclass(frozen=True)
 class LogicalType:
     """A type of SQL: Flink's ``LogicalType``.
@@ -81,6 +87,18 @@ class LogicalType:
     scale: int = 0
     children: tuple[tuple[str, LogicalType], ...] = ()
     time_attribute: str | None = None
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(
+            (self.root, self.nullable, self.precision, self.scale, self.children, self.time_attribute)
+        )
+
+    def __hash__(self) -> int:
+        return self._hash  # that of its root alone takes as long as a small kernel
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_hash(self.__dict__)
 
     @property
     def arrow(self) -> pa.DataType:

@@ -94,6 +94,15 @@ def called(
     return CALLS[call](env, stream_of(rows, env, first), changes)
 
 
+@pytest.mark.parametrize("call", ["top", "values"])
+def test_rows_before_updates_can_be_left_out(call: str) -> None:
+    changes = rows_of(called(call, True, environment(1)))
+    without = called(call, True, environment(1))
+    without._transformation.settings.update_before = False
+    assert {change["row_kind"] for change in changes} >= {"+U", "-U"}
+    assert rows_of(without) == [change for change in changes if change["row_kind"] != "-U"]
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_changes_leave_what_is_final(call: str) -> None:
     final = sorted(map(str, rows_of(called(call, False, environment()))))

@@ -4,6 +4,7 @@ import pickle
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -51,6 +52,52 @@ def test_integers_wrap_in_their_type() -> None:
 def test_division_of_integers_is_toward_zero() -> None:
     assert values(call("/", "INT", ref(0, "INT"), constant(2, "INT")), INTS) == [3, -3, None, 2**30 - 1]
     assert values(call("MOD", "INT", ref(0, "INT"), constant(4, "INT")), INTS) == [3, -3, None, 3]
+
+
+@pytest.mark.parametrize("divisor", [1, -1, 3, -3, 2**63 - 1, -(2**63)])
+def test_the_remainder_of_a_constant_has_the_sign_of_the_dividend(divisor: int) -> None:
+    dividends = [0, 1, -1, 5, -5, 6, -6, 2**63 - 1, -(2**63), None]
+    found = values(
+        call("MOD", "BIGINT", ref(0, "BIGINT"), constant(divisor, "BIGINT")), pa.array(dividends, pa.int64())
+    )
+    assert found == [
+        None if each is None else abs(each) % abs(divisor) * (-1 if each < 0 else 1) for each in dividends
+    ]
+
+
+def test_a_case_of_quick_operands_takes_the_first_true_condition_and_no_null() -> None:
+    less = call("<", "BOOLEAN", ref(0, "INT"), constant(0, "INT"))
+    more = call(">", "BOOLEAN", ref(0, "INT"), constant(-10, "INT"))
+    texts = [constant(text, "STRING") for text in ("less", "more", "other")]
+    case = call("CASE", "STRING", less, texts[0], more, texts[1], texts[2])
+    assert values(case, INTS) == ["more", "less", "other", "more"]
+    number = call("CASE", "BIGINT", less, constant(None, "INT"), ref(0, "INT"))
+    assert values(number, INTS) == [7, None, None, 2**31 - 1]
+
+
+def test_an_expression_is_sent_without_its_hash() -> None:
+    sent = call("+", "INT", ref(0, "INT"), constant(1, "INT"))
+    assert hash(sent) == hash(call("+", "INT", ref(0, "INT"), constant(1, "INT")))
+    received = pickle.loads(pickle.dumps(sent))
+    assert received == sent
+    assert all("_hash" not in part.__dict__ for part in (received, received.type))
+
+
+@pytest.mark.parametrize("search", ["aa", "ä", "", "."])
+def test_constant_texts_are_replaced_as_those_of_columns(search: str) -> None:
+    texts = ["aaa", "bä.", "", None, "aäaä"]
+    constants = [constant(text, "STRING") for text in (search, "x")]
+    found = values(call("REPLACE", "STRING", ref(0, "STRING"), *constants), pa.array(texts))
+    assert found == [None if text is None else text.replace(search, "x") for text in texts]
+
+
+def test_what_is_known_of_a_batch_is_taken_along_to_some_of_its_rows() -> None:
+    known = call("UPPER", "STRING", ref(0, "STRING"))
+    rows = Evaluation([pa.array(["a", "b", "c"])], 3)
+    rows(known)
+    outer = call("CHAR_LENGTH", "INT", known)
+    taken = rows.take(np.array([False, True, True]), outer)
+    assert {key: value.to_pylist() for key, value in taken.known.items()} == {known: ["B", "C"]}
 
 
 def test_division_by_zero_names_the_row() -> None:
