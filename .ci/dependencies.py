@@ -100,7 +100,7 @@ def licence(package: str) -> str:
         for text in told.get_all("Classifier", [])
         if text.startswith(CLASSIFIER)
     ]
-    text = (told["License"] or "").strip()
+    text = (told.get("License") or "").strip()
     if text and "\n" not in text and len(text) < 60:
         classifiers = [text]
     return " AND ".join(SPDX.get(name.lower(), name) for name in classifiers) or "not told"

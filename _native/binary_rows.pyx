@@ -337,8 +337,8 @@ cdef class SqlValue:
         cdef int64_t size = 0, ms, end = out.size - base
         cdef uint64_t word = 0
         cdef const uint8_t* place
-        if self.kind > Kind.LARGE_TIMESTAMP:
-            return unwritable("rows, arrays and maps within rows of SQL cannot be written yet")
+        if self.kind > Kind.ROW:
+            return unwritable("arrays and maps within rows of SQL cannot be written yet")
         if self.column.is_null(row):
             out.data[base + (bit >> 3)] |= 1 << (bit & 7)
             if self.kind == Kind.LARGE_DECIMAL or self.kind == Kind.LARGE_TIMESTAMP:
@@ -351,6 +351,10 @@ cdef class SqlValue:
                 out.data[base + slot] = (<SqlBooleanColumn> self.column).value_of(row)
             else:
                 memcpy(out.data + base + slot, (<SqlColumn> self.column).place_of(row), self.width)
+            return 0
+        if self.kind == Kind.ROW:
+            self.column.write(row, out)
+            put_le64(out, base + slot, <uint64_t> end << 32 | <uint64_t> (out.size - base - end))
             return 0
         if self.kind <= Kind.BYTES:
             place = (<BytesColumn> self.column).value_at(row, &size)

@@ -38,6 +38,7 @@ from flinkcore._native.changing_rows cimport (
     changing_slots,
     identity_of,
 )
+from flinkcore._native.entry_heap cimport HeapEntry, entry_slot, entry_time, heap_sift_down, heap_sift_up, make_entry
 from flinkcore._native.join_kernel cimport How
 from flinkcore._native.key_dictionary cimport KeyDictionary
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free, buffer_reserve
@@ -121,6 +122,8 @@ cdef struct ChangingJoin:
     int64_t[2] ttl_ms         # 0: rows of an input never expire
     bint expires              # rows of an input do
     Buffer[2] written         # int64 by number of row: of the first of equal rows, processing time at which they were written
+    Buffer[2] expiring        # HeapEntry: slots of the first of equal rows, by a time not after that at which they were written
+    int64_t expiry_checks     # of rows in there whose turn came
     const int64_t* arrivals   # of the events of a call, if rows expire
     int64_t n_takes           # of results, and 1
     Buffer pending            # int64 by key, if rows expire: twice the take that its results wait for, and 1 with equal rows
@@ -185,10 +188,27 @@ cdef inline void _await(ChangingJoin* self, uint32_t key, bint of_equals) noexce
     pending[0] |= of_equals
 
 
-cdef inline bint _has_expired(const ChangingJoin* self, int side, uint32_t slot, int64_t now) noexcept nogil:
-    # Of the first of equal rows. Unsigned, since a time to live may be as long as all time.
-    cdef int64_t row = self.sides[side].slots[slot].row
-    return <uint64_t> now - <uint64_t> _written(self, side, row) >= <uint64_t> self.ttl_ms[side]
+cdef inline bint _has_expired(const ChangingJoin* self, int side, int64_t written, int64_t now) noexcept nogil:
+    # Unsigned, since a time to live may be as long as all time.
+    return <uint64_t> now - <uint64_t> written >= <uint64_t> self.ttl_ms[side]
+
+
+cdef int _watch(ChangingJoin* self, int side, uint32_t slot) except -1 nogil:
+    # Puts the first of equal rows, which has been written, into the queue of those that will expire. A row that is there already stays
+    # at its place: when its turn comes, it goes back by the time at which it was written last.
+    cdef ChangingRow* row = &self.sides[side].slots[slot]
+    cdef Buffer* queue = &self.expiring[side]
+    if row.is_watched or not self.ttl_ms[side]:
+        return 0
+    buffer_append(queue, sizeof(HeapEntry))
+    heap_sift_up(
+        <HeapEntry*> queue.data,
+        queue.size // sizeof(HeapEntry) - 1,
+        make_entry(_written(self, side, row.row), 0, slot),
+        NULL,
+    )
+    row.is_watched = True
+    return 0
 
 
 cdef void _forget(ChangingJoin* self, int side, uint32_t key, Identity identity) noexcept nogil:
@@ -200,23 +220,33 @@ cdef void _forget(ChangingJoin* self, int side, uint32_t key, Identity identity)
         slot = changing_find(rows, key, identity)
 
 
-cdef bint _forget_expired(ChangingJoin* self, int side, uint32_t key, int64_t now) noexcept nogil:
-    # Forgets the rows of a key that have expired. Returns false, before it forgets one, if results that wait may have written it.
+cdef bint _forget_expired(ChangingJoin* self, int side, int64_t now) noexcept nogil:
+    # Forgets the rows that have expired. Returns false, before it forgets one, if results that wait may have written it.
     cdef ChangingRows* rows = &self.sides[side]
-    cdef uint32_t slot = rows.keys[key].first, before
-    cdef Identity identity
-    if not self.ttl_ms[side]:
-        return True
-    while slot != NO_SLOT:
-        identity = rows.slots[slot].identity
-        if changing_find(rows, key, identity) == slot and _has_expired(self, side, slot, now):
-            if self.counts_matches[side] and _pending(self, key)[0] >> 1 == self.n_takes:
+    cdef Buffer* queue = &self.expiring[side]
+    cdef HeapEntry* heap = <HeapEntry*> queue.data
+    cdef uint64_t n = queue.size // sizeof(HeapEntry)
+    cdef ChangingRow* row
+    cdef uint32_t slot
+    cdef int64_t written
+    while n and _has_expired(self, side, entry_time(heap[0]), now):
+        self.expiry_checks += 1
+        slot = entry_slot(heap[0])
+        row = &rows.slots[slot]
+        # Rows that were withdrawn, or have equal ones before them since their slot has another row, are forgotten with those.
+        if row.row >= 0 and changing_find(rows, row.key, row.identity) == slot:
+            written = _written(self, side, row.row)
+            if not _has_expired(self, side, written, now):
+                heap_sift_down(heap, n, 0, make_entry(written, 0, slot), NULL)
+                continue
+            if self.counts_matches[side] and _pending(self, row.key)[0] >> 1 == self.n_takes:
                 return False
-            before = rows.slots[slot].before  # it has not expired, and stays
-            _forget(self, side, key, identity)
-            slot = rows.keys[key].first if before == NO_SLOT else rows.slots[before].after
-        else:
-            slot = rows.slots[slot].after
+            _forget(self, side, row.key, row.identity)
+        row.is_watched = False
+        n -= 1
+        queue.size = n * sizeof(HeapEntry)
+        if n:
+            heap_sift_down(heap, n, 0, heap[n], NULL)
     return True
 
 
@@ -386,6 +416,7 @@ cdef int _keep(ChangingJoin* self, const ChangingEvent* event) except -1 nogil:
         slot = changing_find(own, event.key, event.identity)
         if slot != NO_SLOT:
             _write(self, event.side, own.slots[slot].row, event.now)
+            _watch(self, event.side, slot)
     return 0
 
 
@@ -458,8 +489,8 @@ cdef bint _process(ChangingJoin* self, const ChangingEvent* event) except -1 nog
     if not self.in_event:
         if self.expires and (
             _pending(self, event.key)[0] == 2 * self.n_takes + 1
-            or not _forget_expired(self, 0, event.key, event.now)
-            or not _forget_expired(self, 1, event.key, event.now)
+            or not _forget_expired(self, 0, event.now)
+            or not _forget_expired(self, 1, event.now)
         ):
             return False
         self.core.processed += 1
@@ -665,6 +696,7 @@ cdef class ChangingJoinKernel:
             changing_free(&self.state.sides[side])
             buffer_free(&self.state.matches[side])
             buffer_free(&self.state.written[side])
+            buffer_free(&self.state.expiring[side])
 
     def process(
         self,
@@ -789,6 +821,7 @@ cdef class ChangingJoinKernel:
         check_no_call(&self.guard, self)
         counts = self.state.matches[0].capacity + self.state.matches[1].capacity + self.state.never_matches.capacity
         counts += self.state.written[0].capacity + self.state.written[1].capacity + self.state.pending.capacity
+        counts += self.state.expiring[0].capacity + self.state.expiring[1].capacity
         return changing_memory(&self.state.sides[0]) + changing_memory(&self.state.sides[1]) + counts
 
     @property
@@ -799,12 +832,13 @@ cdef class ChangingJoinKernel:
     def forget_expired(self, int64_t now):
         """Forget the rows that have expired at a processing time. No results wait."""
         cdef Call call = begin_call(&self.guard, self)
-        cdef int side
-        cdef int64_t key
-        with nogil:
-            for side in range(2):
-                for key in range(self.state.sides[side].n_keys):
-                    _forget_expired(&self.state, side, <uint32_t> key, now)
+        _forget_expired(&self.state, 0, now)
+        _forget_expired(&self.state, 1, now)
+
+    @property
+    def expiry_checks(self):
+        """Number of times at which a row has been looked at because it might have expired."""
+        return self.state.expiry_checks
 
     cdef object _slots(self, int side):
         # The slots of the rows of an input, key by key, in their order.
@@ -906,18 +940,21 @@ cdef class ChangingJoinKernel:
         cdef const uint8_t[::1] can_match = columns.column("can_match").to_numpy(zero_copy_only=False).view(np.uint8)
         cdef const int64_t[::1] written = columns.column("written").to_numpy() if self.state.ttl_ms[side] else None
         cdef Identity identity
+        cdef uint32_t slot
         if not n:
             return
         _reach(&self.state, int(np.max(keys)) + 1)
         for i in range(n):
-            if numbers[i] < 0 or matches[i] < 0:
+            # Where rows expire, one may be withdrawn after another that matches it has come anew: that has a match less than none.
+            if numbers[i] < 0 or (matches[i] < 0 and not self.state.expires):
                 raise SchemaError(f"row {i} of the state of a join is missing, or has {matches[i]} matches")
             identity.low = <uint64_t> low[i]
             identity.high = <uint64_t> high[i]
-            changing_add(&self.state.sides[side], <uint32_t> keys[i], identity, numbers[i], timestamps[i])
+            slot = changing_add(&self.state.sides[side], <uint32_t> keys[i], identity, numbers[i], timestamps[i])
             self.state.never_matches.data[keys[i]] = not can_match[i]
             if self.state.ttl_ms[side]:
                 _write(&self.state, side, numbers[i], written[i])
+                _watch(&self.state, side, slot)
             if self.state.counts_matches[side]:
                 _matches(&self.state, side, numbers[i])[0] = matches[i]
 

@@ -109,6 +109,7 @@ cdef uint32_t _free_slot(ChangingRows* rows) except? NO_SLOT nogil:
         capacity = max(<uint32_t> LEAST_SLOTS, 2 * rows.capacity)
         rows.slots = <ChangingRow*> grow(rows.slots, capacity * <int64_t> sizeof(ChangingRow), _WHAT)
         rows.capacity = capacity
+    rows.slots[rows.n_slots].is_watched = False
     rows.n_slots += 1
     return rows.n_slots - 1
 

@@ -35,6 +35,7 @@ from flinkcore._native.changing_rows cimport (
     identity_of,
 )
 from flinkcore._native.key_dictionary cimport KeyDictionary
+from flinkcore._native.key_limits cimport NO_LIMIT, KeyLimits, key_limit, key_limits_reach
 from flinkcore._native.memory cimport grow
 from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.relational cimport (
@@ -94,12 +95,15 @@ cdef struct ChangingColumns:
     const uint8_t* kinds        # RowKind; NULL: all are insertions
     const uint64_t* identities  # (n, 2)
     const uint64_t* contents    # (n, 2): of all columns; NULL: a row that replaces an equal one is a change, too
+    const int64_t* limits       # of ranks up to a column
 
 
 cdef struct ChangingTop:
     RelationalCore core
     ChangingColumns columns
-    int64_t n
+    int64_t n               # of the key at hand, if it has a limit of its own
+    bint of_limits          # ranks go up to a column: that of the first row of a key
+    KeyLimits limits
     int64_t skip            # ranks up to this one are not shown
     int ranking             # number in _RANKS
     KeyShape shape
@@ -465,6 +469,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
     cdef uint32_t slot
     cdef int64_t i
     _reach(self, core_n_keys(events, first))
+    if self.of_limits:
+        key_limits_reach(&self.limits, core_n_keys(events, first))
     for i in range(first, events.n):
         if core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False):
             return i
@@ -472,6 +478,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
         cause.event = i
         cause.key_id = events.key_ids[i]
         of_key = &self.keys[cause.key_id]
+        if self.of_limits:
+            self.n = key_limit(&self.limits, cause.key_id, columns.limits[i])
         identity = identity_of(columns.identities, i)
         kind = RowKind.INSERT if columns.kinds == NULL else columns.kinds[i]
         key = sort_key_at(&columns.keys, &self.shape, i)
@@ -574,6 +582,8 @@ cdef class ChangingTopKernel:
         Whether identities are those of a unique key, whose rows only rise.
     skips_equal : bool
         Whether a row that comes changes nothing if it equals that with the same unique key; of the one highest row only.
+    of_limits : bool
+        Whether ranks go up to a column of the first row of each key, and not to `n`: changes, without a unique key.
 
     Raises
     ------
@@ -603,12 +613,15 @@ cdef class ChangingTopKernel:
         bint changes,
         bint replaces,
         bint skips_equal=False,
+        bint of_limits=False,
     ):
         cdef ChangingTop* state = &self.state
         if skips_equal and not (replaces and n == 1 and n_words == 0 and not has_tails):
             raise ConfigurationError("equal rows are skipped where a key has one row, whatever its columns are")
         if not 0 <= skip < n < 1 << 31:
             raise ConfigurationError(f"ranks from {skip + 1} to {n}: they must be from 1 to 2**31 - 1")
+        if of_limits and (replaces or skip or not changes):
+            raise ConfigurationError("ranks up to a column are changes, from rank 1 on, of rows without a unique key")
         self._keys = keys
         self._timeline = timeline
         state.n = n
@@ -621,6 +634,7 @@ cdef class ChangingTopKernel:
         state.is_final = not changes
         state.replaces = replaces
         state.skips_equal = skips_equal
+        state.of_limits = of_limits
         core_open(&state.core, timeline, steps_done, result_limit, False, changes, ranks_shown)
 
     def __dealloc__(self):
@@ -636,6 +650,7 @@ cdef class ChangingTopKernel:
                 sort_key_drop(&state.shape, state.sort_keys + slot * state.stride, &state.tail_bytes)
         changing_free(&state.rows)
         free(state.keys)
+        free(state.limits.limits)
         free(state.sort_keys)
         free(state.sequences)
         free(state.heap_places)
@@ -655,6 +670,7 @@ cdef class ChangingTopKernel:
         const uint8_t[::1] kinds,
         const uint64_t[:, ::1] identities not None,
         const uint64_t[:, ::1] contents=None,
+        const int64_t[::1] limits=None,
         int64_t first=0,
     ):
         """Take in events in total order from number `first` on, until results are full. Returns the number of the next event.
@@ -669,6 +685,8 @@ cdef class ChangingTopKernel:
             Equal for rows that are equal: that have the same columns, or the same unique key.
         contents : uint64 array (n, 2) or None
             Equal for rows that have the same columns; given if equal rows are skipped.
+        limits : int64 array (n,) or None
+            As of `TopKernel`.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef RelationalEvents events
@@ -680,12 +698,15 @@ cdef class ChangingTopKernel:
             raise ValueError("each event needs its kind, and an identity of two words")
         if self.state.skips_equal and (contents is None or contents.shape[0] != n or contents.shape[1] != 2):
             raise ValueError("each event needs its content")
+        if self.state.of_limits and (limits is None or limits.shape[0] != n):
+            raise ValueError("each event needs the limit of its rank")
         if n == 0:
             return 0
         columns.contents = &contents[0, 0] if self.state.skips_equal else NULL
         sort_keys_of(&columns.keys, &self.state.shape, words, tail_ends, tails, n)
         columns.kinds = NULL if kinds is None else &kinds[0]
         columns.identities = &identities[0, 0]
+        columns.limits = &limits[0] if self.state.of_limits else NULL
         return core_process(&self.state.core, _take_events, &events, first)
 
     def advance(self, int64_t steps_before):
@@ -733,7 +754,7 @@ cdef class ChangingTopKernel:
         """Bytes that its state takes, without rows, keys and timers."""
         check_no_call(&self.guard, self)
         cdef int64_t by_slot = self.state.capacity * (8 * self.state.stride + 12 + 16 * self.state.skips_equal)
-        cdef int64_t by_key = self.state.key_capacity * <int64_t> sizeof(KeyTop)
+        cdef int64_t by_key = self.state.key_capacity * <int64_t> sizeof(KeyTop) + 8 * self.state.limits.capacity
         return changing_memory(&self.state.rows) + by_slot + by_key + self.state.tail_bytes + self.state.list_bytes
 
     @property
@@ -773,7 +794,7 @@ cdef class ChangingTopKernel:
 
         Where equal rows are skipped, `low` and `high` are the content.
 
-        The rows of a key are in order of their coming.
+        The rows of a key are in order of their coming. `limits` is there as of `TopKernel`.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef const uint32_t[::1] slots = self._slots()
@@ -789,7 +810,12 @@ cdef class ChangingTopKernel:
             identity = self.state.contents[slots[i]] if self.state.skips_equal else row.identity
             columns[3, i] = <int64_t> identity.low
             columns[4, i] = <int64_t> identity.high
-        return {"top": dict(zip(("key", "row", "timestamp", "low", "high"), columns.base))}
+        top_rows = dict(zip(("key", "row", "timestamp", "low", "high"), columns.base))
+        if not self.state.of_limits:
+            return {"top": top_rows}
+        limits = np.array([self.state.limits.limits[i] for i in range(self.state.limits.n)], np.int64)
+        with_limit = np.flatnonzero(limits != NO_LIMIT)
+        return {"limits": {"key": with_limit, "limit": limits[with_limit]}, "top": top_rows}
 
     def restore(self, str table not None, const int64_t[::1] keys not None, dict rows not None, columns not None):
         """Take part of a state that `snapshot` has given, with keys and rows of now; before the first event.
@@ -802,6 +828,9 @@ cdef class ChangingTopKernel:
             If it is no state of such an operator.
         """
         cdef Call call = begin_call(&self.guard, self)
+        if table == "limits":
+            self._restore_limits(keys, columns.column("limit").to_numpy())
+            return
         cdef const int64_t[::1] numbers = rows["row"]
         cdef const int64_t[::1] tail_ends = rows["tail_ends"]
         cdef const uint8_t[::1] tail_bytes = rows["tails"]
@@ -822,6 +851,9 @@ cdef class ChangingTopKernel:
         _reach(state, int(np.max(keys)) + 1)
         for i in range(keys.shape[0]):
             top = &state.keys[keys[i]].top
+            if state.of_limits:
+                key_limits_reach(&state.limits, keys[i] + 1)
+                state.n = key_limit(&state.limits, keys[i], 0)
             if numbers[i] < 0 or (state.replaces and top.n == state.n):
                 raise SchemaError(f"row {i} of the state is missing, or one more than the {state.n} highest of its key")
             identity.low = <uint64_t> low[i]
@@ -842,6 +874,14 @@ cdef class ChangingTopKernel:
                 slot = top.slots[top.n]
             _push(state, &state.keys[keys[i]].rest, slot)
 
+    def _restore_limits(self, const int64_t[::1] keys not None, const int64_t[::1] limits not None):
+        cdef int64_t i
+        for i in range(keys.shape[0]):
+            if limits[i] < 0:
+                raise SchemaError(f"row {i} of the limits of ranks is negative")
+            key_limits_reach(&self.state.limits, keys[i] + 1)
+            key_limit(&self.state.limits, keys[i], limits[i])
+
     def _check(self):
         """Assert its invariants."""
         cdef int64_t key, live = 0
@@ -852,6 +892,8 @@ cdef class ChangingTopKernel:
         for key in range(state.n_keys):
             of_key = &state.keys[key]
             live += of_key.top.n + of_key.rest.n
+            if state.of_limits:
+                state.n = max(<int64_t> 0, state.limits.limits[key])
             assert of_key.top.n <= state.n, f"key {key} shows {of_key.top.n} rows"
             assert of_key.top.n == state.n or not of_key.rest.n, f"key {key} hides rows that are among the highest"
             for i in range(of_key.top.n):

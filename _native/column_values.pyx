@@ -979,7 +979,7 @@ cdef enum:
     MAX_SLOTS = 0x80000000
     LEAST_IN_PAGES = 24  # words: fewer fit into a few lines of a cache
     WORDS_OF_PAGE = 4    # on average, at least: a table of pages then takes less than half of one of words
-    LEAST_FETCHED = 1 << 12
+    PAGES_OF_RANGE = 4   # for each that is taken, at most: a range then takes about as much as a table of pages
     WORDS_AHEAD = 8
 
 
@@ -1024,15 +1024,90 @@ cdef uint64_t _slots_for(uint64_t count) noexcept nogil:
 
 
 cdef inline int64_t _slot_words(const WordSet* words) noexcept nogil:
+    if words.is_range:
+        return <int64_t> words.mask + 1
     return 2 * (<int64_t> words.mask + 1) if words.pages else <int64_t> words.mask + 2
 
 
+cdef bint _put_in_range(WordSet* words) except -1 nogil:
+    # Puts a table of pages in a range, if they lie close together. Returns whether they do.
+    cdef uint64_t low = <uint64_t> -1, high = 0, span, at
+    cdef WordSet ranged = words[0]
+    for at in range(<uint64_t> words.mask + 1):
+        if words.slots[2 * at + 1]:
+            low = min(low, words.slots[2 * at])
+            high = max(high, words.slots[2 * at])
+    span = high - low + 1
+    if span > PAGES_OF_RANGE * <uint64_t> words.pages:
+        return False
+    span += span >> 1  # ids grow
+    ranged.slots = <uint64_t*> _new_slots(span, sizeof(uint64_t))
+    ranged.only = low
+    ranged.mask = <uint32_t> (span - 1)
+    ranged.is_range = True
+    for at in range(<uint64_t> words.mask + 1):
+        if words.slots[2 * at + 1]:
+            ranged.slots[words.slots[2 * at] - low] = words.slots[2 * at + 1]
+    free(words.slots)
+    words[0] = ranged
+    return True
+
+
+cdef int _leave_range(WordSet* words, uint64_t pages) except -1 nogil:
+    # Puts a range in a table with room for so many pages.
+    cdef uint64_t n_slots = _slots_for(pages), at
+    cdef WordSet table = words[0]
+    cdef uint64_t* slot
+    table.slots = <uint64_t*> _new_slots(n_slots, 2 * sizeof(uint64_t))
+    table.only = 0
+    table.mask = <uint32_t> (n_slots - 1)
+    table.is_range = False
+    for at in range(<uint64_t> words.mask + 1):
+        if words.slots[at]:
+            slot = _page_slot(&table, words.only + at)
+            slot[0] = words.only + at
+            slot[1] = words.slots[at]
+    free(words.slots)
+    words[0] = table
+    return 0
+
+
+cdef int _range_reach(WordSet* words, uint64_t page) except -1 nogil:
+    # Makes a range longer, so that it has a page; or a table, if too many pages would be empty.
+    cdef uint64_t first = min(words.only, page)
+    cdef uint64_t span = max(words.only + words.mask, page) - first + 1, room = span >> 1
+    cdef uint64_t* slots
+    if span > PAGES_OF_RANGE * (<uint64_t> words.pages + 1):
+        return _leave_range(words, <uint64_t> words.pages + 1)
+    if page < words.only:
+        first -= min(first, room)
+    slots = <uint64_t*> _new_slots(span + room, sizeof(uint64_t))
+    memcpy(slots + (words.only - first), words.slots, (<uint64_t> words.mask + 1) * sizeof(uint64_t))
+    free(words.slots)
+    words.slots = slots
+    words.only = first
+    words.mask = <uint32_t> (span + room - 1)
+    return 0
+
+
+cdef inline bint _range_add(WordSet* words, uint64_t word) noexcept nogil:
+    # Adds a word to a range. Returns false if it lies outside.
+    cdef uint64_t at = (word >> 6) - words.only, bit = <uint64_t> 1 << (word & 63)
+    if at > words.mask:
+        return False
+    if not words.slots[at] & bit:
+        words.pages += words.slots[at] == 0
+        words.slots[at] |= bit
+        words.count += 1
+    return True
+
+
 cdef int _pages_reserve(WordSet* words, uint64_t pages) except -1 nogil:
-    # Room for so many pages.
+    # Room in a table for so many pages, unless it becomes a range.
     cdef uint64_t n_slots = _slots_for(pages), at
     cdef WordSet grown = words[0]
     cdef uint64_t* slot
-    if n_slots <= <uint64_t> words.mask + 1:
+    if n_slots <= <uint64_t> words.mask + 1 or _put_in_range(words):
         return 0
     grown.slots = <uint64_t*> _new_slots(n_slots, 2 * sizeof(uint64_t))
     grown.mask = <uint32_t> (n_slots - 1)
@@ -1047,13 +1122,21 @@ cdef int _pages_reserve(WordSet* words, uint64_t pages) except -1 nogil:
 
 
 cdef int _page_add(WordSet* words, uint64_t word) except -1 nogil:
-    cdef uint64_t* slot = _page_slot(words, word >> 6)
+    cdef uint64_t* slot
     cdef uint64_t bit = <uint64_t> 1 << (word & 63)
+    if words.is_range:
+        if _range_add(words, word):
+            return 0
+        _range_reach(words, word >> 6)
+        return _page_add(words, word)
+    slot = _page_slot(words, word >> 6)
     if slot[1] & bit:
         return 0
     if slot[1] == 0:
         if (<uint64_t> words.pages + 1) * 4 > (<uint64_t> words.mask + 1) * 3:
             _pages_reserve(words, 2 * <uint64_t> words.pages)
+            if words.is_range:
+                return _page_add(words, word)
             slot = _page_slot(words, word >> 6)
         slot[0] = word >> 6
         words.pages += 1
@@ -1142,10 +1225,12 @@ cdef int _word_set_add(WordSet* words, uint64_t word) except -1 nogil:
 
 
 cdef inline void _fetch_slot(const WordSet* words, uint64_t word) noexcept nogil:
-    # Fetches the slot of a word before its turn, if the table is so large that it may lie in memory.
-    if words.mask < LEAST_FETCHED:
+    # Fetches the slot of a word before its turn: small tables, too, since there may be many.
+    if words.slots == NULL:
         return
-    if words.pages:
+    if words.is_range:
+        prefetch(&words.slots[(word >> 6) - words.only])
+    elif words.pages:
         prefetch(&words.slots[2 * (_word_hash(word >> 6) & words.mask)])
     else:
         prefetch(&words.slots[_word_hash(word) & words.mask])
@@ -1157,7 +1242,8 @@ cdef int word_sets_add(WordSet* sets, const uint32_t* entries, const uint64_t* w
         if i + 2 * WORDS_AHEAD < n:
             prefetch(&sets[entries[i + 2 * WORDS_AHEAD]])
             _fetch_slot(&sets[entries[i + WORDS_AHEAD]], words[i + WORDS_AHEAD])
-        _word_set_add(&sets[entries[i]], words[i])
+        if not (sets[entries[i]].is_range and _range_add(&sets[entries[i]], words[i])):
+            _word_set_add(&sets[entries[i]], words[i])
     return 0
 
 
@@ -1171,8 +1257,12 @@ cdef int word_set_merge(WordSet* into, WordSet* other) except -1 nogil:
         other[0] = into[0]
         into[0] = larger
     word_set_reserve(into, <uint64_t> into.count + other.count)
-    if into.pages and other.pages:
-        _pages_reserve(into, <uint64_t> into.pages + other.pages)
+    if into.pages and other.pages and not other.is_range:
+        # A range might become a table on the way, which its pages, in the order of another table, would crowd.
+        if into.is_range:
+            _leave_range(into, <uint64_t> into.pages + other.pages)
+        else:
+            _pages_reserve(into, <uint64_t> into.pages + other.pages)
     memset(&place, 0, sizeof(WordPlace))
     while word_set_next(other, &place, &word):
         _word_set_add(into, word)
@@ -1204,7 +1294,9 @@ cdef bint word_set_is_sound(const WordSet* words) noexcept nogil:
     if words.slots == NULL:
         return words.count <= 1 and words.mask == 0 and words.pages == 0
     for at in range(<uint64_t> words.mask + 1):
-        if words.pages:
+        if words.is_range:
+            pages += words.slots[at] != 0
+        elif words.pages:
             if words.slots[2 * at + 1]:
                 pages += 1
                 if _page_slot(words, words.slots[2 * at]) != &words.slots[2 * at]:

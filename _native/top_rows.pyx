@@ -17,6 +17,7 @@ from libc.string cimport memmove, memset
 from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
+from flinkcore._native.key_limits cimport NO_LIMIT, KeyLimits, key_limit, key_limits_reach
 from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.relational cimport (
@@ -61,6 +62,7 @@ cdef enum:
     TIMESTAMP = 1
     KEY = 2          # the sort key, from here on
     LEAST_LISTS = 1 << 10
+    FULL_LIST = 100  # Flink's DEFAULT_TOPN_SIZE
     LOOK_AHEAD = 8
 
 cdef const char* _WHAT = b"the highest rows of keys"
@@ -85,14 +87,17 @@ cdef struct TopColumns:
     SortKeys keys
     const int64_t* ends      # of windows
     const uint8_t* is_last
+    const int64_t* limits    # of ranks up to a column
 
 
 cdef struct Top:
     RelationalCore core
     TopColumns columns
     TimerQueue* timers
-    int64_t n
+    int64_t n            # of the key at hand, if it has a limit of its own
     int64_t skip         # ranks up to this one are not shown
+    bint of_limits       # ranks go up to a column: that of the first row of a key
+    KeyLimits limits
     Ranking ranking
     KeyShape shape       # of sort keys
     bint latest_first    # of equal sort keys
@@ -110,6 +115,7 @@ cdef struct Top:
     uint32_t* buckets
     uint64_t mask
     int64_t n_windows
+    int64_t latest       # slot of the window of the last row, or -1
     uint32_t* free_slots
     int64_t n_free
     int64_t firing       # slot of the window whose rows come, or -1
@@ -252,11 +258,14 @@ cdef int64_t _window(Top* self, uint32_t key_id, int32_t key_group, int64_t end,
     cdef uint64_t at
     cdef int64_t slot
     cdef int64_t capacity
+    if self.latest >= 0 and self.lists[self.latest].key_id == key_id and self.lists[self.latest].end == end:
+        return self.latest
     if self.buckets == NULL or (<uint64_t> self.n_windows + 1) * 3 > (self.mask + 1) * 2:
         _grow_buckets(self)
     at = _window_bucket(self, key_id, end)
     if self.buckets[at]:
-        return self.buckets[at] - 1
+        self.latest = self.buckets[at] - 1
+        return self.latest
     if self.n_free:
         self.n_free -= 1
         slot = self.free_slots[self.n_free]
@@ -272,6 +281,7 @@ cdef int64_t _window(Top* self, uint32_t key_id, int32_t key_group, int64_t end,
     self.n_windows += 1
     if with_timer:
         timer_queue_add(self.timers, end - 1, key_id, key_group, end)
+    self.latest = slot
     return slot
 
 
@@ -284,6 +294,7 @@ cdef void _close_window(Top* self, int64_t slot) noexcept nogil:
     self.free_slots[self.n_free] = <uint32_t> slot
     self.n_free += 1
     self.n_windows -= 1
+    self.latest = -1
     next_at = (at + 1) & self.mask
     while self.buckets[next_at]:
         other = &self.lists[self.buckets[next_at] - 1]
@@ -428,7 +439,7 @@ cdef int _show_change(Top* self, const TopList* top, int64_t at, int64_t kept, i
         return _show_ranks(self, top, at, kept, event, key_id)
     if self.ranks_shown or self.skip:
         return _show_shift(self, top, at, event, key_id)
-    is_update = self.n == 1
+    is_update = self.n == 1 and not self.of_limits
     if kept < top.n:
         _show(
             self, _entry(self, top, kept), kept + 1, event, key_id, RowKind.UPDATE_BEFORE if is_update else RowKind.DELETE
@@ -451,7 +462,8 @@ cdef int _offer(
     cdef int64_t at = _place(self, top, key, self.latest_first), kept, i
     cdef bint joins = False
     if self.ranking == Ranking.ROW_NUMBER:
-        if at >= self.n:
+        # Flink adds no row below a full list, which it takes to be one of 100 rows if it does not know the limit.
+        if at >= self.n or (self.of_limits and at == top.n and at >= FULL_LIST):
             return 0
     else:
         # One that equals another has its rank, which is not above n.
@@ -481,6 +493,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
     cdef bint counts
     if not self.of_windows:
         _reach(self, core_n_keys(events, first))
+        if self.of_limits:
+            key_limits_reach(&self.limits, core_n_keys(events, first))
     for i in range(first, events.n):
         if core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False):
             return i
@@ -495,6 +509,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
         elif i + LOOK_AHEAD < events.n:
             prefetch(&self.lists[events.key_ids[i + LOOK_AHEAD]])
         self.core.processed += counts
+        if self.of_limits:
+            self.n = key_limit(&self.limits, list_number, columns.limits[i])
         key = sort_key_at(&columns.keys, &self.shape, i)
         _offer(self, &self.lists[list_number], &key, events.rows[i], events.timestamps[i], i, events.key_ids[i])
     return events.n
@@ -543,6 +559,8 @@ cdef class TopKernel:
         Whether results are changes, at once; else those of a key come when the log ends.
     of_windows : bool
         Whether each row belongs to a window, whose rows come when the watermark reaches its end.
+    of_limits : bool
+        Whether ranks go up to a column of the first row of each key, and not to `n`: row numbers without windows.
     least_watermark : int
         Watermark in ms that is in force until the timeline exceeds it, as that of an operator of Flink in a savepoint.
 
@@ -573,14 +591,17 @@ cdef class TopKernel:
         bint ranks_shown,
         bint changes,
         bint of_windows,
+        bint of_limits=False,
         int64_t least_watermark=INT64_MIN,
     ):
         cdef Top* state = &self.state
-        state.firing = -1
+        state.firing = state.latest = -1
         if not 0 <= skip < n < 1 << 31:
             raise ConfigurationError(f"ranks from {skip + 1} to {n}: they must be from 1 to 2**31 - 1")
         if latest_first and rank != "row_number":
             raise ConfigurationError(f"rows of equal sort keys have no order where they have equal ranks ({rank})")
+        if of_limits and (rank != "row_number" or of_windows or skip):
+            raise ConfigurationError("ranks up to a column are row numbers from 1 on, of keys without windows")
         self._timers = timers
         self._timeline = timeline
         state.timers = &timers.queue
@@ -593,6 +614,7 @@ cdef class TopKernel:
         state.ranks_shown = ranks_shown
         state.changes = changes
         state.of_windows = of_windows
+        state.of_limits = of_limits
         state.stride = KEY + stored_words(&state.shape)
         core_open(&state.core, timeline, steps_done, result_limit, False, changes, ranks_shown)
         cursor_raise(&state.core.cursor, least_watermark)
@@ -603,6 +625,7 @@ cdef class TopKernel:
         for i in range(self.state.n_lists):
             _free_list(&self.state, &self.state.lists[i])
         free(self.state.lists)
+        free(self.state.limits.limits)
         free(self.state.buckets)
         free(self.state.free_slots)
 
@@ -619,6 +642,7 @@ cdef class TopKernel:
         const uint8_t[::1] tails,
         const int64_t[::1] ends,
         const uint8_t[::1] is_last,
+        const int64_t[::1] limits=None,
         int64_t first=0,
     ):
         """Take in events in total order from number `first` on, until results are full. Returns the number of the next event.
@@ -634,6 +658,8 @@ cdef class TopKernel:
             End of the window of each row, ms since the epoch. A row of several windows is an event for each.
         is_last : uint8 array (n,) or None
             Whether a row is counted with this window; None: each is.
+        limits : int64 array (n,) or None
+            Up to which rank rows of the key are shown, if ranks go up to a column: that of its first row counts.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
@@ -651,6 +677,10 @@ cdef class TopKernel:
                 raise ValueError("each row needs the end of its window")
             columns.ends = &ends[0]
             columns.is_last = NULL if is_last is None else &is_last[0]
+        if self.state.of_limits:
+            if limits is None or limits.shape[0] != n:
+                raise ValueError("each row needs the limit of its rank")
+            columns.limits = &limits[0]
         return core_process(&self.state.core, _take_events, &events, first)
 
     def advance(self, int64_t steps_before):
@@ -699,6 +729,8 @@ cdef class TopKernel:
         """Bytes that its state takes, without rows, keys and timers."""
         check_no_call(&self.guard, self)
         cdef int64_t size = self.state.capacity * <int64_t> sizeof(TopList) + self.state.entry_bytes
+        if self.state.of_limits:
+            size += self.state.limits.capacity * <int64_t> sizeof(int64_t)
         return size + (<int64_t> (self.state.mask + 1) * 4 if self.state.buckets != NULL else 0)
 
     @property
@@ -735,7 +767,11 @@ cdef class TopKernel:
                     n += 1
 
     def snapshot(self):
-        """Return its state as columns by table: `top` has `key`, `row`, `timestamp` and `end`, best rows of a list first."""
+        """Return its state as columns by table.
+
+        `top` has `key`, `row`, `timestamp` and `end`, best rows of a list first; `limits`, which is there if ranks go up to a
+        column, `key` and `limit`.
+        """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t[:, ::1] columns = np.empty((4, self.state.n_live), np.int64)
         cdef int64_t i, j, n = 0
@@ -751,7 +787,12 @@ cdef class TopKernel:
                 columns[3, n] = top.end
                 n += 1
         keys, rows, timestamps, ends = columns.base
-        return {"top": {"key": keys, "row": rows, "timestamp": timestamps, "end": ends}}
+        top_rows = {"key": keys, "row": rows, "timestamp": timestamps, "end": ends}
+        if not self.state.of_limits:
+            return {"top": top_rows}
+        limits = np.array([self.state.limits.limits[i] for i in range(self.state.limits.n)], np.int64)
+        with_limit = np.flatnonzero(limits != NO_LIMIT)
+        return {"limits": {"key": with_limit, "limit": limits[with_limit]}, "top": top_rows}
 
     def restore(self, str table not None, const int64_t[::1] keys not None, dict rows not None, columns not None):
         """Take part of a state that `snapshot` has given, with keys and rows of now; before the first event.
@@ -764,6 +805,9 @@ cdef class TopKernel:
             If it is no state of such an operator.
         """
         cdef Call call = begin_call(&self.guard, self)
+        if table == "limits":
+            self._restore_limits(keys, columns.column("limit").to_numpy())
+            return
         cdef const int64_t[::1] numbers = rows["row"]
         cdef const int64_t[::1] tail_ends = rows["tail_ends"]
         cdef const uint8_t[::1] tail_bytes = rows["tails"]
@@ -783,6 +827,9 @@ cdef class TopKernel:
                 list_number = _window(&self.state, <uint32_t> keys[i], 0, ends[i], False)
             else:
                 _reach(&self.state, keys[i] + 1)
+            if self.state.of_limits:
+                key_limits_reach(&self.state.limits, list_number + 1)
+                self.state.n = key_limit(&self.state.limits, list_number, 0)
             top = &self.state.lists[list_number]
             key = sort_key_at(&sort_keys, &self.state.shape, i)
             order = _compare(&self.state, &key, _entry(&self.state, top, top.n - 1)) if top.n else 1
@@ -793,6 +840,14 @@ cdef class TopKernel:
             if _first_dropped(&self.state, top) < top.n:
                 raise SchemaError(f"row {i} of the state is not among the {self.state.n} highest of its key")
 
+    def _restore_limits(self, const int64_t[::1] keys not None, const int64_t[::1] limits not None):
+        cdef int64_t i
+        for i in range(keys.shape[0]):
+            if limits[i] < 0:
+                raise SchemaError(f"row {i} of the limits of ranks is negative")
+            key_limits_reach(&self.state.limits, keys[i] + 1)
+            key_limit(&self.state.limits, keys[i], limits[i])
+
     def _check(self):
         """Assert its invariants."""
         cdef int64_t i, j, live = 0, windows = 0
@@ -802,6 +857,8 @@ cdef class TopKernel:
             live += top.n
             windows += top.n > 0
             assert top.n <= top.capacity
+            if self.state.of_limits:
+                self.state.n = max(<int64_t> 0, self.state.limits.limits[i])
             assert _first_dropped(&self.state, top) == top.n, f"list {i} has a row of a rank above {self.state.n}"
             for j in range(1, <int64_t> top.n):
                 assert _compare_entries(

@@ -1,25 +1,30 @@
 """Savepoints of Flink: keys with a value and a timer, and keys with an open window, written and read back.
 
-Baselines are flinkcore's own checkpoint of the same state, and Flink, which writes and restores it from its heap.
-`FLINKCORE_BENCH_EVENTS` sets the number of keys (1 M). A savepoint is written from a checkpoint, whose reading is
-counted; all rounds write to one disk, so compare CPU times.
+Baselines are flinkcore's own checkpoint of the same state, and Flink, which writes and restores it from its heap. Two
+more rows are whole processes: a job reads a history of an event for each key, and stops with a savepoint of its open
+windows. Both savepoints must hold the same. `FLINKCORE_BENCH_EVENTS` sets the number of keys (1 M). A savepoint is
+written from a checkpoint, whose reading is counted; all rounds write to one disk, so compare CPU times.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import flinkcore as fc
-from benchmarks.measuring import measure
+from benchmarks.measuring import ROUNDS, measure
 from benchmarks.peers.flink import FlinkUnavailable, run_java
+from benchmarks.processes import program
 from benchmarks.sizes import jvm_mib, size
 from benchmarks.test_checkpoint import MAX_PARALLELISM, filled
 from flinkcore import savepoints
@@ -91,15 +96,77 @@ def test_write_windows(benchmark: Any, tmp_path: Path) -> None:
     assert entries_of(tmp_path / "savepoint") == 2 * KEYS
 
 
+def flink_options() -> tuple[str, ...]:
+    """Return the options of Flink's JVM."""
+    heap = f"{jvm_mib(4 * 1024)}m"
+    opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "time")]
+    level = "-Dorg.apache.logging.log4j.level=OFF"
+    return (f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseParallelGC", level, *opened)
+
+
+def child_cpu_seconds() -> float:
+    """Return the CPU time of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure_processes(benchmark: Any, run: Callable[[int], Path]) -> Path:
+    """Measure whole processes, which get the number of their round; return the savepoint of the last one."""
+    made: list[Path] = []
+    cpu = []
+
+    def round_of_all() -> None:
+        before = child_cpu_seconds()
+        made.append(run(len(made)))
+        cpu.append(child_cpu_seconds() - before)
+
+    benchmark.pedantic(round_of_all, rounds=ROUNDS)
+    benchmark.extra_info |= {"keys": KEYS, "cpu_seconds": sorted(cpu)[len(cpu) // 2]}
+    return made[-1]
+
+
+def contents_of(path: Path) -> dict[str, pa.Table]:
+    """Return the states of the job of whole processes, in the order of the keys."""
+    states = savepoints.open(path).operator("counts").states
+    names = ("window-contents", "_timer_state/event_window-timers")
+    return {name: states[name].to_arrow().sort_by("key") for name in names}
+
+
+def test_job_from_its_history_to_a_savepoint(benchmark: Any, tmp_path: Path) -> None:
+    def run(number: int) -> Path:
+        folder = tmp_path / f"{number}"
+        command = program("benchmarks.savepoint_process", KEYS, folder)
+        subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, check=True)
+        return folder
+
+    for table in contents_of(measure_processes(benchmark, run)).values():
+        assert table.column("key").to_numpy().tolist() == (np.arange(KEYS) * 7919).tolist()
+
+
+def test_flink_job_from_its_history_to_a_savepoint(benchmark: Any, tmp_path: Path) -> None:
+    def run(number: int) -> Path:
+        output = run_java("SavepointOfWindows", str(KEYS), str(tmp_path / "flink"), options=flink_options())
+        return Path(urlparse(output.split()[-1]).path)
+
+    try:
+        run_java("SavepointOfWindows", "1", str(tmp_path / "compiled"), options=flink_options())
+        made = measure_processes(benchmark, run)
+    except FlinkUnavailable as reason:
+        pytest.skip(str(reason))
+    own = tmp_path / "own"
+    command = program("benchmarks.savepoint_process", KEYS, own)
+    subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, check=True)
+    found = contents_of(made)
+    for name, table in contents_of(own).items():
+        assert table.equals(found[name].select(table.column_names)), name
+
+
 def test_flink_writes_and_restores_values_and_timers(benchmark: Any, tmp_path: Path) -> None:
     """Show the seconds of a running Flink's fastest round; the time of the benchmark is that of all rounds."""
-    heap = f"{jvm_mib(4 * 1024)}m"
-    options = [f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseParallelGC", "-Dorg.apache.logging.log4j.level=OFF"]
-    options += [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "time")]
     arguments = str(KEYS), str(tmp_path / "flink"), "4"
 
     def run() -> str:
-        return run_java("SavepointOfKeys", *arguments, options=tuple(options))
+        return run_java("SavepointOfKeys", *arguments, options=flink_options())
 
     try:
         output = benchmark.pedantic(run, rounds=1)

@@ -115,14 +115,25 @@ _MODULES: Final = by_name(
 
 
 def _refuse(name: str) -> NoReturn:
+    from importlib import import_module
     from importlib.util import find_spec
 
     # Python asks for a module of this package before it imports it.
     if find_spec(f"{__name__}.{name}") is not None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for module in _WITH_MORE_NAMES:
+        if name in import_module(module).__all__:
+            raise AttributeError(f"module {__name__!r} has no {name}: write from {module} import {name}")
     from flinkcore._internal.python.missing_features import refuse_aggregate  # for wrong names alone
 
     refuse_aggregate(__name__, name)
+
+
+_WITH_MORE_NAMES: Final = tuple(
+    f"{__name__}.{package}"
+    for package in ("common", "datastream", "datastream.window", "datastream.aggregates")
+)
+"""Modules of which this one has the names that most jobs need."""
 
 
 _PACKAGES: Final = ("analysis", "common", "datastream", "errors", "savepoints", "spark", "testing")

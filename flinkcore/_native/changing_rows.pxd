@@ -21,6 +21,7 @@ cdef struct ChangingRow:
     uint32_t after       # of a free slot: the next free one
     uint32_t next_copy   # the next row with its key and identity, which came later
     uint32_t last_copy   # of the first of them: the last one
+    bint is_watched      # of a slot, whatever row it has: a join that lets rows expire has it in its queue
 
 
 cdef struct KeyRows:

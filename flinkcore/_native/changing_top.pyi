@@ -26,6 +26,7 @@ class ChangingTopKernel:
         changes: bool,
         replaces: bool,
         skips_equal: bool = False,
+        of_limits: bool = False,
     ) -> ChangingTopKernel: ...
     def process(
         self,
@@ -41,6 +42,7 @@ class ChangingTopKernel:
         kinds: npt.NDArray[np.uint8] | None,
         identities: npt.NDArray[np.uint64],
         contents: npt.NDArray[np.uint64] | None = None,
+        limits: npt.NDArray[np.int64] | None = None,
         first: int = 0,
     ) -> int: ...
     def advance(self, steps_before: int) -> bool: ...

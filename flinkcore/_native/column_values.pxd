@@ -273,12 +273,13 @@ cdef bint value_list_is_sound(const ValueList* values, bint words) noexcept nogi
 cdef struct WordSet:
     # One word needs no table. `slots` has mask + 2 places: open addressing where 0 is empty, and last whether 0 is in. Words that lie
     # close together, as dense ids do, are in pages of 64 instead: `slots` has mask + 1 pairs of a page's number and its bits, of which
-    # none: empty.
+    # none: empty. Pages that lie close together are in a range: `slots` has the bits of mask + 1 pages from `only` on.
     uint64_t* slots
     uint64_t only
     uint32_t mask
     uint32_t count
     uint32_t pages  # that are taken, if words are in pages; else 0
+    bint is_range
 
 
 cdef struct WordPlace:
@@ -301,6 +302,7 @@ cdef struct ByteSet:
 
 # Gives the next word of a set that does not change, in the order of the table; returns false at the end.
 cdef inline bint word_set_next(const WordSet* words, WordPlace* place, uint64_t* word) noexcept nogil:
+    cdef uint64_t page
     if words.slots == NULL:
         word[0] = words.only
         place.at += 1
@@ -309,9 +311,10 @@ cdef inline bint word_set_next(const WordSet* words, WordPlace* place, uint64_t*
         while place.bits == 0:
             if place.at > words.mask:
                 return False
-            place.bits = words.slots[2 * place.at + 1]
+            place.bits = words.slots[place.at if words.is_range else 2 * place.at + 1]
             place.at += 1
-        word[0] = words.slots[2 * (place.at - 1)] << 6 | lowest_bit(place.bits)
+        page = words.only + place.at - 1 if words.is_range else words.slots[2 * (place.at - 1)]
+        word[0] = page << 6 | lowest_bit(place.bits)
         place.bits &= place.bits - 1
         return True
     while place.at <= <uint64_t> words.mask + 1:

@@ -26,6 +26,7 @@ class TopKernel:
         ranks_shown: bool,
         changes: bool,
         of_windows: bool,
+        of_limits: bool = ...,
         least_watermark: int = ...,
     ) -> TopKernel: ...
     def process(
@@ -41,6 +42,7 @@ class TopKernel:
         tails: npt.NDArray[np.uint8] | None,
         ends: npt.NDArray[np.int64] | None,
         is_last: npt.NDArray[np.uint8] | None,
+        limits: npt.NDArray[np.int64] | None = None,
         first: int = 0,
     ) -> int: ...
     def advance(self, steps_before: int) -> bool: ...

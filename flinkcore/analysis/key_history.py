@@ -462,7 +462,7 @@ class _KeyAnalysis:
             shown = ", ".join(plain_name(name) for name in self._key.columns)
             self._notes.append(
                 f"the job computes the key ({shown}), so rows that it filters or rejects before "
-                "have none, and are not told of"
+                "have none, and do not appear"
             )
         is_event = rows.column(REASON).is_null()
         yield rows.filter(pc.invert(is_event))

@@ -76,7 +76,9 @@ class Checkpoint:
                 )
             if not names:
                 raise CheckpointError(
-                    f"{storage.path} is not a checkpoint: it does not exist, or is empty", file=storage.path
+                    f"{storage.path} is not a checkpoint: it does not exist, or is empty. Give the directory that a "
+                    "job has written",
+                    file=storage.path,
                 )
             raise CheckpointError(
                 f"{storage.path} is not a checkpoint: there is no manifest-000001.json, or the like, in it",

@@ -55,7 +55,7 @@ class CheckpointDirectory:
         """Its name in messages: a local path or a URI."""
         return self.place.name
 
-    def publish(self, name: str, content: bytes, by: str, *, replaces: bool = True) -> None:
+    def publish(self, name: str, content: bytes, by: str, *, replaces: bool = True) -> bool:
         """Write a file that is there whole or not at all, whenever the process ends.
 
         A store lists a file once it is complete. Elsewhere it is written under another name, flushed and renamed.
@@ -69,6 +69,11 @@ class CheckpointDirectory:
         replaces : bool
             Whether a file of that name is replaced; a store, and a disk without links, replaces it in any case.
 
+        Returns
+        -------
+        bool
+            Whether it is certain that no file was replaced.
+
         Raises
         ------
         FileExistsError
@@ -78,13 +83,16 @@ class CheckpointDirectory:
         written = by if self.place.renames else name
         with self.open_output(written) as stream:
             stream.write(content)
-        if self.place.renames:
-            self.sync(by, by.rpartition("/")[0])
-            if not replaces and self._links(by, name):
-                self.delete_file(by)
-            else:
-                self.move(by, name)
-            self.sync("")
+        if not self.place.renames:
+            return False
+        self.sync(by, by.rpartition("/")[0])
+        is_new = not replaces and self._links(by, name)
+        if is_new:
+            self.delete_file(by)
+        else:
+            self.move(by, name)
+        self.sync("")
+        return is_new
 
     def _links(self, by: str, name: str) -> bool:
         """Link a local file under a second name in one step, unlike a look before a renaming; return whether it did."""

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 def check_output(output: str | None) -> None:
     """Raise a ConfigurationError if --output names what exists; before anything is read."""
     if output:
-        _check_is_new(output, "directory")
+        _check_is_new(output, "--output", "directory")
 
 
-def check_output_file(output: str | None) -> None:
-    """Raise a ConfigurationError if --output names no new file in a directory; before anything is read."""
+def check_output_file(output: str | None, option: str = "--output") -> None:
+    """Raise a ConfigurationError if an option does not name a new file in a directory; before anything is read."""
     if not output:
         return
-    place = _check_is_new(output, "file")
+    place = _check_is_new(output, option, "file")
     directory = output.rpartition("/")[0]
     parent = place.path.rpartition("/")[0] or "/"
     if place.renames and place.filesystem.get_file_info(parent).type.name != "Directory":
-        raise ConfigurationError(f"--output {output}: there is no directory {directory}")
+        raise ConfigurationError(f"{option} {output}: there is no directory {directory}")
 
 
 def refuse_table(output: str | None, option: str) -> None:
@@ -60,13 +60,13 @@ def write_table(output: str, table: Any) -> None:
         pq.write_table(table, place.path, filesystem=place.filesystem)
 
 
-def _check_is_new(output: str, kind: str) -> Place:
-    refuse_table(output, "--output")
+def _check_is_new(output: str, option: str, kind: str) -> Place:
+    refuse_table(output, option)
     place = _place(output)
     with _faults(output):
         is_there = place.filesystem.get_file_info(place.path).type.name != "NotFound"
     if is_there:
-        raise ConfigurationError(f"--output {output} exists; name a {kind} that does not")
+        raise ConfigurationError(f"{option} {output} exists; name a {kind} that does not")
     return place
 
 

@@ -87,7 +87,7 @@ def export_state(arguments: argparse.Namespace) -> None:
     """
     from flinkcore._internal.io.stores import ENVIRONMENT
 
-    check_output_file(arguments.to)
+    check_output_file(arguments.to, "--to")
     state = _state(
         savepoints.open(arguments.path, exact=arguments.exact), arguments.operator, arguments.state
     )

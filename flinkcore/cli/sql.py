@@ -12,6 +12,7 @@ from flinkcore._internal.show.tables import shown_table
 from flinkcore.cli.engines import add_engine, environment_of
 from flinkcore.cli.help_formatter import DefaultsHelpFormatter
 from flinkcore.cli.output_directory import refuse_table
+from flinkcore.cli.table_names import table_named
 from flinkcore.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def add_commands(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=PATH",
-        help="log in place of a table: a file, directory or glob; needed for all connectors but filesystem",
+        help="log in place of a table: a file, directory or glob, or a table such as delta:PATH; needed for all "
+        "connectors but filesystem",
     )
     sql.add_argument(
         "--arrival",
@@ -125,13 +127,14 @@ def _sinks(arguments: argparse.Namespace) -> dict[str, SinkRows]:
     from flinkcore.sql.program import plan_sinks, script_sinks
 
     paths = named_values("--table", arguments.table)
+    logs = {name: table_named(path) or path for name, path in paths.items()}
     arrivals = named_values("--arrival", arguments.arrival)
     for name in arrivals:
         if name not in paths:
             raise ConfigurationError(
                 f"--arrival names {name}, which no --table names. Add --table {name}=PATH"
             )
-    tables = Tables(paths, arrivals, reads_paths=not _is_plan(arguments.job))
+    tables = Tables(logs, arrivals, reads_paths=not _is_plan(arguments.job))
     settings = named_values("--set", arguments.set)
     given = named_values("--function", arguments.function)
     functions = {name: _function(name, text) for name, text in given.items()}
@@ -161,7 +164,8 @@ def script_of(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeError) as error:
-        raise ConfigurationError(f"the script {path} cannot be read: {error}. Give a file of SQL") from error
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"the script {path} cannot be read: {reason}. Give a file of SQL") from error
 
 
 def _sql(arguments: argparse.Namespace) -> None:

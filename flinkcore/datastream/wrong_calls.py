@@ -99,9 +99,10 @@ def refuse_call_of_windows(windows: WindowsOfStream[Any], name: str) -> NoReturn
                 "those of the stream of a log, with key_by('column')"
             )
         if hasattr(KeyedLogStream, name) or hasattr(KeyedStream, name):
-            aggregate = (
-                "aggregate(n=count())" if isinstance(windows._stream, LogStream) else "aggregate(function)"
-            )
+            aggregate = "aggregate(function)"
+            if isinstance(windows._stream, LogStream):
+                written = {"sum": "sum_('column')", "min": "min_('column')", "max": "max_('column')"}
+                aggregate = f"aggregate(n={written.get(name, 'count()')})"
             raise WrongStreamError(
                 f"{name} is of the results of windows: call {aggregate}, or reduce, apply or process, right before it"
             )

@@ -13,7 +13,7 @@ from flinkcore.common.settings.flink_settings import AUTO_WATERMARK_INTERVAL
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.sql.expressions.user_functions import UserFunctions
 from flinkcore.sql.nodes.kinds import EXPIRING, EXPIRY_REFUSED, NODES, REFUSED, WITHOUT_TTL, needs_watermarks
-from flinkcore.sql.nodes.rows import OF_ARRIVALS, Program, Rows, Tables
+from flinkcore.sql.nodes.rows import OF_ARRIVALS, Program, Rows, Tables, zone_of
 from flinkcore.sql.nodes.scans import names_of
 from flinkcore.sql.nodes.windows import is_of_processing_time
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
@@ -118,6 +118,7 @@ def _check_settings(settings: Mapping[str, str]) -> None:
                 "settings= are texts by name, such as {'table.local-time-zone': 'UTC'}, and "
                 f"{name!r} is {value!r}. Write '{value}'"
             )
+    zone_of(settings)
     if settings.get(_LEGACY_CAST, "DISABLED").upper() != "DISABLED":
         raise UnsupportedOperationError(
             f"{_LEGACY_CAST} is not supported. Leave it out, and write TRY_CAST where a failed CAST is null"

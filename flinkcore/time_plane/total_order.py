@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,7 +48,11 @@ class BatchesInOrder:
 
     def __init__(self, parts: list[pa.RecordBatch]) -> None:
         self.parts = parts
-        self.nbytes = sum(int(part.nbytes) for part in parts)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes that the rows take."""
+        return sum(int(part.nbytes) for part in self.parts)
 
     @cached_property
     def joined(self) -> pa.RecordBatch:
@@ -81,9 +86,9 @@ class TimedRows:
         """The user's columns, in batches whose rows lie one after the other."""
         return self.rows.parts if isinstance(self.rows, BatchesInOrder) else [self.rows]
 
-    @property
+    @cached_property
     def batch_bytes(self) -> int:
-        """Bytes that the user's columns take."""
+        """Bytes that the user's columns take, which Arrow counts buffer by buffer."""
         return int(self.rows.nbytes)
 
     def with_batch(self: RowsT, batch: pa.RecordBatch) -> RowsT:
@@ -118,7 +123,7 @@ class TimedRows:
 
     def cut(self: RowsT, most_bytes: int) -> Iterator[RowsT]:
         """Yield the rows in ranges of at most so many bytes of the user's columns, without copying."""
-        if self.batch.nbytes <= most_bytes:
+        if self.batch_bytes <= most_bytes:
             yield self
         else:
             yield from (self.slice(*rows) for rows in pieces_of(self.batch, most_bytes))
@@ -424,10 +429,10 @@ class TotalOrderMerge:
                         yield from self._merged(half)
 
     def _are_few(self, runs: list[LogEvents]) -> bool:
-        return (
-            sum(len(run.arrivals) for run in runs) <= self._most_rows
-            and sum(run.nbytes for run in runs) <= self._most_bytes
-        )
+        if sum(len(run.arrivals) for run in runs) > self._most_rows:
+            return False
+        # The bytes of the first runs may be enough: to count those of wide rows takes long.
+        return all(n_bytes <= self._most_bytes for n_bytes in accumulate(run.nbytes for run in runs))
 
     @staticmethod
     def _pass_before(

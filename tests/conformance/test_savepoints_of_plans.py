@@ -15,6 +15,7 @@ from jobs.sql_savepoint_jobs import (
     FEWER,
     GOLDEN,
     NOT_SHOWN,
+    ONLY_READ,
     QUERIES,
     REFUSED,
     SETTINGS,
@@ -51,10 +52,13 @@ def expected_lines(job: str) -> list[str]:
 def entries(operator: SavepointOperator) -> dict[str, Counter[str]]:
     """Return the entries of each state that has any; their key groups come from the bytes of their keys.
 
-    Flink keeps a row with the kind of its last change, and the watermark once for each subtask.
+    Flink keeps a row with the kind of its last change, and the watermark once for each subtask. With distinct values it
+    keeps how often null came, which no aggregate takes.
     """
     found = {}
     for name, state in operator.states.items():
+        if name.endswith("_null_state"):
+            continue
         rows = state.to_arrow().to_pylist()
         if name == "watermark":
             rows = [{"value": value} for value in {row["value"] for row in rows}]
@@ -69,7 +73,7 @@ def test_a_replay_goes_on_from_the_savepoint_of_flink(job: str) -> None:
     assert lines(job, rows_as_flink_shows_them(rest)) == expected_lines(job)
 
 
-@pytest.mark.parametrize("job", QUERIES)
+@pytest.mark.parametrize("job", [job for job in QUERIES if job not in ONLY_READ])
 def test_a_replay_has_the_state_that_flink_has_and_goes_on_from_it(job: str, tmp_path: Path) -> None:
     replay(job, "first").execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018 - runs it
     flinks = savepoints.open(GOLDEN / job / "savepoint", exact=True)
@@ -85,6 +89,12 @@ def test_a_replay_has_the_state_that_flink_has_and_goes_on_from_it(job: str, tmp
         assert written.max_parallelism == flinks.operator(written.operator_id).max_parallelism
     rest = replay(job, "rest", parallelism=3).execute(restore_from=tmp_path / "savepoint")
     assert lines(job, rows_as_flink_shows_them(rest)) == expected_lines(job)
+
+
+@pytest.mark.parametrize("job", ONLY_READ)
+def test_states_that_are_only_read_are_not_written(job: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=ONLY_READ[job]):
+        replay(job, "first").execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018 - runs it
 
 
 def expected_with_late_rows(job: str) -> list[str]:
@@ -123,12 +133,12 @@ def test_a_job_keeps_the_watermark_of_its_savepoint(job: str, kind: str, tmp_pat
 @pytest.mark.parametrize(
     ("job", "reason"),
     [
-        ("count_distinct", "the accumulators of COUNT(DISTINCT) of INT are not exchanged"),
+        (
+            "count_of_distinct_decimals",
+            "the accumulators of COUNT(DISTINCT) of DECIMAL(10, 2) are not exchanged",
+        ),
         ("sum_of_floats", "the accumulators of SUM of FLOAT are not exchanged"),
-        ("highest_of_changes", "the accumulators of MAX of VARCHAR(2147483647) over rows that are withdrawn"),
-        ("over_range", "frames by rowtime that begin with the first row are exchanged"),
-        ("semi_join", "inner and outer ones of rows that do not change are exchanged"),
-        ("rank_of_sums", "over rows that are withdrawn, are not exchanged with Flink"),
+        ("highest_of_changes", "the accumulators of MAX of DECIMAL(38, 2) over rows that are withdrawn"),
     ],
 )
 def test_other_states_are_refused_by_node(job: str, reason: str, tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "savepoints"
 FOLDERS = {path.name: path / "savepoint" for path in sorted((GOLDEN / "cases").iterdir())} | {
     "avro": GOLDEN / "avro" / "savepoint",
     **{f"sql-{path.name}": path for path in sorted((GOLDEN / "sql").iterdir())},
+    **{
+        f"sql-plan-{job}": GOLDEN / "plans" / job / "savepoint"
+        for job in ("count_distinct", "cumulate_of_distinct_in_two_phases", "sort", "right_join_of_counts")
+    },
 }
 """Undamaged savepoints by their names."""
 SETTINGS = (ReadSettings(exact=True), ReadSettings(batch_rows=3, block_bytes=13))

@@ -48,6 +48,27 @@ QUERIES: Final[dict[str, str]] = {
         "d, SUM(m) m FROM clicks GROUP BY u, i) GROUP BY k"
     ),
     "count_of_distinct": "SELECT u, COUNT(n) FROM (SELECT DISTINCT u, n FROM clicks) GROUP BY u",
+    "count_distinct": (
+        "SELECT flag, COUNT(DISTINCT u), COUNT(DISTINCT c), COUNT(DISTINCT i), COUNT(DISTINCT s), SUM(n), "
+        "COUNT(DISTINCT n) FILTER (WHERE i > 0), COUNT(DISTINCT n), COUNT(DISTINCT v), COUNT(DISTINCT `day`) FROM "
+        "clicks GROUP BY flag"
+    ),
+    "count_distinct_of_changes": (
+        "SELECT k, COUNT(DISTINCT u), COUNT(DISTINCT i), SUM(n) FROM (SELECT u, i, COUNT(*) k, SUM(n) n FROM clicks "
+        "GROUP BY u, i) GROUP BY k"
+    ),
+    "extremes_of_changes": (
+        "SELECT k, MAX(u), MIN(n), MAX(n), AVG(n), MIN(c), MAX(`day`), COUNT(DISTINCT i), MIN(v) FROM (SELECT u, i, "
+        "COUNT(*) k, SUM(n) n, MAX(c) c, MIN(`day`) `day`, MAX(v) v FROM clicks GROUP BY u, i) GROUP BY k"
+    ),
+    "tumble_of_distinct": (
+        f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), SUM(n), COUNT(DISTINCT c) FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}"
+    ),
+    "hop_of_distinct": f"SELECT {_BY_WINDOW}, COUNT(DISTINCT u), SUM(n) FROM {_HOP} GROUP BY {_BY_WINDOW}",
+    "cumulate_of_distinct_in_two_phases": (
+        f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), COUNT(DISTINCT flag) FROM {_CUMULATE} GROUP BY u, {_BY_WINDOW}"
+    ),
+    "session_of_distinct": f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i) FROM {_SESSION} GROUP BY u, {_BY_WINDOW}",
     "sum_of_sums": "SELECT SUM(s) FROM (SELECT u, i, SUM(n) s FROM clicks GROUP BY u, i)",
     "distinct": "SELECT DISTINCT u, i FROM clicks",
     "tumble": f"SELECT u, {_BY_WINDOW}, {_OF_WINDOWS} FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}",
@@ -102,15 +123,28 @@ QUERIES: Final[dict[str, str]] = {
         "SELECT u, i, k, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY k DESC) rn FROM (SELECT u, i, "
         "COUNT(*) k FROM clicks GROUP BY u, i)) WHERE rn <= 3"
     ),
+    "rank_of_sums": (
+        "SELECT u, i, k FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY k DESC) rn FROM (SELECT u, i, "
+        "SUM(n) k FROM clicks GROUP BY u, i)) WHERE rn <= 3"
+    ),
     "limit": "SELECT u, n FROM clicks LIMIT 60",
     "over_all": (
         "SELECT u, v, SUM(n) OVER w, AVG(m) OVER w, COUNT(*) OVER w, MAX(u) OVER w, MIN(f) OVER w, SUM(big) OVER w, "
         "AVG(i) OVER w FROM clicks WINDOW w AS (ORDER BY ts)"
     ),
+    "over_range": (
+        "SELECT u, n, SUM(n) OVER w, COUNT(*) OVER w, MAX(m) OVER w, COUNT(DISTINCT i) OVER w, MIN(c) OVER w FROM "
+        "clicks WINDOW w AS (PARTITION BY u ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW)"
+    ),
+    "over_last_rows": (
+        "SELECT u, n, SUM(n) OVER w, AVG(m) OVER w, MIN(d) OVER w FROM clicks WINDOW w AS (PARTITION BY u ORDER BY ts "
+        "ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)"
+    ),
     "over_rows": (
         "SELECT u, v, ROW_NUMBER() OVER (PARTITION BY u, flag ORDER BY ts), MAX(d) OVER (PARTITION BY u, flag ORDER BY "
         "ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM clicks"
     ),
+    "sort": "SELECT u, n, ts FROM clicks ORDER BY ts, n DESC",
     "window_rank": (
         f"SELECT u, v, window_end, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u, {_BY_WINDOW} ORDER BY v DESC) "
         f"rn FROM {_TUMBLE}) WHERE rn <= 2"
@@ -147,6 +181,33 @@ QUERIES: Final[dict[str, str]] = {
         "i < 0) b ON a.u IS NOT DISTINCT FROM b.u"
     ),
     "left_join": "SELECT a.u, a.n, b.v FROM clicks a LEFT JOIN clicks b ON a.u = b.u AND a.i = b.i AND a.v < b.v",
+    "semi_join": (
+        "SELECT u, n FROM clicks a WHERE EXISTS (SELECT 1 FROM clicks b WHERE a.u = b.u AND a.i = b.i AND a.v < b.v)"
+    ),
+    "anti_join": (
+        "SELECT u, n FROM clicks a WHERE NOT EXISTS (SELECT 1 FROM clicks b WHERE a.u = b.u AND a.i = b.i AND a.v < "
+        "b.v)"
+    ),
+    "window_semi_join": (
+        f"SELECT u, n FROM (SELECT * FROM {_TUMBLE}) a WHERE EXISTS (SELECT 1 FROM (SELECT * FROM {_TUMBLE}) b WHERE "
+        "a.i = b.i AND a.window_start = b.window_start AND a.window_end = b.window_end AND a.v < b.v)"
+    ),
+    "join_of_counts": (
+        "SELECT a.u, a.k, b.k FROM (SELECT u, COUNT(*) k FROM clicks GROUP BY u) a JOIN (SELECT u, c, COUNT(*) k FROM "
+        "clicks GROUP BY u, c) b ON a.u = b.u"
+    ),
+    "right_join_of_counts": (
+        "SELECT a.u, a.i, a.k, b.k FROM (SELECT u, i, COUNT(*) k FROM clicks GROUP BY u, i) a RIGHT JOIN (SELECT i, "
+        "COUNT(*) k FROM clicks GROUP BY i) b ON a.i = b.i AND a.k < b.k"
+    ),
+    "full_join_of_counts": (
+        "SELECT a.k, b.k FROM (SELECT i, COUNT(*) k FROM clicks GROUP BY i) a FULL JOIN (SELECT s / 300 i, COUNT(*) k "
+        "FROM clicks GROUP BY s / 300) b ON a.k = b.k"
+    ),
+    "anti_join_of_counts": (
+        "SELECT u, i, k FROM (SELECT u, i, COUNT(*) k FROM clicks GROUP BY u, i) a WHERE NOT EXISTS (SELECT 1 FROM "
+        "(SELECT i, COUNT(*) k FROM clicks GROUP BY i) b WHERE a.i = b.i AND a.k * 2 < b.k)"
+    ),
     "full_join": "SELECT a.n, b.v, b.m FROM clicks a FULL JOIN clicks b ON a.u = b.u AND a.i = b.i AND a.v < b.v",
 }
 """Queries whose state is exchanged with Flink."""
@@ -159,6 +220,7 @@ _OF_CACHES: Final = (
 
 NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "hop": ("window-aggs",),  # the count that Flink adds says only that a slice is not empty
+    "session_of_distinct": ("session-window-mapping", "window-aggs", "distinctAcc_0"),
     "session": (
         "session-window-mapping",
         "window-aggs",
@@ -166,6 +228,7 @@ NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "group_session": ("session-window-mapping", "window-aggs"),
     "window_rank_of_hop": ("window_rank",),  # Flink keeps rows of lower ranks that are ordered alike
     "window_join": ("_timer_state/event_window-timers",),
+    "window_semi_join": ("_timer_state/event_window-timers",),
     # Flink also marks rows of inner inputs that have matched, and keeps those whose key is null.
     "interval_join": (*_CACHES, *_OF_CACHES),
     "interval_join_without_key": (*_CACHES, *_OF_CACHES),
@@ -173,31 +236,42 @@ NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
 }
 """States in which Flink has something else that makes no difference to results."""
 
+ONLY_READ: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("hop_of_distinct", "cumulate_of_distinct_in_two_phases"),
+        "kept by window, where Flink keeps them by slice",
+    ),
+    **dict.fromkeys(
+        ("over_range", "over_last_rows"),
+        "the rows of frames that are bounded are read from savepoints of Flink, and not written",
+    ),
+    "rank_of_sums": "a rank over rows that are withdrawn are read from savepoints of Flink, and not written",
+}
+"""Jobs that begin with a savepoint of Flink, and do not write one, with the reason."""
+
 FEWER: Final = (
     *("data-state-with-append", "data-state-with-update", "window_rank"),
     *("left-records", "right-records"),
 )
 """States in which Flink also keeps rows that never come up: of lower ranks, and of keys that match nothing."""
 
-IN_ONE_TASK: Final = ("group_by_count", "count_of_distinct", "sum_of_sums", "rank_of_counts")
+IN_ONE_TASK: Final = (
+    *("count_distinct_of_changes", "extremes_of_changes"),
+    *("group_by_count", "count_of_distinct", "sum_of_sums", "rank_of_counts", "rank_of_sums"),
+    *("join_of_counts", "right_join_of_counts", "full_join_of_counts", "anti_join_of_counts"),
+)
 """Jobs whose operators pass rows on to each other by key: in several tasks, their order is chance in Flink."""
 
-OF_CHANCE: Final = ("left_join", "full_join")
+OF_CHANCE: Final = (
+    *("left_join", "full_join", "anti_join"),
+    *("join_of_counts", "right_join_of_counts", "full_join_of_counts", "anti_join_of_counts"),
+)
 """Jobs whose two inputs Flink reads in turns of chance, so that it is chance which changes cancel each other."""
 
 REFUSED: Final[dict[str, str]] = {
-    "count_distinct": "SELECT u, COUNT(DISTINCT n) FROM clicks GROUP BY u",
-    "highest_of_changes": "SELECT k, MAX(u) FROM (SELECT u, COUNT(*) k FROM clicks GROUP BY u) GROUP BY k",
-    "over_range": (
-        "SELECT u, SUM(n) OVER (PARTITION BY u ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT "
-        "ROW) FROM clicks"
-    ),
-    "semi_join": "SELECT u FROM clicks WHERE i IN (SELECT s FROM clicks)",
+    "count_of_distinct_decimals": "SELECT u, COUNT(DISTINCT m) FROM clicks GROUP BY u",
+    "highest_of_changes": "SELECT k, MAX(m) FROM (SELECT u, SUM(m) m, COUNT(*) k FROM clicks GROUP BY u) GROUP BY k",
     "sum_of_floats": "SELECT u, SUM(f) FROM clicks GROUP BY u",
-    "rank_of_sums": (
-        "SELECT u, i, k FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY k DESC) rn FROM (SELECT u, i, "
-        "SUM(n) k FROM clicks GROUP BY u, i)) WHERE rn <= 3"
-    ),
 }
 """Queries whose state is refused by name."""
 

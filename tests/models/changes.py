@@ -105,18 +105,23 @@ class ChangingJoinModel:
 
 @dataclass
 class ChangingTopModel:
-    """The highest rows of a key: the difference between the rows that are shown before and after each event."""
+    """The highest rows of a key: the difference between the rows that are shown before and after each event.
+
+    Keys may have limits of their own in place of `n`.
+    """
 
     n: int
     skip: int
     ranks_shown: bool
+    limits: dict[int, int] = field(default_factory=dict)
     rows: dict[int, list[tuple[Any, Row]]] = field(default_factory=dict)
 
     def ordered(self, key: int) -> list[Row]:
         return [row for _, row in sorted(self.rows.setdefault(key, []), key=lambda each: each[0])]
 
     def event(self, key: int, kind: str, sort_key: Any, row: Row) -> list[Result]:
-        before = self.ordered(key)[: self.n]
+        n = self.limits.get(key, self.n)
+        before = self.ordered(key)[:n]
         own = self.rows[key]
         if kind in ("+I", "+U"):
             own.append((sort_key, row))
@@ -125,7 +130,7 @@ class ChangingTopModel:
             if not same:
                 return []
             del own[same[0]]
-        after = self.ordered(key)[: self.n]
+        after = self.ordered(key)[:n]
         results: list[Result] = []
         if not self.ranks_shown and not self.skip:
             kept = {each.number for each in before} & {each.number for each in after}

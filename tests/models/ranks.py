@@ -85,12 +85,16 @@ def ranks(keys: Sequence[Any], rank: str) -> list[int]:
 
 @dataclass
 class Top:
-    """The highest rows of each key, or of each window of a key; a sort key is a tuple, the least the highest row."""
+    """The highest rows of each key, or of each window of a key; a sort key is a tuple, the least the highest row.
+
+    Keys may have limits of their own in place of `n`.
+    """
 
     n: int
     skip: int
     rank: str
     latest_first: bool = False
+    limits: dict[Any, int] = field(default_factory=dict)
     watermark: float = float("-inf")
     rows: dict[Any, list[tuple[Any, int]]] = field(default_factory=lambda: defaultdict(list))
     late: int = 0
@@ -106,7 +110,8 @@ class Top:
         rows = self.rows[key, end]
         ordered = sorted(reversed(rows) if self.latest_first else rows, key=lambda each: each[0])
         placed = zip(ordered, ranks([sort_key for sort_key, _ in ordered], self.rank), strict=True)
-        return [(row, rank) for (_, row), rank in placed if self.skip < rank <= self.n]
+        n = self.limits.get(key, self.n)
+        return [(row, rank) for (_, row), rank in placed if self.skip < rank <= n]
 
     def advance(self, watermark: float) -> list[tuple[int, int]]:
         self.watermark = watermark

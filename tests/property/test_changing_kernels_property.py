@@ -163,6 +163,8 @@ def test_the_highest_rows_of_changes(
 ) -> None:
     limit, at_once = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 9))
     has_kinds = data.draw(st.booleans(), "changes")
+    of_limits = has_kinds and not skip and data.draw(st.booleans(), "limits")
+    limits = np.array([data.draw(st.integers(0, 3)) if of_limits else n for _ in events], np.int64)
     contents = [content for *_, content in events]
     sort_keys = [content // 2 for content in contents]  # two contents are equally high
 
@@ -180,6 +182,7 @@ def test_the_highest_rows_of_changes(
             ranks_shown=ranks_shown,
             changes=has_kinds,
             replaces=False,
+            of_limits=of_limits,
         )
 
     def words_of(numbers: list[int]) -> dict[str, Any]:
@@ -208,6 +211,8 @@ def test_the_highest_rows_of_changes(
             *words_of(numbers.tolist()).values(),
             np.array([KINDS.index(kind) for _, _, kind, _ in part], np.uint8),
             identities(contents[begin : begin + size]),
+            None,
+            limits[begin : begin + size] if of_limits else None,
         ]
         taken = 0
         while taken < size:
@@ -216,8 +221,12 @@ def test_the_highest_rows_of_changes(
             run.kernel._check()
         run.kernel.renumber(run.kernel.live_rows())
         if data.draw(st.booleans(), "moves"):
-            table = run.kernel.snapshot()["top"]
+            tables = run.kernel.snapshot()
+            table = tables["top"]
             run.kernel = made(run.keys)
+            if of_limits:
+                last_ranks = pa.record_batch({"limit": tables["limits"]["limit"]})
+                run.kernel.restore("limits", tables["limits"]["key"], {}, last_ranks)
             rows = {"row": table["row"], **words_of(table["row"].tolist())}
             others = {each: values for each, values in table.items() if each not in ("key", "row")}
             run.kernel.restore("top", np.ascontiguousarray(table["key"]), rows, pa.record_batch(others))
@@ -227,6 +236,8 @@ def test_the_highest_rows_of_changes(
         done = run.kernel.finish()
         run.take()
     model = ChangingTopModel(n + skip, skip, ranks_shown)
+    if of_limits:
+        model.limits = {key: limits[number] for number, (_, key, *_) in reversed([*enumerate(events)])}
     expected = [
         model.event(key, kind, sort_keys[number], Row(number, content))
         for number, (_, key, kind, content) in enumerate(events)

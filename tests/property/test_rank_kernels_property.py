@@ -85,9 +85,8 @@ class Run:
         self.kernel = self.made(self.timers, self.timeline, done)
         for name, table in tables.items():
             columns = {key: value for key, value in table.items() if key not in ("key", "row")}
-            self.kernel.restore(
-                name, table["key"], {"row": table["row"], **rows_of(table["row"])}, pa.record_batch(columns)
-            )
+            rows = {"row": table["row"], **rows_of(table["row"])} if "row" in table else {}
+            self.kernel.restore(name, table["key"], rows, pa.record_batch(columns))
         self.kernel._check()
 
 
@@ -173,6 +172,8 @@ def test_the_highest_rows_are_those_of_the_model(data: st.DataObject) -> None:
     of_windows = data.draw(st.booleans())
     changes = not of_windows and data.draw(st.booleans())
     ranks_shown = data.draw(st.booleans())
+    of_limits = rank == "row_number" and not of_windows and not skip and data.draw(st.booleans())
+    limits = np.array([data.draw(st.integers(-1, 4)) if of_limits else n for _ in events], np.int64)
     limit, at_once = data.draw(st.sampled_from([1, 2, 100])), data.draw(st.integers(1, 7))
     moves = data.draw(st.booleans())
     keys, times = [key for key, _ in events], [time for _, time in events]
@@ -208,10 +209,13 @@ def test_the_highest_rows_are_those_of_the_model(data: st.DataObject) -> None:
             ranks_shown=ranks_shown,
             changes=changes,
             of_windows=of_windows,
+            of_limits=of_limits,
         )
 
     run = Run(data.draw(STEPS), len(events), made)
     model = models.Top(n + skip, skip, rank, latest_first)
+    if of_limits:
+        model.limits = dict(reversed([*zip(keys, limits.tolist(), strict=True)]))
     expected: list[tuple[int, int]] = []
     step = 0
     for begin in range(0, len(events), at_once):
@@ -230,6 +234,7 @@ def test_the_highest_rows_are_those_of_the_model(data: st.DataObject) -> None:
             of_rows["tails"],
             np.array(ends[begin:stop], np.int64) if of_windows else None,
             None,
+            limits[begin:stop] if of_limits else None,
         )
         first = 0
         while first < stop - begin:

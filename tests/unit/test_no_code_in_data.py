@@ -35,6 +35,7 @@ MAY_UNPICKLE = {
 """Modules, and folders of them, that know of pickles or evaluate texts, and why."""
 
 MAY_IMPORT_BY_NAME = {
+    "__init__.py": "flinkcore's own modules",
     "cli/": "flinkcore's own modules, and the programs that the command line gives",
     "_internal/python/extras.py": "the packages of flinkcore's extras",
     "_internal/python/lazy_names.py": "flinkcore's own modules",
@@ -43,6 +44,7 @@ MAY_IMPORT_BY_NAME = {
     "datastream/graph/pipeline_executor.py": "flinkcore's own modules",
     "pyflink.py": "flinkcore's own modules, by PyFlink's names",
     "columnar/results/progress.py": "tqdm",
+    "columnar/stages/kinds.py": "flinkcore's own modules",
     "spark/shipping/worker_environment.py": "flinkcore's own modules, and pyarrow",
     "sql/planner/declared_functions.py": "the functions that a script names, as Flink does",
     "table/__init__.py": "flinkcore's own modules, by PyFlink's names",

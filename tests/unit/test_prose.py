@@ -1,4 +1,4 @@
-"""Descriptions, comments, messages and headings avoid phrases that readers stumble over; old ones become fewer.
+"""Descriptions, comments, messages and pages avoid phrases that readers stumble over; old ones become fewer.
 
 ``prose_allowance.json`` has the number of matches that each folder still has of each pattern. To lower it to what is
 found, run this file: ``python tests/unit/test_prose.py``. It never raises a number.
@@ -44,31 +44,32 @@ PATTERNS = {
     ),
     "gives": Pattern("docstring", r"\A\s*Gives?\b", "write Return, Yield or Emit"),
     "told": Pattern(
-        "docstring comment message heading",
+        "docstring comment message heading page",
         r"(?<!\.)\b([Tt]old|[Tt]ells?)\b(?!( [\w.`-]+){0,4} apart\b)",
         "write report, describe, warn or raise",
     ),
     "is no": Pattern(
-        "docstring comment message",
+        "docstring comment message page",
         r"(?<![Tt]here )\b(is|are|was|were) no (?!longer\b|more\b|less\b|later\b|earlier\b|other\b)"
         r"|\b[Tt]here (is|are|was|were) none\b",
         "write is not a",
     ),
     "of a number": Pattern(
-        "docstring comment", r"\bof (a|its|the|their) number\b(?! of\b)", "name the parameter"
+        "docstring comment page", r"\bof (a|its|the|their) number\b(?! of\b)", "name the parameter"
     ),
     "none": Pattern("docstring comment", r"(?<!-> )\bNone: ", "write or None if"),
     "also": Pattern(
-        "docstring comment message", r", also (where|if|of|when)\b", "write a sentence of its own"
+        "docstring comment message page", r", also (where|if|of|when)\b", "write a sentence of its own"
     ),
     "behind": Pattern(
-        "docstring comment message heading",
-        rf"(?<!far )(?<!ms )(?<!trails )(?<!trail )(?<!falls )(?<!fall )(?<!fell )(?<!lags )(?<!leaves )(?<!left )"
-        rf"\bbehind\b(?! (the|its|a|an|each|every|their|this)( \w+)? {PLACES}\b)(?! {PLACES}\b)",
+        "docstring comment message heading page",
+        rf"(?<!far )(?<!ms )(?<!lag )(?<!trails )(?<!trail )(?<!falls )(?<!fall )(?<!fell )(?<!lags )"
+        r"(?<!leaves )(?<!left )"
+        rf"\b[Bb]ehind\b(?!(, \w+)* : )(?! (the|its|a|an|each|every|their|this)( \w+)? {PLACES}\b)(?! {PLACES}\b)",
         "write after; only places, watermarks and clocks have something behind them",
     ),
     "amid": Pattern(
-        "docstring comment message heading",
+        "docstring comment message heading page",
         r"\b([Aa]mid|[Aa]new|at hand|lets? go|goes on|on its way|on their way)\b",
         "write during, again, current, release, continues",
     ),
@@ -140,12 +141,12 @@ def _comments(path: Path, source: str) -> Iterator[Text]:
 
 
 def texts_of_page(path: Path) -> Iterator[Text]:
-    """Yield the headings of a page of Markdown."""
+    """Yield the headings of a page of Markdown, and its other lines outside of code."""
     in_code = False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        in_code ^= line.startswith("```")
-        if not in_code and re.match(r"#+ ", line):
-            yield Text("heading", path, number, line.lstrip("# "))
+        in_code ^= line.startswith(("```", "<!-- setup", "-->"))
+        if not in_code and not line.startswith("```"):
+            yield Text("heading" if re.match(r"#+ ", line) else "page", path, number, line.lstrip("# "))
 
 
 def texts() -> Iterator[tuple[str, Text]]:
@@ -156,9 +157,10 @@ def texts() -> Iterator[tuple[str, Text]]:
             folder = "/".join(inner[:2]) if top == "flinkcore" and len(inner) > 2 else top
             for text in texts_of_python(path):
                 yield folder, text
-    for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]:
-        for text in texts_of_page(path):
-            yield "docs", text
+    for folder in (".", "docs", "flinkcore/*", "flinkcore/*/*", "benchmarks"):
+        for path in sorted(ROOT.glob(f"{folder}/*.md")):
+            for text in texts_of_page(path):
+                yield "docs", text
 
 
 @cache

@@ -120,3 +120,19 @@ def test_a_module_that_pyflink_does_not_have_is_not_imported_by_its_name(name: s
     program = f"import flinkcore.pyflink, pyflink.{name}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "ModuleNotFoundError: flinkcore does not have the module pyflink." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("stddev", "flinkcore.datastream.aggregates"),
+        ("TumblingProcessingTimeWindows", "flinkcore.datastream.window"),
+        ("KeyedProcessFunction", "flinkcore.datastream"),
+        ("Types", "flinkcore.common"),
+    ],
+)
+def test_a_name_that_another_module_has_is_found_there(name: str, module: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no {name}: write from .* import {name}") as caught:
+        getattr(flinkcore, name)
+    written = str(caught.value).partition("write from ")[2].partition(" import")[0]
+    assert getattr(import_module(written), name) is getattr(import_module(module), name)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-import numpy as np
-
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._native.count_windows import count_windows, sliced_count_windows
 from flinkcore._native.panes import aligned_timestamps
@@ -172,7 +170,11 @@ def window_timestamps(assigner: WindowAssigner[Any, Any]) -> tuple[int, int]:
 
 def since_starts(timestamps_ms: Int64s, offset_ms: int, width_ms: int) -> Int64s:
     """Return how far each timestamp is from the last start before it; starts are a width apart, one at the offset."""
-    since: Int64s = np.mod(np.mod(timestamps_ms, width_ms) - offset_ms % width_ms, width_ms)
+    # numpy divides by a number without a division, but takes remainders by one each. What wraps around here wraps back.
+    since: Int64s = timestamps_ms - timestamps_ms // width_ms * width_ms
+    if offset_ms % width_ms:
+        since -= offset_ms % width_ms
+        since[since < 0] += width_ms
     return since
 
 

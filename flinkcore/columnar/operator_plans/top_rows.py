@@ -58,6 +58,8 @@ class TopRows(RelationalPlan):
         Column with the end of each row's window.
     unique_key : tuple of str or None
         If rows are changes that only rise: columns by which a row that comes replaces an earlier one.
+    limit_column : str or None
+        Column with the last rank of a key, in its first row, where null is 0, or None if the last rank is `n`.
     of_changes : bool
         Whether the rows are changes, with a row kind.
     late_tag : OutputTag or None
@@ -80,6 +82,7 @@ class TopRows(RelationalPlan):
     window: WindowsByTime | None
     window_end: str | None
     unique_key: tuple[str, ...] | None
+    limit_column: str | None = None
     of_changes: bool = False
     late_tag: OutputTag | None = None
     savepoint_watermark_ms: int | None = None
@@ -129,6 +132,12 @@ class TopRows(RelationalPlan):
         for column in self.by:
             require_column(column, events, self.call)
         self.ranking(events).check(self.call)
+        kind = pa.int64() if self.limit_column is None else events.field(self.limit_column).type
+        if kind not in (pa.int16(), pa.int32(), pa.int64()):
+            raise SchemaError(
+                f"{self.call} shows as many rows as {self.limit_column!r} has, which is {kind}: Flink takes int16, "
+                "int32 and int64. Cast the column"
+            )
         if self.of_windows or self.by_time:
             require_no_row_kind(events, f"{self.call} of windows")
         if self.changes and self.rank != "row_number" and ROW_KIND in events.names:
@@ -181,11 +190,12 @@ class TopRows(RelationalPlan):
 
     def describe(self, inputs: Sequence[pa.Schema]) -> dict[str, str]:
         (events,) = inputs
-        elsewhere = ("call", "rank_column", "late_tag", "savepoint_watermark_ms")
+        elsewhere = ("call", "rank_column", "limit_column", "late_tag", "savepoint_watermark_ms")
         own = tuple(field.name for field in fields(self) if field.name not in elsewhere)
         return {
             "operator": "highest rows",
             **shown_settings(self, own),
+            **({} if self.limit_column is None else shown_settings(self, ("limit_column",))),
             "rows": shown_fields(events),
             **shown_beginning(self.savepoint_watermark_ms),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +45,7 @@ class ConnectedInputs:
         """Events of one of the streams, 0 or 1, with nulls in the columns of the other."""
         rows = events.n_events
         own = list(events.batch.columns)
-        if number:
-            columns = [*(pa.nulls(rows, field.type) for field in self.first), *own]
-        else:
-            columns = [*own, *(pa.nulls(rows, field.type) for field in self.second)]
+        columns = [*_nulls(self.first, rows), *own] if number else [*own, *_nulls(self.second, rows)]
         return events.with_batch(pa.RecordBatch.from_arrays(columns, schema=self.schema))
 
     def is_second(self, events: Events) -> npt.NDArray[np.bool_]:
@@ -59,7 +56,8 @@ class ConnectedInputs:
         """The columns of one of the streams, 0 or 1, by their own names."""
         schema = self.second if number else self.first
         start = len(self.first) if number else 0
-        return pa.RecordBatch.from_arrays(batch.columns[start : start + len(schema)], schema=schema)
+        columns = [batch.column(start + column) for column in range(len(schema))]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def key_groups(
         self, events: Events, keys: tuple[list[str], list[str]], max_parallelism: int
@@ -73,3 +71,15 @@ class ConnectedInputs:
                 columns = self.batch_of(number, events.batch).select(names)
                 groups[rows] = event_key_groups(columns.take(pa.array(rows)), names, max_parallelism)
         return groups
+
+
+def _nulls(schema: pa.Schema, rows: int) -> list[pa.Array]:
+    """Columns of so many nulls."""
+    nulls = _columns_of_nulls(schema, 1 << rows.bit_length()).slice(0, rows)
+    return list(nulls.columns)
+
+
+@lru_cache(maxsize=4)
+def _columns_of_nulls(schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """Nulls of which all batches of about one size have a part: they take memory in columns of most types."""
+    return pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in schema], schema=schema)

@@ -117,11 +117,13 @@ class JoinStage(RelationalStage):
         )
 
     def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: Join) -> list[pa.Schema]:
-        """All columns of left rows; of right rows that never come out, those that the condition reads, or a key."""
+        """All columns of left rows; of right rows that never come out, keys and those that the condition reads."""
         left, right = map(without_kind, inputs)
         if operator.gives_left_alone:
-            names = [] if self._condition is None else self._read.right
-            names = names or [*self._context.plan.inputs[1].key.names, *right.names][:1]
+            read = {*self._context.plan.inputs[1].key.names}
+            if self._condition is not None:
+                read |= {*self._read.right}
+            names = [name for name in right.names if name in read] or right.names[:1]
             right = pa.schema([right.field(name) for name in names])
         return [left, right]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pkgutil import resolve_name
 from typing import Any, Final
 
 from flinkcore.columnar.operator_plans.batch_process import BatchProcess
@@ -23,47 +24,32 @@ from flinkcore.columnar.operator_plans.top_rows import TopRows
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_join_process import WindowJoinProcess
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
-from flinkcore.columnar.stages.batch_process_stage import BatchProcessStage
-from flinkcore.columnar.stages.connected_process_stage import ConnectedProcessStage
-from flinkcore.columnar.stages.deduplicate_stage import DeduplicateStage
-from flinkcore.columnar.stages.expand_stage import ExpandStage
-from flinkcore.columnar.stages.forward_stage import ForwardStage
-from flinkcore.columnar.stages.group_aggregate_stage import GroupAggregateStage
-from flinkcore.columnar.stages.interval_join_stage import IntervalJoinStage
-from flinkcore.columnar.stages.join_stage import JoinStage
-from flinkcore.columnar.stages.keyed_process_stage import KeyedProcessStage
-from flinkcore.columnar.stages.match_stage import MatchStage
-from flinkcore.columnar.stages.over_stage import OverStage
-from flinkcore.columnar.stages.ranked_join_stage import RankedJoinStage
 from flinkcore.columnar.stages.stage import LocalBatches, PreparedBatches, Stage, StageContext
-from flinkcore.columnar.stages.top_stage import TopStage
-from flinkcore.columnar.stages.window_join_stage import WindowJoinStage
-from flinkcore.columnar.stages.window_process_stage import WindowProcessStage
-from flinkcore.columnar.stages.window_stage import WindowStage
 
-STAGES: Final[Mapping[type[OperatorPlan], type[Stage[Any]]]] = {
-    Forward: ForwardStage,
-    Expansion: ExpandStage,
-    WindowAggregation: WindowStage,
-    WindowProcess: WindowProcessStage,
-    KeyedProcess: KeyedProcessStage,
-    BatchProcess: BatchProcessStage,
-    ConnectedProcess: ConnectedProcessStage,
-    IntervalJoinProcess: IntervalJoinStage,
-    WindowJoinProcess: WindowJoinStage,
-    Join: JoinStage,
-    Deduplication: DeduplicateStage,
-    Over: OverStage,
-    GroupAggregation: GroupAggregateStage,
-    TopRows: TopStage,
-    RankedJoin: RankedJoinStage,
-    PatternMatch: MatchStage,
+STAGES: Final[Mapping[type[OperatorPlan], str]] = {
+    Forward: "flinkcore.columnar.stages.forward_stage:ForwardStage",
+    Expansion: "flinkcore.columnar.stages.expand_stage:ExpandStage",
+    WindowAggregation: "flinkcore.columnar.stages.window_stage:WindowStage",
+    WindowProcess: "flinkcore.columnar.stages.window_process_stage:WindowProcessStage",
+    KeyedProcess: "flinkcore.columnar.stages.keyed_process_stage:KeyedProcessStage",
+    BatchProcess: "flinkcore.columnar.stages.batch_process_stage:BatchProcessStage",
+    ConnectedProcess: "flinkcore.columnar.stages.connected_process_stage:ConnectedProcessStage",
+    IntervalJoinProcess: "flinkcore.columnar.stages.interval_join_stage:IntervalJoinStage",
+    WindowJoinProcess: "flinkcore.columnar.stages.window_join_stage:WindowJoinStage",
+    Join: "flinkcore.columnar.stages.join_stage:JoinStage",
+    Deduplication: "flinkcore.columnar.stages.deduplicate_stage:DeduplicateStage",
+    Over: "flinkcore.columnar.stages.over_stage:OverStage",
+    GroupAggregation: "flinkcore.columnar.stages.group_aggregate_stage:GroupAggregateStage",
+    TopRows: "flinkcore.columnar.stages.top_stage:TopStage",
+    RankedJoin: "flinkcore.columnar.stages.ranked_join_stage:RankedJoinStage",
+    PatternMatch: "flinkcore.columnar.stages.match_stage:MatchStage",
 }
-"""The stage that runs each kind of operator."""
+"""Module and class of the stage that runs each kind of operator; a job imports only its own, with their kernels."""
 
 
 def _stage_of(context: StageContext) -> type[Stage[Any]]:
-    return STAGES[type(context.plan.operator)]
+    found: type[Stage[Any]] = resolve_name(STAGES[type(context.plan.operator)])
+    return found
 
 
 def prepared_batches(context: StageContext) -> PreparedBatches:

@@ -57,6 +57,7 @@ class TopStage(RelationalStage):
                 ranks_shown=operator.rank_column is not None,
                 changes=operator.changes,
                 replaces=operator.unique_key is not None,
+                of_limits=operator.limit_column is not None,
             )
         return top_kernel(
             operator,
@@ -79,8 +80,12 @@ class TopStage(RelationalStage):
         timestamps = events[4]
         assert timestamps is not None
         words = self._sort_words(batch, timestamps)
+        limit = self._operator.limit_column
+        # Flink reads a null as 0.
+        limits = None if limit is None else batch.column(limit).cast(pa.int64()).fill_null(0).to_numpy()
         if self._operator.of_changes:
-            return (*events, *words, kinds_of(batch), identities_of(batch, self._operator.unique_key))
+            identities = identities_of(batch, self._operator.unique_key)
+            return (*events, *words, kinds_of(batch), identities, None, limits)
         if self._operator.window is not None:
             if self._number > 0:
                 require_timestamps(timestamps, self._operator.timestamp_range, WINDOWS_TAKE)
@@ -94,7 +99,7 @@ class TopStage(RelationalStage):
             return (*events, *words, ends, is_last)
         name = self._operator.window_end
         given = None if name is None else given_ends(batch, name)
-        return (*events, *words, given, None)
+        return (*events, *words, given, None, limits)
 
     def _count_without_window(self, rows: Int64s, timestamps: Int64s, steps: npt.NDArray[Any] | None) -> None:
         """Count rows between windows: late ones are those that the watermark has reached, as in Flink."""
@@ -117,6 +122,8 @@ class TopStage(RelationalStage):
     def _restored_columns(
         self, rows: pa.RecordBatch, columns: pa.RecordBatch
     ) -> Mapping[str, npt.NDArray[Any] | None]:
+        if "timestamp" not in columns.schema.names:
+            return {}
         return self._sort_words(rows, columns.column("timestamp").to_numpy())._asdict()
 
     def _result_columns(self, results: KernelResults, values: list[pa.Array]) -> list[pa.Array]:
@@ -158,6 +165,7 @@ def top_kernel(
         ranks_shown=operator.rank_column is not None,
         changes=operator.changes,
         of_windows=operator.of_windows,
+        of_limits=operator.limit_column is not None,
         least_watermark=operator.least_watermark_ms,
     )
 

@@ -34,11 +34,13 @@ def top_step(
     window: WindowAssigner[Any, Any] | None = None,
     window_end: str | None = None,
     unique_key: tuple[str, ...] | None = None,
+    limit_column: str | None = None,
     late_to: OutputTag | None = None,
 ) -> TopTransformation:
     """Return the step of `top`; parameters as of :meth:`KeyedLogStream.top`.
 
     `unique_key` has columns by which a row that comes replaces an earlier one of its key, if rows only ever rise.
+    `limit_column` has the last rank of each key, in its first row, in place of `n`.
 
     Raises
     ------
@@ -91,6 +93,7 @@ def top_step(
         window=window,
         window_end=window_end,
         unique_key=unique_key,
+        limit_column=limit_column,
         late_tag=late_to,
     )
 

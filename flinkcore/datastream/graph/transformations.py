@@ -469,6 +469,7 @@ class TopTransformation(OperatorTransformation, OneInputTransformation):
     window: WindowAssigner[Any, Any] | None = None
     window_end: str | None = None
     unique_key: tuple[str, ...] | None = None
+    limit_column: str | None = None
     late_tag: OutputTag | None = None
 
     @property
@@ -482,6 +483,8 @@ class TopTransformation(OperatorTransformation, OneInputTransformation):
     def _rows(self) -> str:
         if self.call == "deduplicate":
             return f"the {'last' if self.latest_first else 'first'} row"
+        if self.limit_column is not None:
+            return f"as many of the highest rows as {self.limit_column} of the first row has"
         rows = f"the rows from {self.skip + 1} to {self.n}" if self.skip else f"the highest {self.n}"
         return rows if self.rank == "row_number" else f"{rows} by {self.rank}"
 

@@ -95,14 +95,17 @@ def opened_table(table: DeltaTable) -> Any:
         return table.table
     deltalake = library("deltalake", "delta", table.name)
     version = _number_or_instant(table.version)
+    newest = None
     options = stores_of(table.filesystem).deltalake_options(table.table) | dict(table.storage_options or {})
     try:
         opened = deltalake.DeltaTable(table.table, storage_options=options or None)
+        newest = opened.version()
         if version is not None:
             opened.load_as_version(version)
     except (deltalake.exceptions.DeltaError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
-        raise SourceError(f"{table.name} cannot be read: {reason}") from error
+        remedy = "" if newest is None else f". The newest version is {newest}: name one that is kept"
+        raise SourceError(f"{table.name} cannot be read: {reason}{remedy}") from error
     return opened
 
 

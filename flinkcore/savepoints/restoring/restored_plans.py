@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from flinkcore._native.aggregates import Accumulators
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.state_origin import JobOperator
+from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
 from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
 from flinkcore.columnar.relational.frame_aggregates import FRAMES, columns_of_frames
@@ -29,15 +30,11 @@ from flinkcore.savepoints.operator_state import OperatorState
 from flinkcore.savepoints.restoring.fed_accumulators import fed_accumulators
 from flinkcore.savepoints.savepoint import SavepointOperator
 from flinkcore.savepoints.sql.accumulators import AggregateValues, aggregate_values
-from flinkcore.savepoints.sql.aggregate_states import (
-    aggregate_states,
-    ends_of_windows,
-    first_slices,
-    starts_of_windows,
-)
+from flinkcore.savepoints.sql.aggregate_states import aggregate_states
 from flinkcore.savepoints.sql.layouts import layout_of
 from flinkcore.savepoints.sql.names import (
     ACCUMULATORS,
+    OF_ACCUMULATORS,
     OF_TIMERS,
     SESSIONS,
     WATERMARK,
@@ -45,9 +42,13 @@ from flinkcore.savepoints.sql.names import (
     WINDOW_TIMERS,
 )
 from flinkcore.savepoints.sql.row_layout import SavepointTables, key_columns, place_ids
+from flinkcore.savepoints.sql.views import ViewRows, held_values
+from flinkcore.savepoints.sql.window_names import ends_of_windows, first_slices, starts_of_windows
 from flinkcore.sql.plan.flink_state import CUMULATE, SESSION, FlinkState, Layout, StateWindows
 
 _FILLED: Final = 1
+
+_KeyGroups: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class RestoredPlanState:
         optional = {WATERMARK} if self.state.has_watermark else set()
         # Flink's operators also register timers that they never set.
         others = {each for each in self.found.states if not each.startswith(OF_TIMERS)} - expected
+        if self.state.layout is Layout.FRAME_ROWS:
+            others = {each for each in others if not each.startswith(OF_ACCUMULATORS)}
         if not expected <= self.found.states.keys() or not others <= optional:
             raise ConfigurationError(
                 f"{what} has the states {sorted(self.found.states)}, and {self.state.node} has "
@@ -150,7 +153,7 @@ class RestoredPlanState:
         if self.state.windows.kind == SESSION:
             batch = self._sessions(entries, first, last)
         else:
-            batch = self._windows(self.state.windows, entries)
+            batch = self._windows(self.state.windows, entries, (first, last))
         if not batch.num_rows:
             return OperatorSnapshot(key_groups)
         ends = batch.column("window_end")
@@ -206,18 +209,52 @@ class RestoredPlanState:
         columns = [key.field(numbers[each.name]).cast(each.type) for each in fields]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
-    def _held(self, values: AggregateValues, n: int) -> dict[str, pa.Array]:
-        """Return what `n` native accumulators hold that are those of Flink."""
-        windows = self.operator.windows
-        return fed_accumulators(
-            self.operator.aggregates if windows is None else windows.contents,
+    def _held(self, values: AggregateValues, entries: pa.RecordBatch, own: _KeyGroups) -> dict[str, pa.Array]:
+        """Return what native accumulators hold that are those of Flink.
+
+        Parameters
+        ----------
+        values : AggregateValues
+        entries : pyarrow.RecordBatch
+            Entries of the accumulators.
+        own : tuple of int
+            First and last key group.
+        """
+        windows, n = self.operator.windows, entries.num_rows
+        contents: AggregateContents = self.operator.aggregates if windows is None else windows.contents
+        what = f"the accumulators of operator {self.state.uid!r}"
+        held = fed_accumulators(
+            contents,
             values.results,
             np.arange(n, dtype=np.uint32),
             n,
-            f"the accumulators of operator {self.state.uid!r}",
+            what,
             orders=values.orders,
             slides=windows is None,
         )
+        numbers = {name: number for number, (name, *_) in enumerate(contents.aggregates)}
+        for view in self.state.views:
+            found = self._view(view.state, entries, own)
+            for bit, name in enumerate(view.aggregates):
+                parts = held_values(view, found, n, bit, slides=windows is None)
+                held |= {f"{numbers[name]}.{part}": column for part, column in parts.items()}
+        return dict(sorted(held.items(), key=lambda each: _number_of(each[0])))
+
+    def _view(self, name: str, entries: pa.RecordBatch, own: _KeyGroups) -> ViewRows:
+        """Return the values of a view, with the numbers of the accumulators among their entries."""
+        n, values = entries.num_rows, self._entries(name, *own)
+        if values is None:
+            nothing = np.zeros(0, np.int64)
+            return ViewRows(nothing, pa.array([], self._state(name).schema.field("map_key").type), nothing)
+        places = [*key_columns(entries), *(each for each in entries.schema.names if each == "namespace")]
+        both = [pa.concat_arrays([entries.column(each), values.column(each)]) for each in places]
+        ids, firsts = place_ids(*both)
+        rows = firsts[ids[n:]]
+        if len(rows) and rows.max() >= n:
+            raise SavepointError(
+                f"the state {name!r} of operator {self.state.uid!r} has a value of a key that has no accumulator"
+            )
+        return ViewRows(rows, values.column("map_key"), values.column("value").to_numpy())
 
     def _frames(self, first: int, last: int) -> dict[str, CheckpointTable]:
         entries = self._entries(ACCUMULATORS, first, last)
@@ -225,7 +262,7 @@ class RestoredPlanState:
             return {}
         n = entries.num_rows
         values = aggregate_values(self.state.fields, entries.column("value"))
-        held = self._held(values, n)
+        held = self._held(values, entries, (first, last))
         aggregates = self.operator.aggregates.aggregates
         for number, (name, *_) in enumerate(aggregates):
             if name in values.counts and f"{number}.counts" in held:
@@ -267,7 +304,8 @@ class RestoredPlanState:
             raise SavepointError(f"the sessions of operator {self.state.uid!r} and their accumulators differ")
         of_entries = pa.array(order[np.searchsorted(ids[n:][order], ids[:n])])
         window = sessions.column("map_key").take(of_entries)
-        held = self._held(aggregate_values(self.state.fields, entries.column("value")), entries.num_rows)
+        values = aggregate_values(self.state.fields, entries.column("value"))
+        held = self._held(values, entries, (first, last))
         columns = {
             **key_columns(entries),
             "window_start": window.field("start_ms"),
@@ -278,14 +316,17 @@ class RestoredPlanState:
         }
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
-    def _windows(self, windows: StateWindows, entries: pa.RecordBatch) -> pa.RecordBatch:
+    def _windows(self, windows: StateWindows, entries: pa.RecordBatch, own: _KeyGroups) -> pa.RecordBatch:
         """Return the windows that have not fired, each of which merges its slices."""
+        held = self._held(aggregate_values(self.state.fields, entries.column("value")), entries, own)
+        batch = pa.RecordBatch.from_arrays(list(held.values()), list(held))
         names = entries.column("namespace")
         ends = (names.field("end_ms") if windows.by_window else names).to_numpy()
         if windows.kind == CUMULATE:
             # Slices that have fired are in the first one.
             is_needed = (ends - 1 > self._fired_ms) | (ends == first_slices(windows, ends))
-            entries, ends = entries.filter(pa.array(is_needed)), ends[is_needed]
+            entries, batch = entries.filter(pa.array(is_needed)), batch.filter(pa.array(is_needed))
+            ends = ends[is_needed]
         of_slice, own_ends = ends_of_windows(windows, ends)
         is_open = own_ends - 1 > self._fired_ms
         of_slice, own_ends = of_slice[is_open], own_ends[is_open]
@@ -295,8 +336,7 @@ class RestoredPlanState:
         of_slice, own_ends = of_slice[order], own_ends[order]
         is_first = np.ones(len(order), np.bool_)
         is_first[1:] = (ids[of_slice][1:] != ids[of_slice][:-1]) | (own_ends[1:] != own_ends[:-1])
-        held = self._held(aggregate_values(self.state.fields, entries.column("value")), entries.num_rows)
-        batch = pa.RecordBatch.from_arrays(list(held.values()), list(held)).take(pa.array(of_slice))
+        batch = batch.take(pa.array(of_slice))
         contents: WindowContents = self.operator.windows.contents
         accumulators = Accumulators(contents.columns, [each[1:] for each in contents.aggregates])
         accumulators.reserve(len(order))
@@ -319,3 +359,9 @@ class RestoredPlanState:
             **accumulator_columns(accumulators, firsts.astype(np.uint32)),
         }
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def _number_of(part: str) -> int:
+    """Return the number of the aggregate of a part; -1 of that of all, which comes first."""
+    number = part.partition(".")[0]
+    return int(number) if number.isdecimal() else -1

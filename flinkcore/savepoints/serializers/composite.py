@@ -326,6 +326,31 @@ class RawValueSerializer(CompositeSerializer):
 
 
 @dataclass(frozen=True)
+class ExternalSerializer(CompositeSerializer):
+    """Values of a data type of SQL's planner, written as another serializer writes them.
+
+    Parameters
+    ----------
+    data_type : bytes
+        The type as Java serialized it, and whether values are given in the planner's own form.
+    """
+
+    data_type: bytes = b""
+    java_name = "External"
+    snapshot_class = "org.apache.flink.table.runtime.typeutils.ExternalSerializer$ExternalSerializerSnapshot"
+
+    @property
+    def length(self) -> int | None:
+        return self.nested[0].length
+
+    def write_outer(self, writer: ByteWriter) -> None:
+        writer.add(self.data_type)
+
+    def column(self, exact: bool) -> StateColumn:
+        return self.nested[0].column(exact)
+
+
+@dataclass(frozen=True)
 class TimerSerializer(CompositeSerializer):
     """Timers: key and namespace; the time comes first."""
 
@@ -352,7 +377,7 @@ COMPOSITE_SERIALIZERS: Final[dict[str, type[CompositeSerializer]]] = {
         ),
         *(RowSerializer, EitherSerializer, NullableSerializer, UnionSerializer, TtlSerializer),
         *(AsyncTtlSerializer, StreamRecordSerializer, BufferEntrySerializer, TimerSerializer),
-        RawValueSerializer,
+        *(RawValueSerializer, ExternalSerializer),
     )
 }
 """Serializers by the class of their snapshots, which are composite ones."""

@@ -14,10 +14,12 @@ from flinkcore.savepoints.serializers.composite import (
     COMPOSITE_SERIALIZERS,
     ArraySerializer,
     EnumSerializer,
+    ExternalSerializer,
     NullableSerializer,
     RowSerializer,
     TupleSerializer,
 )
+from flinkcore.savepoints.serializers.java_objects import JavaObjectReader
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
 from flinkcore.savepoints.serializers.serializer import NothingSerializer, OpaqueSerializer, StateSerializer
 from flinkcore.savepoints.serializers.sql import SQL_TEXT, read_array_data, read_map_data, read_row_data
@@ -86,7 +88,7 @@ def _read_composite(reader: ByteReader, name: str, depth: int) -> StateSerialize
     kind = COMPOSITE_SERIALIZERS[name]
     _expect(reader, COMPOSITE, "a composite snapshot")
     version = reader.integer(4)
-    settings: tuple[int | str, ...] = ()
+    settings: tuple[int | str | bytes, ...] = ()
     if kind is TupleSerializer:
         reader.utf()
     elif kind is ArraySerializer:
@@ -101,6 +103,11 @@ def _read_composite(reader: ByteReader, name: str, depth: int) -> StateSerialize
         settings = (padding,)
         if not 0 <= padding <= 1 << 16:
             reader.fail(f"nulls are padded with {padding:,} bytes")
+    elif kind is ExternalSerializer:
+        begin = reader.at
+        JavaObjectReader(reader).read()
+        reader.flag()  # whether values are given as objects of the planner
+        settings = (bytes(reader.data[begin : reader.at]),)
     nested = _read_nested(reader, depth)
     if kind.n_nested is not None and len(nested) != kind.n_nested:
         reader.fail(f"{name} has {len(nested)} nested snapshots instead of {kind.n_nested}")
@@ -199,6 +206,11 @@ def _read_row_data(reader: ByteReader, version: int, depth: int) -> StateSeriali
     return read_row_data(reader, lambda: _read_nested(reader, depth))
 
 
+def _read_sorted_map(reader: ByteReader, version: int, depth: int) -> StateSerializer:
+    JavaObjectReader(reader).read()  # the comparator
+    return OpaqueSerializer(f"SortedMap<{', '.join(each.name for each in _read_nested(reader, depth))}>")
+
+
 def _read_decimal_data(reader: ByteReader, version: int, depth: int) -> StateSerializer:
     precision, scale = reader.integer(4), reader.integer(4)
     return OpaqueSerializer(f"DecimalData({precision}, {scale})")
@@ -227,6 +239,7 @@ _OTHERS: Final[dict[str, Callable[[ByteReader, int, int], StateSerializer]]] = {
     ),
     f"{_SQL}DecimalDataSerializer$DecimalSerializerSnapshot": _read_decimal_data,
     f"{_SQL}TimestampDataSerializer$TimestampDataSerializerSnapshot": _read_timestamp_data,
+    f"{_SQL}SortedMapSerializerSnapshot": _read_sorted_map,
     f"{_SQL}StringDataSerializer$StringDataSerializerSnapshot": lambda reader, version, depth: SQL_TEXT,
     "org.apache.flink.runtime.state.ttl.TtlAwareSerializerSnapshot": _read_ttl_aware,
 }

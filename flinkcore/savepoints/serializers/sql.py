@@ -120,8 +120,8 @@ def sql_type(logical: Any, depth: int = 0) -> SqlType:
             (kind, precision),
             lambda exact: SqlValue(slot, SqlColumn(f"ts{unit}:{zone}", 8, per_ms)),
         )
-    if kind == "RowType":
-        row_fields = _elements(fields.get("fields"))
+    if kind in ("RowType", "StructuredType"):
+        row_fields = _elements(fields.get("fields" if kind == "RowType" else "attributes"))
         named = [(_text(each, "name"), sql_type(each.fields.get("type"), depth + 1)) for each in row_fields]
         return row_type(tuple(name for name, _ in named), tuple(each for _, each in named))
     if kind == "ArrayType":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +12,29 @@ import pyarrow.compute as pc
 
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer
 from flinkcore.sql.expressions.numeric_casts import cast_number
-from flinkcore.sql.plan.flink_state import COUNTED, EXTREME, OR_ZERO, PRESENT, ROWS, ZERO, AccumulatorField
+from flinkcore.sql.plan.flink_state import (
+    COUNTED,
+    DISTINCT,
+    EXTREME,
+    OR_ZERO,
+    PRESENT,
+    RETRACTED_EXTREME,
+    ROWS,
+    ZERO,
+    AccumulatorField,
+)
 from flinkcore.sql.types.logical_types import INTEGERS, LogicalType, Root
 
 _WIDE: LogicalType = LogicalType(Root.BIGINT)
+_VIEW: Final = b"\0"
+"""Content of an accumulator in place of a view."""
 _DOUBLE: LogicalType = LogicalType(Root.DOUBLE)
 
 
 def rows_of_columns(serializer: RowDataSerializer, columns: Sequence[pa.Array], n_rows: int) -> pa.Array:
     """Return inserted rows with these fields."""
     casts = [column.cast(each.arrow) for column, each in zip(columns, serializer.fields, strict=True)]
+    casts += [pa.repeat(pa.scalar(_VIEW), n_rows)] * serializer.n_views
     names = [*(f"f{number}" for number in range(len(casts))), "row_kind"]
     return pa.StructArray.from_arrays([*casts, pa.repeat(pa.scalar("+I"), n_rows)], names)
 
@@ -41,10 +55,15 @@ def accumulator_rows(
         Results of the native aggregates.
     n_rows : int
     """
-    return rows_of_columns(serializer, [_field(each, results, n_rows) for each in fields], n_rows)
+    columns = [
+        _field(each, own.arrow, results, n_rows) for each, own in zip(fields, serializer.fields, strict=True)
+    ]
+    return rows_of_columns(serializer, columns, n_rows)
 
 
-def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int) -> pa.Array:
+def _field(
+    field: AccumulatorField, type: pa.DataType, results: Mapping[str, pa.Array], n_rows: int
+) -> pa.Array:
     if field.role == PRESENT:
         return pa.array(np.ones(n_rows, np.int64))
     if field.role == COUNTED:
@@ -52,6 +71,12 @@ def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int
     if field.role == ROWS:
         return results[ROWS]
     columns = [results[name] for name in field.aggregates]
+    if field.role == RETRACTED_EXTREME:
+        (name,) = field.aggregates
+        parts = [*columns, results[n_kept(name)], pa.repeat(pa.scalar(_VIEW), n_rows)]
+        parts.append(pa.repeat(pa.scalar("+I"), n_rows))
+        cast = [part.cast(each.type) for part, each in zip(parts, type, strict=True)]
+        return pa.StructArray.from_arrays(cast, fields=list(type))
     if field.role == EXTREME:
         first, extreme = columns
         return pc.if_else(pc.fill_null(pc.is_nan(first), False), first, extreme)
@@ -68,6 +93,11 @@ def _field(field: AccumulatorField, results: Mapping[str, pa.Array], n_rows: int
 def counted(aggregate: str) -> str:
     """Return the name of the number of values of a sum among results."""
     return f"{aggregate}: {COUNTED}"
+
+
+def n_kept(aggregate: str) -> str:
+    """Return the name of the number of different values of a least or greatest one among results."""
+    return f"{aggregate}: {RETRACTED_EXTREME}"
 
 
 @dataclass(frozen=True)
@@ -97,8 +127,10 @@ def aggregate_values(fields: Sequence[AccumulatorField], accumulators: pa.Array)
     found = AggregateValues({}, {}, {})
     for number, field in enumerate(fields):
         column = accumulators.field(number)
-        if field.role == PRESENT:
+        if field.role in (PRESENT, DISTINCT):
             continue
+        if field.role == RETRACTED_EXTREME:
+            column = column.field(0)
         if field.role == ROWS:
             found = replace(found, rows=column)
         if field.role == COUNTED:

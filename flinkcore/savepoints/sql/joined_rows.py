@@ -9,9 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore.columnar.relational.row_changes import identities_of
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.composite import ListSerializer, TupleSerializer
+from flinkcore.savepoints.serializers.row_data import row_data
+from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.sql.names import (
     INTERVAL_CACHES,
     INTERVAL_TIMERS,
@@ -21,16 +25,19 @@ from flinkcore.savepoints.sql.names import (
     WINDOW_TIMERS,
 )
 from flinkcore.savepoints.sql.row_layout import (
+    PREFIXES,
     Entries,
     PartTables,
     Restored,
     RowLayout,
     SavepointTables,
     exploded,
+    fields_of,
     grouped,
     key_columns,
     place_ids,
 )
+from flinkcore.sql.plan.flink_state import FlinkState
 
 _SIDES: Final = ("left", "right")
 _CLEAN_UP: Final = "clean_up"
@@ -143,7 +150,7 @@ class WindowJoinRows(RowLayout):
             restored[side].append(
                 {
                     **key_columns(entries),
-                    **found.row_columns(rows, n, number),
+                    **_kept_columns(self.state, found.row_columns(rows, n, number), number),
                     "time": entries.column("namespace"),
                     "matched": pa.repeat(pa.scalar(False), n),
                     "can_match": can_match(entries, nulls_equal=self.state.nulls_equal),
@@ -164,17 +171,25 @@ class RegularJoinRows(RowLayout):
 
     Notes
     -----
-    Flink's ``StreamingJoinOperator``, whose inputs have no unique key: ``JoinRecordStateViews`` and
-    ``OuterJoinRecordStateViews``. Flink counts the matches of a row; of rows that do not change it matters only
-    whether there is one.
+    Flink's ``StreamingJoinOperator`` and ``StreamingSemiAntiJoinOperator``, with ``JoinRecordStateViews`` and
+    ``OuterJoinRecordStateViews``: without a unique key rows have the number of those that are equal, with one there is
+    one row for each of its values, or for the key of the join. Flink counts the matches of a row; of rows that do not
+    change it matters only whether there is one.
     """
 
     def states(self) -> Mapping[str, KeyedTypes]:
-        counts = TupleSerializer((basic.INT, basic.INT))
-        return {
-            name: self.types("MAP", counts if is_outer else basic.INT, row)
-            for name, row, is_outer in zip(JOINED_RECORDS, self.inputs, self.state.outer, strict=True)
-        }
+        return {name: self._state(number) for number, name in enumerate(JOINED_RECORDS)}
+
+    def _state(self, number: int) -> KeyedTypes:
+        row, unique = self.inputs[number], self.state.unique_keys[number]
+        value: StateSerializer = basic.INT if unique is None else row
+        if self.state.outer[number]:
+            value = TupleSerializer((value, basic.INT))
+        if unique is None:
+            return self.types("MAP", value, row)
+        columns = self.state.inputs[number]
+        map_key = row_data([columns[each][1] for each in unique])
+        return self.types("MAP", value, map_key) if unique else self.types("VALUE", value)
 
     def written(self, name: str, tables: PartTables) -> Entries | None:
         number = JOINED_RECORDS.index(name)
@@ -182,39 +197,82 @@ class RegularJoinRows(RowLayout):
         if kept is None:
             return None
         keys, rows = tables.keys(kept), tables.rows(kept, number)
-        ids, firsts = place_ids(keys, rows)
+        unique = self.state.unique_keys[number]
+        places = rows if unique is None else fields_of(rows, unique)
+        ids, chosen = place_ids(keys, places)
         value = pa.array(np.bincount(ids).astype(np.int32))
-        chosen = pa.array(firsts)
+        if unique is not None:  # the last row of a key counts
+            chosen[ids] = np.arange(kept.num_rows)
+            value = rows.take(pa.array(chosen))
         if self.state.outer[number]:
-            matches = kept.column("matched").take(chosen).cast(pa.int32())
+            matches = kept.column("matches" if "matches" in kept.schema.names else "matched")
+            matches = matches.take(pa.array(chosen)).cast(pa.int32())
             value = pa.StructArray.from_arrays([value, matches], ["f0", "f1"])
-        return {"key": keys.take(chosen), "map_key": rows.take(chosen), "value": value}
+        entries = {"key": keys.take(pa.array(chosen)), "value": value}
+        return entries if unique == () else {**entries, "map_key": places.take(pa.array(chosen))}
 
     def restored(self, found: SavepointTables) -> Restored:
-        restored: Restored = {}
-        for number, side in enumerate(_SIDES):
-            entries, is_outer = found.read(JOINED_RECORDS[number]), self.state.outer[number]
-            restored[side] = []
-            if entries is None:
-                continue
-            counts = entries.column("value").field(0) if is_outer else entries.column("value")
-            entries = entries.take(pa.array(np.repeat(np.arange(entries.num_rows), counts.to_numpy())))
-            # Flink also keeps rows that can match nothing.
-            entries = entries.filter(can_match(entries, nulls_equal=self.state.nulls_equal))
-            n = entries.num_rows
-            matched = pa.repeat(pa.scalar(False), n)
-            if is_outer:
-                matched = pc.greater(entries.column("value").field(1), 0)
-            restored[side].append(
-                {
-                    **key_columns(entries),
-                    **found.row_columns(entries.column("map_key"), n, number),
-                    "time": pa.array(np.zeros(n, np.int64)),
-                    "matched": matched,
-                    "can_match": pa.repeat(pa.scalar(True), n),
-                }
-            )
-        return restored
+        return {side: self._restored_side(found, number) for number, side in enumerate(_SIDES)}
+
+    def _restored_side(self, found: SavepointTables, number: int) -> list[dict[str, pa.Array]]:
+        entries, is_outer = found.read(JOINED_RECORDS[number]), self.state.outer[number]
+        if entries is None:
+            return []
+        unique = self.state.unique_keys[number]
+        value = entries.column("value").field(0) if is_outer else entries.column("value")
+        if unique is None:
+            entries = entries.take(pa.array(np.repeat(np.arange(entries.num_rows), value.to_numpy())))
+            value = entries.column("map_key")
+        # Flink also keeps rows that can match nothing.
+        chosen = can_match(entries, nulls_equal=self.state.nulls_equal)
+        entries, rows = entries.filter(chosen), value.filter(chosen)
+        n = entries.num_rows
+        matches = entries.column("value").field(1) if is_outer else pa.array(np.zeros(n, np.int32))
+        columns = found.row_columns(rows, n, number)
+        kept = _kept_columns(self.state, columns, number)
+        there = pa.repeat(pa.scalar(True), n)
+        zeros = pa.array(np.zeros(n, np.int64))
+        if not any(ROW_KIND in names for names in found.operator.row_names):
+            matched = pc.greater(matches, 0)
+            return [{**key_columns(entries), **kept, "time": zeros, "matched": matched, "can_match": there}]
+        low, high = self._identities(found, columns, number)
+        return [
+            {
+                **key_columns(entries),
+                **kept,
+                "timestamp": zeros,
+                "low": low,
+                "high": high,
+                "matches": matches.cast(pa.int64()),
+                "can_match": there,
+            }
+        ]
+
+    def _identities(
+        self, found: SavepointTables, columns: Mapping[str, pa.Array], number: int
+    ) -> tuple[pa.Array, pa.Array]:
+        """Return what makes a row that is withdrawn equal to one that is kept; rows that stay have nothing."""
+        prefix, unique = PREFIXES[number], self.state.unique_keys[number]
+        of_rows = {name.removeprefix(f"{prefix}."): each for name, each in columns.items() if "." in name}
+        batch = pa.RecordBatch.from_arrays(list(of_rows.values()), list(of_rows))
+        if ROW_KIND not in found.operator.row_names[number]:
+            identities = np.zeros((batch.num_rows, 2), np.uint64)
+        else:
+            named = None if unique is None else [self.state.inputs[number][each][0] for each in unique]
+            identities = identities_of(batch, named)
+        low, high = identities.view(np.int64).T
+        return pa.array(low), pa.array(high)
+
+
+def _kept_columns(state: FlinkState, columns: Mapping[str, pa.Array], number: int) -> dict[str, pa.Array]:
+    """Return the columns of rows that a join keeps: of right rows that do not come out, those of Flink."""
+    if number == 0 or not state.left_alone:
+        return dict(columns)
+    prefix, bounds = PREFIXES[number], {place for place, _ in state.bounds[number]} if state.bounds else ()
+    names = {name for place, (name, _) in enumerate(state.inputs[number]) if place not in bounds}
+    return {
+        name: each for name, each in columns.items() if "." not in name or name[len(prefix) + 1 :] in names
+    }
 
 
 def can_match(entries: pa.RecordBatch, *, nulls_equal: bool) -> pa.Array:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from flinkcore.savepoints.sql.deduplicated_rows import EmittedKey, FirstRow, LastRow
+from flinkcore.savepoints.sql.frame_rows import FrameRows
 from flinkcore.savepoints.sql.joined_rows import IntervalJoinRows, RegularJoinRows, WindowJoinRows
-from flinkcore.savepoints.sql.pending_rows import PendingRows
+from flinkcore.savepoints.sql.pending_rows import PendingRows, SortedRows
 from flinkcore.savepoints.sql.row_layout import RowLayout
 from flinkcore.savepoints.sql.top_rows import (
     ChangingTopRows,
     InsertedTopRows,
+    RankedRows,
     TopRow,
     WindowRow,
     WindowTopRows,
@@ -24,7 +26,10 @@ _LAYOUTS: Final[dict[Layout, type[RowLayout]]] = {
     Layout.TOP_ROW: TopRow,
     Layout.TOP_OF_INSERTS: InsertedTopRows,
     Layout.TOP_OF_UPDATES: ChangingTopRows,
+    Layout.RANKED_ROWS: RankedRows,
     Layout.PENDING_ROWS: PendingRows,
+    Layout.FRAME_ROWS: FrameRows,
+    Layout.SORTED_ROWS: SortedRows,
     Layout.WINDOW_TOP: WindowTopRows,
     Layout.WINDOW_ROW: WindowRow,
     Layout.WINDOW_JOIN: WindowJoinRows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -19,7 +19,7 @@ from flinkcore.savepoints.serializers import times
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
 from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.sql.accumulators import rows_of_columns
-from flinkcore.savepoints.sql.aggregate_states import starts_of_windows
+from flinkcore.savepoints.sql.window_names import starts_of_windows
 from flinkcore.sql.nodes.aggregates import Argument
 from flinkcore.sql.plan.flink_state import Columns, FlinkState, StateWindows
 from flinkcore.sql.types.logical_types import LogicalType, Root
@@ -104,12 +104,16 @@ class SavepointTables:
         prefix = PREFIXES[number]
         places = {name: (place, kind) for place, (name, kind) in enumerate(self.state.inputs[number])}
         computed = {name: (number, form) for name, number, form in self.state.computed}
+        constants = dict(self.state.constants)
         columns = {f"has_{prefix}": pa.repeat(pa.scalar(rows is not None), n)}
         for name in self.operator.row_names[number]:
             if name == ROW_KIND:
                 continue
             if name in computed and rows is not None:
                 columns[f"{prefix}.{name}"] = self._computed(rows, *computed[name])
+                continue
+            if name in constants:
+                columns[f"{prefix}.{name}"] = pa.nulls(n, constants[name].arrow)
                 continue
             place, kind = places.get(name, (-1, None))
             type = pa.int64() if kind is None else kind.arrow
@@ -191,6 +195,14 @@ def key_columns(found: pa.RecordBatch) -> dict[str, pa.Array]:
         for name in found.schema.names
         if name == "key_group" or name.startswith("key.")
     }
+
+
+def fields_of(rows: pa.Array, numbers: Sequence[int]) -> pa.Array:
+    """Return rows of some fields of rows."""
+    names = [*(f"f{number}" for number in range(len(numbers))), "row_kind"]
+    return pa.StructArray.from_arrays(
+        [*(rows.field(number) for number in numbers), rows.field("row_kind")], names
+    )
 
 
 def grouped(columns: Mapping[str, pa.Array], values: pa.Array) -> Entries:

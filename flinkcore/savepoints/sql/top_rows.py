@@ -16,7 +16,10 @@ from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.composite import ListSerializer, TupleSerializer
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
+from flinkcore.savepoints.serializers.serializer import OpaqueSerializer
 from flinkcore.savepoints.sql.names import (
+    RANKED_ROWS,
+    SORTED_MAP,
     TIMERS,
     TOP_OF_INSERTS,
     TOP_OF_UPDATES,
@@ -32,6 +35,7 @@ from flinkcore.savepoints.sql.row_layout import (
     RowLayout,
     SavepointTables,
     exploded,
+    fields_of,
     grouped,
     key_columns,
     place_ids,
@@ -82,7 +86,7 @@ class InsertedTopRows(RowLayout):
 
     def _lists(self, tables: PartTables, top: pa.RecordBatch, windows: Mapping[str, pa.Array]) -> Entries:
         rows = tables.rows(top, ends=windows.get("namespace"))
-        sort_keys = _fields(rows, [number for number, *_ in self.state.order])
+        sort_keys = fields_of(rows, [number for number, *_ in self.state.order])
         return grouped({"key": tables.keys(top), **windows, "map_key": sort_keys}, rows)
 
     def restored(self, found: SavepointTables) -> Restored:
@@ -176,8 +180,8 @@ class ChangingTopRows(RowLayout):
     """
 
     def states(self) -> Mapping[str, KeyedTypes]:
-        (columns,) = self.state.inputs
-        unique = row_data([columns[number][1] for number in self.state.unique])
+        (columns,), (numbers,) = self.state.inputs, self.state.unique_keys
+        unique = row_data([columns[number][1] for number in numbers or ()])
         value = TupleSerializer((self.inputs[0], basic.INT))
         return {TOP_OF_UPDATES: self.types("MAP", value, unique)}
 
@@ -186,10 +190,11 @@ class ChangingTopRows(RowLayout):
         if top is None:
             return None
         keys, rows = tables.keys(top), tables.rows(top)
-        alike, _ = place_ids(keys, _fields(rows, [number for number, *_ in self.state.order]))
+        alike, _ = place_ids(keys, fields_of(rows, [number for number, *_ in self.state.order]))
         places = pa.array(1 + _number_within(alike), pa.int32())
         value = pa.StructArray.from_arrays([rows, places], ["f0", "f1"])
-        return {"key": keys, "map_key": _fields(rows, self.state.unique), "value": value}
+        (unique,) = self.state.unique_keys
+        return {"key": keys, "map_key": fields_of(rows, unique or ()), "value": value}
 
     def restored(self, found: SavepointTables) -> Restored:
         entries = found.read(TOP_OF_UPDATES)
@@ -199,15 +204,34 @@ class ChangingTopRows(RowLayout):
         order = np.argsort(value.field(1).to_numpy(), kind="stable")
         entries, rows = entries.take(pa.array(order)), value.field(0).take(pa.array(order))
         best = _best_first(found, entries, rows)
-        return {_TOP: [_top(found, entries.take(best), rows.take(best), self.state.unique)]}
+        (unique,) = self.state.unique_keys
+        return {_TOP: [_top(found, entries.take(best), rows.take(best), unique)]}
 
 
-def _fields(rows: pa.Array, numbers: list[int] | tuple[int, ...]) -> pa.Array:
-    """Return rows of some fields of rows."""
-    names = [*(f"f{number}" for number in range(len(numbers))), "row_kind"]
-    return pa.StructArray.from_arrays(
-        [*(rows.field(number) for number in numbers), rows.field("row_kind")], names
-    )
+class RankedRows(InsertedTopRows):
+    """All rows of each key by what orders them, which may be withdrawn.
+
+    Notes
+    -----
+    Flink's ``RetractableTopNFunction``. Beside the rows it keeps their numbers in a map that is sorted by code which
+    its planner has made, so that the state is not written.
+    """
+
+    def states(self) -> Mapping[str, KeyedTypes]:
+        numbers = OpaqueSerializer(f"SortedMap<{self._sort_key.name}, Long>")
+        return {
+            RANKED_ROWS: self.types("MAP", ListSerializer((self.inputs[0],)), self._sort_key),
+            SORTED_MAP: self.types("VALUE", numbers),
+        }
+
+    def restored(self, found: SavepointTables) -> Restored:
+        entries = found.read(RANKED_ROWS)
+        if entries is None:
+            return {_TOP: []}
+        entries, rows = exploded(entries)
+        order = _best_first(found, entries, rows, every=True)
+        unique = tuple(range(len(self.state.inputs[0])))
+        return {_TOP: [_top(found, entries.take(order), rows.take(order), unique)]}
 
 
 def _number_within(ids: Int64s) -> Int64s:
@@ -221,8 +245,10 @@ def _number_within(ids: Int64s) -> Int64s:
     return found
 
 
-def _best_first(found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array) -> pa.Array:
-    """Return the order of the rows of each key, of which those of too low a rank are left out."""
+def _best_first(
+    found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array, *, every: bool = False
+) -> pa.Array:
+    """Return the order of the rows of each key; those of too low a rank are left out, unless `every` row is needed."""
     state = found.state
     columns = state.inputs[0]
     schema = pa.schema([pa.field(name, kind.arrow, kind.nullable) for name, kind in columns])
@@ -236,7 +262,7 @@ def _best_first(found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array)
     windows = [entries.column("namespace")] if "namespace" in entries.schema.names else []
     ids, _ = place_ids(*key_columns(entries).values(), *windows)
     order = np.lexsort((*sort_columns(ranking.of(batch)), ids)) if names else np.argsort(ids, kind="stable")
-    return pa.array(order[_number_within(ids[order]) < state.last_rank])
+    return pa.array(order if every else order[_number_within(ids[order]) < state.last_rank])
 
 
 def _top(

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore._native.aggregates import Accumulators
 from flinkcore._native.key_dictionary import KeyDictionary
@@ -17,28 +18,33 @@ from flinkcore.checkpoint.table_file import TableFile
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
-from flinkcore.columnar.relational.accumulator_columns import restore_accumulators
+from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
 from flinkcore.columnar.relational.frame_aggregates import FRAMES, held_by_frames
 from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
-from flinkcore.savepoints.sql.accumulators import accumulator_rows, counted, rows_of_columns
-from flinkcore.savepoints.sql.aggregate_states import (
-    aggregate_states,
-    ends_of_windows,
-    first_slices,
-    last_ends,
-    names_of_windows,
-)
+from flinkcore.savepoints.sql.accumulators import accumulator_rows, counted, n_kept, rows_of_columns
+from flinkcore.savepoints.sql.aggregate_states import accumulator_data, aggregate_states
 from flinkcore.savepoints.sql.layouts import layout_of
-from flinkcore.savepoints.sql.names import SESSIONS, WATERMARK, WINDOW_TIMERS
+from flinkcore.savepoints.sql.names import OF_NULL, SESSIONS, WATERMARK, WINDOW_TIMERS
 from flinkcore.savepoints.sql.row_layout import Entries, PartTables, RowLayout
+from flinkcore.savepoints.sql.views import view_rows
+from flinkcore.savepoints.sql.window_names import ends_of_windows, first_slices, last_ends, names_of_windows
 from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator
 from flinkcore.savepoints.writing.java_hashes import key_groups as java_key_groups
 from flinkcore.savepoints.writing.savepoint_writer import OperatorContent
 from flinkcore.savepoints.writing.state_files import KeyedStateContent, OperatorStateContent
-from flinkcore.sql.plan.flink_state import CUMULATE, ROWS, SESSION, TUMBLE, FlinkState, Layout, StateWindows
+from flinkcore.sql.plan.flink_state import (
+    CUMULATE,
+    ROWS,
+    SESSION,
+    TUMBLE,
+    FlinkState,
+    Layout,
+    StateWindows,
+    ValuesView,
+)
 
 Int64s = npt.NDArray[np.int64]
 
@@ -51,9 +57,9 @@ def sql_content(operator: CheckpointOperator, state: FlinkState) -> OperatorCont
     ConfigurationError
         If it is not known how Flink keeps such a state; names the node.
     """
-    if state.refusal:
+    if reason := state.refusal or state.only_read:
         raise ConfigurationError(
-            f"operator {operator.uid!r}, {state.node}: {state.refusal}. Replay this query without a savepoint, or "
+            f"operator {operator.uid!r}, {state.node}: {reason}. Replay this query without a savepoint, or "
             f"leave out its state: SavepointTarget(path, leave_out=[{operator.uid!r}])"
         )
     try:
@@ -83,8 +89,11 @@ class _SqlOperator:
         keyed = [] if self.state.layout is Layout.ACCUMULATORS else self._rows()
         if self.state.has_accumulators:
             of_states = {WINDOW_TIMERS: self._timers, SESSIONS: self._sessions}
+            of_states |= {view.state: partial(self._values, view) for view in self.state.views}
             keyed += [
                 KeyedStateContent(name, types, self._batches(of_states.get(name, self._accumulators)))
+                if not name.endswith(OF_NULL)
+                else KeyedStateContent(name, types, lambda key_groups: iter(()))
                 for name, types in aggregate_states(self.state).items()
             ]
         if self.state.has_watermark:
@@ -128,7 +137,7 @@ class _SqlOperator:
 
     @cached_property
     def _value(self) -> RowDataSerializer:
-        return row_data([each.type for each in self.state.fields])
+        return accumulator_data(self.state)
 
     @cached_property
     def _contents(self) -> AggregateContents:
@@ -173,7 +182,8 @@ class _SqlOperator:
         columns = [batch.column(f"key.{column}") for column, _ in self.state.keys]
         return rows_of_columns(self._key, columns, batch.num_rows)
 
-    def _accumulators(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
+    def _held(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> _Held:
+        """Return the accumulators of a table, of which those merge that Flink has as one."""
         contents, n = self._contents, batch.num_rows
         specs = [each[1:] for each in contents.aggregates]
         touched, numbers = np.zeros(n, np.uint8), {str(number) for number in range(len(specs))}
@@ -182,8 +192,8 @@ class _SqlOperator:
             accumulators = Accumulators(contents.columns, specs)
             touched = batch.column("touched").to_numpy()
         else:
-            accumulators = Accumulators(contents.columns, specs, slides=True)
-            rows = batch.column("time")
+            retracts = any(view.extreme for view in self.state.views)
+            accumulators = Accumulators(contents.columns, specs, slides=True, retracts=retracts)
             # A count of rows comes last if they are withdrawn, and no aggregate has its number.
             names = [name for name in batch.schema.names if name.partition("_")[0] in numbers]
             batch = held_by_frames(batch.select(names))
@@ -194,19 +204,35 @@ class _SqlOperator:
         if self.state.windows is not None:
             entries, namespaces = self._named_windows(self.state.windows, accumulators, batch, watermark_ms)
             columns = {"row": pa.array(entries), "namespace": namespaces}
-        accumulators.emit(entries)
-        names = [name for name, *_ in contents.aggregates]
-        results = dict(zip(names, map(pa.array, accumulators.take()), strict=True))
+        return _Held(accumulators, entries, columns, batch)
+
+    def _accumulators(self, file: TableFile, batch: pa.RecordBatch, watermark_ms: int) -> dict[str, pa.Array]:
+        held = self._held(file, batch, watermark_ms)
+        held.accumulators.emit(held.entries)
+        names = [name for name, *_ in self._contents.aggregates]
+        results = dict(zip(names, map(pa.array, held.accumulators.take()), strict=True))
         if self.state.windows is None:
-            results[ROWS] = rows
+            results[ROWS] = batch.column("time")
             for number, name in enumerate(names):
-                if f"{number}.counts" in batch.schema.names:
-                    results[counted(name)] = batch.column(f"{number}.counts")
+                if f"{number}.counts" in held.parts.schema.names:
+                    results[counted(name)] = held.parts.column(f"{number}.counts")
+                if f"{number}.set_counts" in held.parts.schema.names:
+                    results[n_kept(name)] = pc.list_value_length(held.parts.column(f"{number}.set_counts"))
         try:
-            columns["value"] = accumulator_rows(self._value, self.state.fields, results, len(entries))
+            value = accumulator_rows(self._value, self.state.fields, results, len(held.entries))
         except (pa.ArrowException, ValueError) as failure:
             raise DataError(f"operator {self.operator.uid!r}, {self.state.node}: {failure}") from None
-        return columns
+        return {**held.columns, "value": value}
+
+    def _values(
+        self, view: ValuesView, file: TableFile, batch: pa.RecordBatch, watermark_ms: int
+    ) -> dict[str, pa.Array]:
+        held = self._held(file, batch, watermark_ms)
+        numbers = {name: number for number, (name, *_) in enumerate(self._contents.aggregates)}
+        found = view_rows(view, accumulator_columns(held.accumulators, held.entries), numbers)
+        rows = pa.array(found.rows)
+        columns = {name: column.take(rows) for name, column in held.columns.items()} or {"row": rows}
+        return {**columns, "map_key": found.values, "value": pa.array(found.counts)}
 
     def _check_slices(self, file: TableFile) -> None:
         windows = self.state.windows
@@ -273,6 +299,27 @@ class _SqlOperator:
         if not names:
             return np.zeros(batch.num_rows, np.int64)
         return KeyDictionary(keys.schema, names, null_keys=True).ids(keys).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Accumulators of a table.
+
+    Attributes
+    ----------
+    accumulators : Accumulators
+    entries : numpy.ndarray of uint32
+        Those that Flink has.
+    columns : dict of str to pyarrow.Array
+        For windows, the row of each entry in the table, and its namespace.
+    parts : pyarrow.RecordBatch
+        Contents of the aggregates.
+    """
+
+    accumulators: Accumulators
+    entries: npt.NDArray[np.uint32]
+    columns: dict[str, pa.Array]
+    parts: pa.RecordBatch
 
 
 def _bounds(batch: pa.RecordBatch) -> tuple[Int64s, Int64s]:

@@ -155,8 +155,15 @@ class SavepointWriter:
             listed.append(OperatorStateHandle(places, stream))
         return SubtaskState(index, listed, keyed, 0)
 
-    def commit(self, operators: Sequence[OperatorMetadata]) -> None:
+    def commit(self, operators: Sequence[OperatorMetadata]) -> bool:
         """Write `_metadata`, which completes the savepoint. A savepoint that another run has completed stays.
+
+        If two runs complete one at the same time in a store, the later one counts.
+
+        Returns
+        -------
+        bool
+            Whether it is certain that no other run has completed one.
 
         Raises
         ------
@@ -170,26 +177,30 @@ class SavepointWriter:
         with _writing(self.storage, METADATA):
             try:
                 by = f".{METADATA}-{self.run}"
-                self.storage.publish(METADATA, content, by=by, replaces=False)
+                return self.storage.publish(METADATA, content, by=by, replaces=False)
             except FileExistsError:
                 self.storage.delete_file(by)
+                self.remove_others(())
                 _refuse_savepoint(self.storage)
                 raise
 
     def remove_files(self) -> None:
-        """Remove the files of this run, which has failed."""
-        for name in self.storage.names():
-            if (found := _STATE_FILE.fullmatch(name)) and found["run"] == self.run:
-                self.storage.delete_file(name)
+        """Remove the files of this run, which has failed, unless the store has completed a savepoint."""
+        if METADATA not in self.storage.names():
+            self.remove_others(())
 
-    def remove_others(self, subtasks: Iterable[SubtaskState]) -> None:
-        """Remove files of states that are not in the savepoint, which is complete: of other attempts and runs."""
+    def remove_others(self, subtasks: Iterable[SubtaskState], *, of_all_runs: bool = False) -> None:
+        """Remove files of states that are not in the savepoint: of other attempts, and maybe of other runs.
+
+        A savepoint of another run, which may have replaced this one in a store, has files of its own.
+        """
         kept: set[str | None] = set()
         for subtask in subtasks:
             kept.update(handle.stream.location for handle in subtask.operator_states)
             kept.update(handle.stream.location for handle in subtask.keyed_states)
         for name in self.storage.names():
-            if _STATE_FILE.fullmatch(name) and name not in kept:
+            found = _STATE_FILE.fullmatch(name)
+            if found and name not in kept and (of_all_runs or found["run"] == self.run):
                 self.storage.delete_file(name)
 
     @contextmanager

@@ -202,7 +202,7 @@ class DataFrameLog(LogData):
     def _is_constant(self, expression: Any, name: str) -> bool:
         """Return whether an expression written as a name is a literal, and not the column of that name.
 
-        Behind an outer join columns may be null, and literals may not. Spark would log an error for an analysis that
+        After an outer join columns may be null, and literals may not. Spark would log an error for an analysis that
         fails, as it does without the column.
         """
         one_row = self.dataframe.sparkSession.range(1).select()

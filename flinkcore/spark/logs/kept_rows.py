@@ -325,7 +325,7 @@ class KeptRows:
         Raises
         ------
         ConfigurationError
-            Behind Spark Connect 3.5, which cannot keep rows without computing them again where they are lost.
+            With Spark Connect 3.5, which cannot keep rows without computing them again where they are lost.
         """
         names = tuple(dataframe.columns)
         task = PackTask(time_pass, names, columns)

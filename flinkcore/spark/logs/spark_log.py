@@ -161,7 +161,7 @@ UnreadLog: TypeAlias = UnreadDataFrame | UnrankedFiles
 def chunks_with_times_here(spark: Any, logs: Sequence[SparkLog | UnreadLog]) -> list[Sequence[Chunk]] | None:
     """Return the chunks of all logs of a job if the driver reads their times sooner than Spark jobs; else None.
 
-    Behind Spark Connect the client may be far from the files.
+    With Spark Connect the client may be far from the files.
 
     Parameters
     ----------

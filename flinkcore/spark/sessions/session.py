@@ -10,7 +10,9 @@ from threading import Lock
 from typing import Any, Final
 
 import pyspark
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from flinkcore.errors import ConfigurationError, LifecycleError
@@ -101,10 +103,21 @@ def start_session(master: str, app_name: str) -> SparkSession:
         Such as `local[*]`.
     app_name : str
         Name that Spark shows.
+
+    Raises
+    ------
+    ConfigurationError
+        If Spark does not start: the master is not valid or not there, or there is no Java that it runs on.
     """
-    session: SparkSession = configure_spark(
-        SparkSession.builder.master(master).appName(app_name)
-    ).getOrCreate()
+    try:
+        session: SparkSession = configure_spark(
+            SparkSession.builder.master(master).appName(app_name)
+        ).getOrCreate()
+    except (PySparkException, Py4JJavaError) as error:
+        raise ConfigurationError(
+            f"Spark does not start at the master {master!r}; its own lines above say why. Give local[*], the URL of a "
+            "cluster such as spark://head:7077, and Java 17 or later"
+        ) from error
     return session
 
 

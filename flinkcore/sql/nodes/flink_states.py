@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,48 +13,29 @@ from flinkcore.datastream.window import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
+from flinkcore.sql.nodes.accumulator_fields import accumulator_fields
 from flinkcore.sql.nodes.aggregates import AggregateCall, Argument, NativeAggregates
-from flinkcore.sql.nodes.function_aggregates import WindowResult
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.flink_state import (
-    COUNTED,
     CUMULATE,
-    EXTREME,
     HOP,
-    OR_ZERO,
     PRESENT,
     ROWS,
     SESSION,
     TUMBLE,
-    VALUE,
-    ZERO,
-    AccumulatorField,
     Columns,
     FlinkState,
     Layout,
     StateWindows,
 )
-from flinkcore.sql.types.logical_types import FLOATS, LogicalType, Root
+from flinkcore.sql.types.logical_types import LogicalType
 
 if TYPE_CHECKING:
     from flinkcore.sql.nodes.windows import SqlWindow
 
-_BIGINT: Final = LogicalType(Root.BIGINT)
-_STRING: Final = LogicalType(Root.VARCHAR, precision=2**31 - 1)
-
-_EXCHANGED: Final = frozenset(
-    (
-        *(("COUNT", "as it is"), ("SUM", "as it is"), ("$SUM0", "sum or zero"), ("AVG", "mean")),
-        *((name, form) for name in ("MIN", "MAX") for form in ("as it is", "extreme")),
-    )
-)
-"""Calls whose accumulators in Flink hold what the native aggregates do."""
 
 _WINDOWINGS: Final = ("windowing", "leftWindowing", "rightWindowing")
-
-_TAKEN_BACK: Final = ("COUNT", "SUM", "AVG")
-"""Those that do so if values are taken back; Flink's others have views of all values."""
 
 
 def group_state(
@@ -63,8 +44,8 @@ def group_state(
     """Return the state of an aggregate of all rows of a key."""
     taken_back = node.json["aggCallNeedRetractions"]
     count = ROWS if node.json["needRetraction"] else None
-    fields, refusal = _accumulator_fields(native, taken_back, count=count)
-    return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), refusal=refusal)
+    fields, views, refusal = accumulator_fields(native, taken_back, count=count)
+    return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), views=tuple(views), refusal=refusal)
 
 
 def window_state(
@@ -89,14 +70,21 @@ def window_state(
     windows = _windows(assigner, by_window=node.kind == "group-window-aggregate")
     # Flink knows by a count which of the windows that have begun are empty.
     is_counted = windows is not None and windows.kind == HOP and not windows.by_window
-    fields, refusal = _accumulator_fields(native, count=PRESENT if is_counted else None)
+    fields, views, refusal = accumulator_fields(native, count=PRESENT if is_counted else None)
     if windows is None:
         refusal = f"the state of {type(assigner).__name__} is not exchanged with Flink"
     elif windows.kind == HOP and windows.size_ms % windows.slide_ms:
         refusal = "windows whose size is not a multiple of their slide are not exchanged with Flink"
     elif not is_utc:
         refusal = "windows that are cut by another local time than UTC are not exchanged with Flink"
-    return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), windows=windows, refusal=refusal)
+    return FlinkState.of(
+        node,
+        keys=tuple(keys),
+        fields=tuple(fields),
+        views=tuple(views),
+        windows=windows,
+        refusal=refusal,
+    )
 
 
 def _windows(assigner: WindowAssigner[Any, Any], *, by_window: bool) -> StateWindows | None:
@@ -132,25 +120,32 @@ def deduplicated_state(node: PlanNode, rows: Rows) -> FlinkState:
 def rank_state(node: PlanNode, rows: Rows) -> FlinkState:
     """Return the state of a rank: the highest rows of each key."""
     strategy, ranks = node.json["rankStrategy"], node.json["rankRange"]
-    is_first = ranks["start"] == ranks["end"] == 1
-    by_strategy = {"AppendFast": Layout.TOP_OF_INSERTS, "UpdateFast": Layout.TOP_OF_UPDATES}
-    if strategy["type"] not in by_strategy:
+    if ranks["type"] == "Variable":
         return FlinkState.of(
-            node,
-            refusal=f"the sorted maps of a rank of the strategy {strategy['type']}, over rows that are withdrawn, are "
-            "not exchanged with Flink",
+            node, refusal="the last ranks that keys have of a column are not exchanged with Flink"
         )
+    is_first = ranks["start"] == ranks["end"] == 1
+    by_strategy = {
+        "AppendFast": Layout.TOP_OF_INSERTS,
+        "UpdateFast": Layout.TOP_OF_UPDATES,
+        "Retract": Layout.RANKED_ROWS,
+    }
+    layout = by_strategy[strategy["type"]]
+    is_ranked = layout is Layout.RANKED_ROWS
     return FlinkState.of(
         node,
         keys=_chosen(rows, node.json["partition"]["fields"]),
-        layout=Layout.TOP_ROW if is_first else by_strategy[strategy["type"]],
+        layout=Layout.TOP_ROW if is_first and not is_ranked else layout,
         inputs=(_columns(rows),),
         order=tuple(
             (each["index"], not each["isAscending"], each["nullIsLast"])
             for each in node.json["orderBy"]["fields"]
         ),
-        unique=tuple(strategy.get("primaryKeys", ())),
+        unique_keys=(tuple(strategy.get("primaryKeys", ())),),
         last_rank=ranks["end"],
+        only_read="the rows of a rank over rows that are withdrawn are read from savepoints of Flink, and not written"
+        if is_ranked
+        else "",
     )
 
 
@@ -192,12 +187,10 @@ def window_deduplicated_state(
 
 
 def window_join_state(
-    node: PlanNode, left: Rows, right: Rows, window: SqlWindow, *, is_utc: bool
+    node: PlanNode, left: Rows, right: Rows, window: SqlWindow, read: Collection[int], *, is_utc: bool
 ) -> FlinkState:
-    """Return the state of a join of windows: the rows of both inputs."""
-    state = _join_state(node, node.json["joinSpec"], Layout.WINDOW_JOIN, left, right)
-    if node.json["joinSpec"]["joinType"] in ("SEMI", "ANTI"):
-        return FlinkState.of(node, refusal="the state of semi and anti joins is not exchanged with Flink")
+    """Return the state of a join of windows: the rows of both inputs; `read` as of `join_state`."""
+    state = _join_state(node, node.json["joinSpec"], Layout.WINDOW_JOIN, left, right, read)
     return (
         state if state.refusal else replace(state, **_of_windows(node, (left, right), window, is_utc=is_utc))
     )
@@ -221,18 +214,29 @@ def _of_windows(node: PlanNode, inputs: Sequence[Rows], window: SqlWindow, *, is
 
 
 def over_state(
-    node: PlanNode, rows: Rows, native: NativeAggregates, calls: Sequence[AggregateCall]
+    node: PlanNode,
+    rows: Rows,
+    native: NativeAggregates,
+    calls: Sequence[AggregateCall],
+    constants: Columns,
+    frame_rows: int | None,
+    frame_ms: int | None,
 ) -> FlinkState:
-    """Return the state of OVER: rows that wait for the watermark, and accumulators of keys."""
+    """Return the state of OVER: rows that wait for the watermark, and accumulators of keys or rows of their frames."""
     spec = node.json["overSpec"]
     (group,) = spec["groups"]
     order = group["orderBy"]["fields"][0]["index"]
-    fields, refusal = _accumulator_fields(native)
+    fields, views, refusal = accumulator_fields(native)
     of_earlier_rows = [call.name for call in calls if call.name in ("RANK", "DENSE_RANK", "LAG")]
-    if rows.types[order].time_attribute != "ROWTIME" or group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING":
-        refusal = "of OVER, frames by rowtime that begin with the first row are exchanged with Flink"
+    is_bounded = frame_rows is not None or frame_ms is not None
+    if is_bounded:
+        refusal = ""
+    if rows.types[order].time_attribute != "ROWTIME":
+        refusal = "of OVER, frames by rowtime are exchanged with Flink"
     elif of_earlier_rows:
         refusal = f"the accumulators of {of_earlier_rows[0]} are not exchanged with Flink"
+    elif views and not is_bounded:
+        refusal = "the accumulators of DISTINCT over frames are not exchanged with Flink"
     computed = []
     for name, argument in native.arguments.items():
         if not isinstance(argument, Argument) or argument.column not in (None, *rows.columns):
@@ -244,11 +248,22 @@ def over_state(
         node,
         keys=_chosen(rows, spec["partition"]["fields"]),
         fields=tuple(fields),
-        layout=Layout.PENDING_ROWS,
+        layout=Layout.FRAME_ROWS if is_bounded else Layout.PENDING_ROWS,
+        constants=constants,
+        frame_rows=frame_rows,
+        frame_ms=frame_ms,
+        only_read="the rows of frames that are bounded are read from savepoints of Flink, and not written"
+        if is_bounded
+        else "",
         inputs=(_columns(rows),),
         computed=tuple(computed),
         refusal=refusal,
     )
+
+
+def sorted_state(node: PlanNode, rows: Rows) -> FlinkState:
+    """Return the state of a sort by rowtime: rows that wait for the watermark."""
+    return FlinkState.of(node, layout=Layout.SORTED_ROWS, inputs=(_columns(rows),))
 
 
 def interval_join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
@@ -259,25 +274,43 @@ def interval_join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
     return _join_state(node, spec["joinSpec"], Layout.INTERVAL_JOIN, left, right)
 
 
-def join_state(node: PlanNode, left: Rows, right: Rows) -> FlinkState:
-    """Return the state of a regular join."""
-    spec = node.json["joinSpec"]
-    if spec["joinType"] in ("SEMI", "ANTI") or left.changes or right.changes:
-        return FlinkState.of(
-            node,
-            refusal="of joins without a time, inner and outer ones of rows that do not change are exchanged with Flink",
-        )
-    if node.json.get("leftUpsertKeys") or node.json.get("rightUpsertKeys"):
-        return FlinkState.of(
-            node, refusal="the state of a join whose rows have a unique key is not exchanged with Flink"
-        )
-    return _join_state(node, spec, Layout.REGULAR_JOIN, left, right)
+def join_state(
+    node: PlanNode,
+    left: Rows,
+    right: Rows,
+    unique_keys: Sequence[tuple[int, ...] | None],
+    read: Collection[int],
+) -> FlinkState:
+    """Return the state of a regular join.
+
+    Parameters
+    ----------
+    node : PlanNode
+    left, right : Rows
+    unique_keys : sequence of (tuple of int or None)
+        Columns by which Flink finds a row of each input.
+    read : collection of int
+        Columns of right rows that the join reads.
+    """
+    state = _join_state(node, node.json["joinSpec"], Layout.REGULAR_JOIN, left, right, read)
+    return state if state.refusal else replace(state, unique_keys=tuple(unique_keys))
 
 
 def _join_state(
-    node: PlanNode, spec: Mapping[str, Any], layout: Layout, left: Rows, right: Rows
+    node: PlanNode,
+    spec: Mapping[str, Any],
+    layout: Layout,
+    left: Rows,
+    right: Rows,
+    read: Collection[int] | None = None,
 ) -> FlinkState:
-    keys = spec["leftKeys"]
+    keys, how = spec["leftKeys"], spec["joinType"]
+    left_alone = how in ("SEMI", "ANTI")
+    if left_alone and read is not None and not set(range(len(right.columns))) <= set(read):
+        return FlinkState.of(
+            node,
+            refusal="of semi and anti joins, those that read all columns of their right rows are exchanged with Flink",
+        )
     if len(set(keys)) < len(keys):
         return FlinkState.of(
             node, refusal="the state of a join that compares a column twice is not exchanged with Flink"
@@ -288,7 +321,8 @@ def _join_state(
         keys=_chosen(left, keys),
         layout=layout,
         inputs=(_columns(left), _columns(right)),
-        outer=(spec["joinType"] in ("LEFT", "FULL"), spec["joinType"] in ("RIGHT", "FULL")),
+        outer=(left_alone or how in ("LEFT", "FULL"), how in ("RIGHT", "FULL")),
+        left_alone=left_alone,
         nulls_equal=bool(filtered) and not filtered[0],
     )
 
@@ -303,68 +337,3 @@ def _columns(rows: Rows) -> Columns:
 
 def _chosen(rows: Rows, numbers: Sequence[int]) -> Columns:
     return tuple((rows.columns[number], rows.types[number]) for number in numbers)
-
-
-def _accumulator_fields(
-    native: NativeAggregates, taken_back: Sequence[bool] = (), *, count: str | None = None
-) -> tuple[list[AccumulatorField], str]:
-    """Return the fields of the accumulator that Flink has for the calls, and why it cannot be exchanged, if so.
-
-    Parameters
-    ----------
-    native : NativeAggregates
-    taken_back : sequence of bool
-        For each call, whether Flink's aggregate can take values back; by default none can.
-    count : str, optional
-        Role of the ``COUNT(*)`` that Flink adds to calls without one: `PRESENT`, as for windows that may be empty, or
-        `ROWS`, if rows are withdrawn.
-
-    Notes
-    -----
-    ``AggregateUtil.transformToStreamAggregateInfoList``, and the buffers of ``SumAggFunction``,
-    ``SumWithRetractAggFunction``, ``Sum0AggFunction``, ``CountAggFunction``, ``RowNumberAggFunction``,
-    ``AvgAggFunction``, ``MinAggFunction`` and ``MaxAggFunction``.
-    """
-    fields: list[AccumulatorField] = []
-    for number, result in enumerate(native.results):
-        if isinstance(result, WindowResult):
-            return [], f"the accumulators of the function {result.calls.name} are not exchanged with Flink"
-        call = result.call
-        type = _STRING if call.type.root in (Root.CHAR, Root.VARCHAR) else call.type.with_nullable(True)
-        if call.is_distinct or (call.name, result.form) not in _EXCHANGED:
-            what, instead = call.name, ""
-            if call.is_distinct:
-                what, instead = f"{call.name}(DISTINCT)", f"; those of {call.name} over SELECT DISTINCT are"
-            return [], f"the accumulators of {what} of {result.given} are not exchanged with Flink{instead}"
-        can_take_back = bool(taken_back) and taken_back[number]
-        if call.name not in _TAKEN_BACK and (can_take_back or native.withdraws):
-            return [], (
-                f"the accumulators of {call.name} of {result.given} over rows that are withdrawn are not exchanged "
-                "with Flink"
-            )
-        if call.name == "AVG":
-            total, n_values = result.parts
-            fields.append(AccumulatorField(OR_ZERO, _sum_type(result.given), (total,)))
-            fields.append(AccumulatorField(VALUE, _BIGINT, (n_values,)))
-        else:
-            role = {"extreme": EXTREME, "sum or zero": ZERO}.get(result.form, VALUE)
-            if count == ROWS and _is_count_of_rows(call):
-                role = ROWS
-            fields.append(AccumulatorField(role, type, result.parts))
-            if can_take_back and call.name == "SUM":
-                fields.append(AccumulatorField(COUNTED, _BIGINT, result.parts))
-    calls = [result.call for result in native.results if not isinstance(result, WindowResult)]
-    if count is not None and not any(map(_is_count_of_rows, calls)):
-        fields.append(AccumulatorField(count, _BIGINT))
-    return fields, ""
-
-
-def _is_count_of_rows(call: AggregateCall) -> bool:
-    return call.name == "COUNT" and not call.arguments and call.filter < 0
-
-
-def _sum_type(given: LogicalType) -> LogicalType:
-    """Return the type of the sum in the accumulator of AVG."""
-    if given.root is Root.DECIMAL:
-        return LogicalType(Root.DECIMAL, precision=38, scale=given.scale)
-    return LogicalType(Root.DOUBLE) if given.root in FLOATS else _BIGINT

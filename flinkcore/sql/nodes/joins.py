@@ -19,6 +19,8 @@ from flinkcore.sql.nodes.flink_states import interval_join_state, join_state, wi
 from flinkcore.sql.nodes.rows import Program, Rows, by_key
 from flinkcore.sql.nodes.windows import WindowBound, is_utc, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.rex import input_refs
+from flinkcore.sql.plan.settings import MIN_CLEANUP_INTERVAL, duration_ms
 
 _LEFT: Final = "left#"
 _RIGHT: Final = "right#"
@@ -84,6 +86,14 @@ class _Sides:
                 "a condition with both = and IS NOT DISTINCT FROM is not supported", "Write one of them"
             )
         return bool(filtered) and not filtered[0]
+
+    @property
+    def read_of_right(self) -> set[int]:
+        """Columns of right rows that the join keeps even if they do not come out, and bounds of windows, by number."""
+        written, n = self.spec.get("nonEquiCondition"), len(self.left.columns)
+        refs = () if written is None else input_refs(self.program.rex(self.node, written))
+        bounds = () if self.right.windows is None else self.right.windows.bounds
+        return {*self.spec["rightKeys"], *(number - n for number in refs if number >= n), *bounds}
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments that all joins have, except for `nulls_equal`."""
@@ -152,6 +162,11 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
         raise node.refuse("no times are in its interval", "Exchange the bounds")
     sides = _Sides(program, node, spec["joinSpec"], left, right)
     streams = sides.keyed()
+    if sides.how != "inner" and duration_ms(MIN_CLEANUP_INTERVAL, program.settings):
+        raise node.refuse(
+            f"{MIN_CLEANUP_INTERVAL.key()} is not supported, which delays the rows without a match",
+            "Leave it out: they then come as soon as no match is expected",
+        )
     by_clock = not bounds["isEventTime"]
     if by_clock and sides.how != "inner":
         raise node.refuse(
@@ -195,7 +210,9 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
         streams[1], windows[0].assigner, nulls_equal=sides.nulls_equal, **sides.settings()
     )
     results = windows[0].of_clock(joined)
-    state = window_join_state(node, left, right, windows[0], is_utc=is_utc(program, node))
+    state = window_join_state(
+        node, left, right, windows[0], sides.read_of_right, is_utc=is_utc(program, node)
+    )
     return program.of_operator(node, results, sides.columns(), of_windows=True, state=state)
 
 
@@ -229,28 +246,37 @@ def join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Rows:
     kinds = given | {"-D"} if gives_padded else given
     ttls = program.ttls(node) or (0, 0)
     unique_keys = (
-        _unique_key(left, ttls[0], node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
-        _unique_key(right, ttls[1], node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
+        _unique_key(node.json.get("leftUpsertKeys"), sides.spec["leftKeys"]),
+        _unique_key(node.json.get("rightUpsertKeys"), sides.spec["rightKeys"]),
     )
+    named_keys = (_names_of_key(left, ttls[0], unique_keys[0]), _names_of_key(right, ttls[1], unique_keys[1]))
     with_changes = bool(kinds) or any(ttls)
     operation = RegularJoin(
         **sides.settings(),
         nulls_equal=sides.nulls_equal,
         with_changes=with_changes,
-        unique_keys=unique_keys,
+        unique_keys=named_keys,
         ttl_ms=(ttls[0], ttls[1]),
     )
     results = streams[0]._joined(streams[1], operation)
-    state = join_state(node, left, right)
+    state = join_state(node, left, right, unique_keys, sides.read_of_right)
     return program.of_operator(node, results, sides.columns(), changes=kinds, state=state)
 
 
 def _unique_key(
-    rows: Rows, ttl_ms: int, upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
-) -> tuple[str, ...] | None:
+    upsert_keys: Sequence[Sequence[int]] | None, join_keys: Sequence[int]
+) -> tuple[int, ...] | None:
     """Return the columns by which Flink's state of a side finds a row of a key, or None if by all of them."""
-    if not (rows.changes or ttl_ms) or not upsert_keys:
+    if not upsert_keys:
         return None
     if any(set(each) <= set(join_keys) for each in upsert_keys):
         return ()
-    return tuple(rows.columns[number] for number in min(upsert_keys, key=len))
+    shortest: Sequence[int] = min(upsert_keys, key=len)
+    return tuple(shortest)
+
+
+def _names_of_key(rows: Rows, ttl_ms: int, numbers: Sequence[int] | None) -> tuple[str, ...] | None:
+    """Return the columns by which rows that change or expire are found; rows that stay are not looked for."""
+    if numbers is None or not (rows.changes or ttl_ms):
+        return None
+    return tuple(rows.columns[number] for number in numbers)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from flinkcore.datastream.aggregates import count
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.top_rows import top_step
+from flinkcore.datastream.graph.top_rows import MOST_ROWS, top_step
 from flinkcore.datastream.graph.transformations import (
     DeduplicateTransformation,
     OverTransformation,
@@ -21,6 +21,7 @@ from flinkcore.sql.nodes.flink_states import (
     deduplicated_state,
     limit_state,
     rank_state,
+    sorted_state,
     window_deduplicated_state,
     window_rank_state,
 )
@@ -115,7 +116,9 @@ def temporal_sort(program: Program, node: PlanNode, rows: Rows) -> Rows:
         nulls_last=tuple(each["nullIsLast"] for each in others),
     )
     results = keyed._then(step)
-    return program.of_operator(node, results, [pc.field(name) for name in rows.columns], times=rows.times)
+    state = None if rows.types[time["index"]].time_attribute == "PROCTIME" else sorted_state(node, rows)
+    columns = [pc.field(name) for name in rows.columns]
+    return program.of_operator(node, results, columns, times=rows.times, state=state)
 
 
 def window_deduplicate(program: Program, node: PlanNode, rows: Rows) -> Rows:
@@ -171,8 +174,14 @@ def _top_arguments(node: PlanNode, rows: Rows, order: Mapping[str, Any]) -> dict
     if node.json["rankType"] != "ROW_NUMBER":
         raise node.refuse(f"{node.json['rankType']} is not supported", "Write ROW_NUMBER()")
     ranks = node.json["rankRange"]
-    if ranks["type"] != "Constant":
-        raise node.refuse("ranks up to a column are not supported", "Write a number")
+    if ranks["type"] == "Variable":
+        if node.json["rankStrategy"]["type"] == "UpdateFast":
+            raise node.refuse(
+                "ranks up to a column are not supported of rows that only rise", "Write a number"
+            )
+        limits = {"n": MOST_ROWS, "skip": 0, "limit_column": rows.columns[ranks["endIndex"]]}
+    else:
+        limits = {"n": ranks["end"] - ranks["start"] + 1, "skip": ranks["start"] - 1}
     by: dict[int, Mapping[str, Any]] = {}
     for each in order["fields"]:
         by.setdefault(each["index"], each)
@@ -185,10 +194,9 @@ def _top_arguments(node: PlanNode, rows: Rows, order: Mapping[str, Any]) -> dict
             "an order by the bounds of windows alone is not supported", "Order by another column"
         )
     return {
-        "n": ranks["end"] - ranks["start"] + 1,
+        **limits,
         "by": [rows.columns[each["index"]] for each in fields],
         "descending": [not each["isAscending"] for each in fields],
         "nulls_last": [each["nullIsLast"] for each in fields],
         "rank_column": RANK if node.json["outputRowNumber"] else None,
-        "skip": ranks["start"] - 1,
     }

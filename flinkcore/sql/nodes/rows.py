@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow.compute as pc
 
@@ -165,11 +166,17 @@ def zone_named(zone: str) -> str:
     Raises
     ------
     ConfigurationError
-        If it is an offset with minutes, or one that no place on Earth has.
+        If it is not known, or is an offset with minutes, or one that no place on Earth has.
     """
     match = _OFFSET.fullmatch(zone)
     if match is None:
-        return zone
+        try:
+            return ZoneInfo(zone).key
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ConfigurationError(
+                f"table.local-time-zone={zone} is not a known time zone. Give the name of a region, such as "
+                "Europe/Berlin, or an offset such as GMT-08:00"
+            ) from None
     hours = int(match[1] + match[2])
     if int(match[3] or 0) or not -12 <= hours <= 14:
         raise ConfigurationError(
@@ -177,6 +184,12 @@ def zone_named(zone: str) -> str:
             "Give the name of a region, such as Asia/Kolkata"
         )
     return f"Etc/GMT{-hours:+}" if hours else "UTC"  # names of Etc have the sign of POSIX
+
+
+def zone_of(settings: Mapping[str, str]) -> str:
+    """Return the time zone of a session with such settings; errors are those of `zone_named`."""
+    zone = settings.get("table.local-time-zone", "UTC")
+    return "UTC" if zone == "default" else zone_named(zone)
 
 
 @dataclass(eq=False)
@@ -220,8 +233,7 @@ class Program:
     @property
     def zone(self) -> str:
         """The time zone of the session."""
-        zone = self.settings.get("table.local-time-zone", "UTC")
-        return "UTC" if zone == "default" else zone_named(zone)
+        return zone_of(self.settings)
 
     def rex(self, node: PlanNode, written: Mapping[str, Any], rows: Rows | None = None) -> Rex:
         """Return an expression of a node that runs; raise UnsupportedOperationError for any other.

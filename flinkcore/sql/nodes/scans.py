@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
+from flinkcore._internal.io.stores import ENVIRONMENT
+from flinkcore._internal.io.table_directories import TableSearch
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.common.rowtime_watermarks import RowtimeWatermarksSupplier
 from flinkcore.common.watermark_strategy import WatermarkStrategy
@@ -31,6 +33,7 @@ from flinkcore.sql.nodes.messages import declared_messages, has_changes
 from flinkcore.sql.nodes.rows import ARRIVAL, Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
+from flinkcore.sql.plan.settings import SOURCE_IDLE_TIMEOUT, duration_ms
 from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root, type_of
 
 if TYPE_CHECKING:
@@ -119,7 +122,10 @@ class ScannedColumn(ColumnExpression):
 
 _UNITS: Final = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 _OF_SOURCE: Final = frozenset(
-    ("ProjectPushDown", "ReadingMetadata", "FilterPushDown", "WatermarkPushDown", "SourceWatermark")
+    (
+        *("ProjectPushDown", "ReadingMetadata", "FilterPushDown", "WatermarkPushDown", "SourceWatermark"),
+        "LimitPushDown",  # the node after the scan limits, too
+    )
 )
 
 
@@ -133,7 +139,7 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
         if ability not in _OF_SOURCE:
             raise node.refuse(
                 f"{ability} is not supported: the source would leave rows out by itself",
-                "Compile the plan against a connector without it, such as filesystem",
+                "Compile the plan against a connector without it, such as kafka",
             )
     if "SourceWatermark" in abilities:
         raise node.refuse(
@@ -345,7 +351,7 @@ def _new_log(
     texts = {name: "STRING" for name, kind in columns if kind.root in TEXTS}
     options = table.get("resolvedTable", {}).get("options") or {}
     messages = declared_messages(columns, options)
-    is_path = isinstance(data, str | os.PathLike | list)
+    is_path = isinstance(data, str | os.PathLike | list) and not _is_lake_table(data)
     decode: Any = messages
     return environment.from_event_log(
         data,
@@ -356,6 +362,14 @@ def _new_log(
         decode=decode,
         on_bad_row="drop" if ignores_errors(options) else "fail",
     )
+
+
+def _is_lake_table(location: Any) -> bool:
+    """Return whether a path is, or lies in, the directory of a table, which has types of its own."""
+    if isinstance(location, list):
+        return False
+    place = ENVIRONMENT.locate(location)
+    return TableSearch().around(place.filesystem, place.path, is_file=False) is not None
 
 
 def _physical_columns(table: Mapping[str, Any]) -> list[tuple[str, LogicalType]]:
@@ -423,6 +437,12 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
         required = RequiredRowtime(rows.columns[rowtime])
         return replace(
             rows, stream=rows.stream.filter(required), types=tuple(kind for _, kind in node.fields)
+        )
+    if duration_ms(SOURCE_IDLE_TIMEOUT, program.settings):
+        raise node.refuse(
+            f"{SOURCE_IDLE_TIMEOUT.key()} is supported where the connector generates watermarks, as kafka without a "
+            "computed rowtime, and not where an operator assigns them",
+            "Plan the query with such a connector, or leave the setting out",
         )
     interval = program.environment.get_config().get_auto_watermark_interval()
     supplier = RowtimeWatermarksSupplier(delay, interval)

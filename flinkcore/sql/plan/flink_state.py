@@ -25,6 +25,10 @@ ZERO: Final = "zero"
 """The result of an aggregate, which is never null: 0 without values."""
 COUNTED: Final = "counted"
 """The number of values of a sum from which values are taken back."""
+RETRACTED_EXTREME: Final = "retracted extreme"
+"""The least or greatest value of those that were not taken back, with their number; a view has them."""
+DISTINCT: Final = "distinct"
+"""The number of distinct values, which are in a view."""
 ROWS: Final = "rows"
 """The number of rows of a key whose rows are taken back."""
 PRESENT: Final = "present"
@@ -47,7 +51,10 @@ class Layout(str, Enum):
     TOP_OF_INSERTS = "top rows of inserts"
     TOP_ROW = "top row"
     TOP_OF_UPDATES = "top rows of updates"
+    RANKED_ROWS = "ranked rows"
     PENDING_ROWS = "pending rows"
+    FRAME_ROWS = "rows of frames"
+    SORTED_ROWS = "sorted rows"
     WINDOW_TOP = "top rows of windows"
     WINDOW_ROW = "row of windows"
     WINDOW_JOIN = "window join"
@@ -66,8 +73,8 @@ class AccumulatorField:
     Attributes
     ----------
     role : str
-        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME`, `ZERO`, `COUNTED`, `ROWS` or
-        `PRESENT`.
+        Way in which it is made of the aggregates: `VALUE`, `OR_ZERO`, `EXTREME`, `ZERO`, `COUNTED`, `DISTINCT`,
+        `RETRACTED_EXTREME`, `ROWS` or `PRESENT`.
     type : LogicalType
     aggregates : tuple of str
         Names of native aggregates.
@@ -76,6 +83,30 @@ class AccumulatorField:
     role: str
     type: LogicalType
     aggregates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ValuesView:
+    """A view of an accumulator: the values of an argument.
+
+    Attributes
+    ----------
+    state : str
+        Name of its state in Flink.
+    type : LogicalType
+    aggregates : tuple of str
+        Names of the native aggregates that take them, each with a condition of its own.
+    is_counted : bool
+        Whether values are taken back, so that Flink counts them.
+    extreme : str
+        ``min`` or ``max`` of an aggregate that chooses among them; empty of distinct values.
+    """
+
+    state: str
+    type: LogicalType
+    aggregates: tuple[str, ...]
+    is_counted: bool
+    extreme: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,6 +146,8 @@ class FlinkState:
         Columns of the key with their types.
     fields : tuple of AccumulatorField
         Fields of accumulators, of an aggregate.
+    views : tuple of ValuesView
+        Views of the accumulators.
     windows : StateWindows or None
         Windows of the accumulators or rows.
     layout : Layout
@@ -129,14 +162,23 @@ class FlinkState:
         Number of the time attribute of each input, if it matters.
     order : tuple of (int, bool, bool)
         Columns that order rows, by number, whether descending, and whether nulls come last.
-    unique : tuple of int
-        Columns of the unique key of rows, by number.
+    unique_keys : tuple of (tuple of int or None)
+        Columns by which Flink finds a row of each input, by number, or None if by all of them. Without columns a key
+        has one row.
     last_rank : int
         Highest rank of rows that are kept.
     outer : tuple of bool
-        Whether the rows of each input come out without a match, too, of a join.
+        Whether Flink counts the matches of the rows of each input, of a join.
+    left_alone : bool
+        Whether rows of the first input come out alone, of a join.
     nulls_equal : bool
         Whether keys with nulls match each other, of a join.
+    constants : tuple of (str, LogicalType)
+        Columns with the constants of the node, of OVER.
+    frame_rows, frame_ms : int or None
+        Rows or ms of a bounded frame, of OVER.
+    only_read : str
+        Reason why the state is read from a savepoint, and not written, or an empty text.
     refusal : str
         Reason why the state cannot be exchanged with Flink, or an empty text.
     """
@@ -146,6 +188,7 @@ class FlinkState:
     node: str
     keys: Columns = ()
     fields: tuple[AccumulatorField, ...] = ()
+    views: tuple[ValuesView, ...] = ()
     windows: StateWindows | None = None
     layout: Layout = Layout.ACCUMULATORS
     inputs: tuple[Columns, ...] = ()
@@ -153,10 +196,15 @@ class FlinkState:
     computed: tuple[tuple[str, int, str], ...] = ()
     rowtimes: tuple[int, ...] = ()
     order: tuple[tuple[int, bool, bool], ...] = ()
-    unique: tuple[int, ...] = ()
+    unique_keys: tuple[tuple[int, ...] | None, ...] = ()
     last_rank: int = 0
     outer: tuple[bool, ...] = ()
+    left_alone: bool = False
     nulls_equal: bool = False
+    constants: Columns = ()
+    frame_rows: int | None = None
+    frame_ms: int | None = None
+    only_read: str = ""
     refusal: str = ""
 
     @classmethod
@@ -182,8 +230,8 @@ class FlinkState:
 
     @property
     def is_in_one_task(self) -> bool:
-        """Return whether Flink gives the operator one key group: without a key, except interval joins."""
-        return not self.keys and self.layout is not Layout.INTERVAL_JOIN
+        """Return whether Flink gives the operator one key group: without a key, except interval joins and sorts."""
+        return not self.keys and self.layout not in (Layout.INTERVAL_JOIN, Layout.SORTED_ROWS)
 
     @property
     def has_watermark(self) -> bool:
@@ -197,6 +245,8 @@ class FlinkState:
         inputs = [_written(columns) for columns in self.inputs]
         windows = None if self.windows is None else self.windows.__dict__
         content = {"keys": _written(self.keys), "inputs": inputs, "fields": fields, "windows": windows}
+        content["constants"] = _written(self.constants)
+        content["views"] = [{**each.__dict__, "type": str(each.type)} for each in self.views]
         return json.dumps({**self.__dict__, **content})
 
     @classmethod
@@ -215,14 +265,21 @@ class FlinkState:
             content["layout"] = Layout(content["layout"])
             if content["windows"] is not None:
                 content["windows"] = StateWindows(**content["windows"])
-            content["keys"] = _read(content["keys"])
+            content |= {name: _read(content[name]) for name in ("keys", "constants")}
             content["inputs"] = tuple(map(_read, content["inputs"]))
             content["fields"] = tuple(
                 AccumulatorField(role, type_of(kind), tuple(names)) for role, kind, names in content["fields"]
             )
+            content["views"] = tuple(
+                ValuesView(**{**each, "type": type_of(each["type"]), "aggregates": tuple(each["aggregates"])})
+                for each in content["views"]
+            )
             content["bounds"] = tuple(tuple(map(tuple, each)) for each in content["bounds"])
             content |= {name: tuple(map(tuple, content[name])) for name in ("order", "computed")}
-            content |= {name: tuple(content[name]) for name in ("rowtimes", "unique", "outer")}
+            content |= {name: tuple(content[name]) for name in ("rowtimes", "outer")}
+            content["unique_keys"] = tuple(
+                None if each is None else tuple(each) for each in content["unique_keys"]
+            )
             return cls(**content)
         except (ValueError, TypeError, KeyError, UnsupportedOperationError) as failure:
             raise CheckpointError(

@@ -106,12 +106,20 @@ def _renumber(plan: Mapping[str, Any]) -> None:
         edge.update(source=numbers[edge["source"]], target=numbers[edge["target"]])
 
 
+def _remedy(statement: Statement) -> str:
+    if re.match(r"COMPILE\b", statement.shown, re.IGNORECASE):
+        return "Write its INSERT INTO alone: the plan is compiled when the script runs, and kept"
+    if re.match(r"EXECUTE\s+PLAN\b", statement.shown, re.IGNORECASE):
+        return "Give the plan in place of the script, as in flinkcore sql plan.json or from_plan"
+    return "Leave it out"
+
+
 def _failure(statement: Statement, messages: Sequence[str], failure: str) -> Exception:
     """Return the error for an exception of the planner: a message without Java, with its place in the script."""
     if failure == _UNSUPPORTED and re.fullmatch(r"\w+", messages[0]):
         return UnsupportedOperationError(
             f"line {statement.line}: the statement {statement.shown!r} is not supported: scripts create tables, views "
-            "and databases, set settings, query and insert. Leave it out"
+            f"and databases, set settings, query and insert. {_remedy(statement)}"
         )
     place = next((found for message in messages if (found := _PLACE.search(message))), None)
     line, column = (statement.line, statement.column) if place is None else map(int, place.groups())

@@ -581,7 +581,7 @@ SHARED: dict[type, Shared] = {
             "snapshot": lambda it: it.snapshot(),
             "restore": lambda it: it.restore("left", NO_NUMBERS, {}, FEW),
         },
-        {"is_full", "counts", "current_watermark", "live_count"},
+        {"is_full", "counts", "current_watermark", "live_count", "expiry_checks"},
     ),
     ChangingTopKernel: Shared(
         _changing_top,

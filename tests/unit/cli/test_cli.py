@@ -558,6 +558,8 @@ def test_each_setting_that_the_command_renames_is_in_a_message_of_the_package() 
         ({}, ["--split", "nope"], "--split names column 'nope'"),
         ({}, ["--timestamp", "nope"], "--timestamp names column 'nope'"),
         ({}, ["--format", "psv"], "format 'psv' is unknown"),
+        ({}, ["--decode", "v=json:a INT"], "--decode names column 'v'"),
+        ({}, ["--decode", "k=json:a INT"], "or let --on-bad-row drop count such rows$"),
     ],
 )
 def test_errors_name_the_options_of_the_command(

@@ -154,8 +154,8 @@ def test_a_directory_without_a_checkpoint_is_told_in_one_line(
 ) -> None:
     for directory in (tmp_path, tmp_path / "nowhere"):
         assert main(["checkpoint", "show", str(directory)]) == 1
-        told = f"flinkcore: {directory} is not a checkpoint: it does not exist, or is empty\n"
-        assert capsys.readouterr().err == told
+        reason = "it does not exist, or is empty. Give the directory that a job has written"
+        assert capsys.readouterr().err == f"flinkcore: {directory} is not a checkpoint: {reason}\n"
     (tmp_path / "results.parquet").touch()
     assert main(["checkpoint", "show", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith(

@@ -124,6 +124,9 @@ def test_an_export_that_fails_leaves_no_file(tmp_path: Path, capsys: pytest.Capt
     assert main(["savepoint", "export", str(path), "--state", "text", "--to", str(file)]) == 1
     assert "half of a surrogate pair" in capsys.readouterr().err
     assert not file.exists()
+    file.touch()
+    assert main(["savepoint", "export", str(path), "--state", "text", "--to", str(file)]) == 1
+    assert f"--to {file} exists; name a file that does not" in capsys.readouterr().err
 
 
 def test_two_savepoints_are_compared_entry_by_entry(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +37,18 @@ from flinkcore.time_plane.total_order import Events
 def test_each_kind_of_operator_has_a_stage() -> None:
     # A ranked join is no step of a program: the planner makes it of a join and a rank.
     assert {*kinds.KINDS.values(), RankedJoin} == set(stage_kinds.STAGES)
+    assert all(issubclass(resolve_name(name), Stage) for name in stage_kinds.STAGES.values())
+
+
+def test_a_job_imports_only_the_stages_of_its_operators() -> None:
+    code = (
+        "import sys, flinkcore.columnar.local.embedded_replay\n"
+        "print(*(name for name in sys.modules if name.endswith('_stage')))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "\n"
+    )
 
 
 def test_each_step_that_an_operator_does_has_a_kind() -> None:
@@ -132,7 +147,9 @@ class NumberingStage(Stage[Events]):
 def numbered(monkeypatch: pytest.MonkeyPatch) -> LogStream:
     """The rows of a log, numbered by an operator that only the two tables know."""
     monkeypatch.setattr(kinds, "KINDS", {**kinds.KINDS, NumberTransformation: Numbering})
-    monkeypatch.setattr(stage_kinds, "STAGES", {**stage_kinds.STAGES, Numbering: NumberingStage})
+    monkeypatch.setattr(
+        stage_kinds, "STAGES", {**stage_kinds.STAGES, Numbering: f"{__name__}:NumberingStage"}
+    )
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(2)
     rows = pa.table(

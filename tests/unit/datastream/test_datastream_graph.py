@@ -219,6 +219,10 @@ def test_a_function_is_no_expression_of_columns(stream: DataStream, call) -> Non
             lambda s: s.window_all(TumblingEventTimeWindows(5)).filter(pc.field("a") > 1),
             "filter is of the results of windows",
         ),
+        (
+            lambda s: s.key_by("a").window(TumblingEventTimeWindows(5)).sum("a"),
+            r"sum is of the results of windows: call aggregate\(n=sum_\('column'\)\)",
+        ),
         (lambda s: s.key_by("a").allowed_lateness(5), "allowed_lateness needs windows"),
         (
             lambda s: s.window_all(TumblingEventTimeWindows(5)).aggregate(),

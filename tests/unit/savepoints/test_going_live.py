@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 import flinkcore as fc
 from flinkcore import savepoints
-from flinkcore._internal.io.stores import ENVIRONMENT
+from flinkcore._internal.io.stores import ENVIRONMENT, stores_of
 from flinkcore._native import key_groups as native_groups
 from flinkcore.checkpoint import Checkpoint, OperatorSnapshot, PendingCheckpoint
+from flinkcore.checkpoint.checkpoint_directory import CheckpointDirectory
 from flinkcore.checkpoint.checkpoint_table import CheckpointTable
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.common import Row, Time, Types
@@ -181,6 +183,49 @@ def test_a_savepoint_that_another_run_completes_meanwhile_stays(
         SavepointTarget(tmp_path / "s").write(Checkpoint.open(path), ENVIRONMENT, meanwhile)
     assert len(os.listdir(tmp_path / "s")) == 2
     assert [row["value"] for row in rows(tmp_path / "s", "op", "state")] == [2]
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_two_runs_that_write_into_one_store_leave_a_whole_savepoint(
+    is_first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Checkpoint.open(written_state(tmp_path / "c", [1], ["x"]))
+    other = Checkpoint.open(written_state(tmp_path / "d", [2], ["x"]))
+    store = MemoryFileSystem(skip_instance_cache=True)
+    path, publish = f"{tmp_path.name}/s", CheckpointDirectory.publish
+    target = SavepointTarget(path)
+    monkeypatch.setattr(savepoint_writer, "_refuse_savepoint", lambda storage: None)  # both looked before
+
+    def racing(*given: Any, **settings: Any) -> bool:
+        monkeypatch.setattr(CheckpointDirectory, "publish", publish)
+        if not is_first:
+            target.write(other, stores_of(store))
+        is_new = publish(*given, **settings)
+        if is_first:
+            target.write(other, stores_of(store))
+        return is_new
+
+    monkeypatch.setattr(CheckpointDirectory, "publish", racing)
+    target.write(one, stores_of(store))
+    (operator,) = savepoints.open(path, filesystem=store).operators
+    assert operator.state("state").to_arrow()["value"].to_pylist() == [2 if is_first else 1]
+
+
+def test_a_failure_after_a_store_has_completed_a_savepoint_leaves_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, publish = MemoryFileSystem(skip_instance_cache=True), CheckpointDirectory.publish
+
+    def failing(*given: Any, **settings: Any) -> bool:
+        publish(*given, **settings)
+        raise OSError("the answer was lost")
+
+    checkpoint, path = Checkpoint.open(written_state(tmp_path / "c", [1], ["x"])), f"{tmp_path.name}/s"
+    monkeypatch.setattr(CheckpointDirectory, "publish", failing)
+    with pytest.raises(SavepointError, match="the answer was lost"):
+        SavepointTarget(path).write(checkpoint, stores_of(store))
+    (operator,) = savepoints.open(path, filesystem=store).operators
+    assert operator.state("state").to_arrow()["value"].to_pylist() == [1]
 
 
 def test_a_savepoint_is_written_to_a_disk_without_links(

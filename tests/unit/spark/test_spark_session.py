@@ -12,9 +12,12 @@ from equipment.spark_sessions import QUICK_JAVA
 
 pytest.importorskip("pyspark")
 
+from pyspark.errors import PySparkRuntimeError
+
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
 from flinkcore.spark.sessions import java as java_module
+from flinkcore.spark.sessions import session
 from flinkcore.spark.sessions.session import short_job
 from flinkcore.spark.sessions.spark_settings import SHORT_JOB_SETTINGS
 
@@ -555,3 +558,13 @@ def test_functions_find_the_files_and_archives_of_spark_submit(tmp_path: Path) -
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[(2, 'of the archive'), (4, 'of the archive')]"
+
+
+def test_a_session_that_does_not_start_is_an_error_with_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Builder:
+        def getOrCreate(self) -> None:
+            raise PySparkRuntimeError("Java gateway process exited")
+
+    monkeypatch.setattr(session, "configure_spark", lambda builder: Builder())
+    with pytest.raises(ConfigurationError, match=r"Spark does not start at the master 'foo'.*Give local"):
+        session.start_session("foo", "test")

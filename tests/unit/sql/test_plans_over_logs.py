@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -189,7 +190,13 @@ def test_an_arrival_is_that_of_the_table_by_its_long_name(
     [
         (
             ["--table", "g=log"],
-            "reads the table f of the connector filesystem, which is replaced by a log, and tables= has g",
+            "reads the table f of the connector filesystem, which is replaced by a log, and --table names g. "
+            "Give --table f=PATH\n",
+        ),
+        (["--table", "f=delta:"], "'delta:' is not the name of a table"),
+        (
+            ["--table", "f=log", "--set", "table.local-time-zone=Mars"],
+            "table.local-time-zone=Mars is not a known time zone. Give the name of a region",
         ),
         (["--table", "log"], "is not NAME=VALUE"),
         (["--table", "f=a", "--table", "f=b"], "--table names f twice"),
@@ -203,6 +210,19 @@ def test_the_command_names_a_wrong_option(
     path.write_text(json.dumps(plan))
     assert main(["sql", str(path), *options]) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["{}", "delta:{}", "delta:{}@0"])
+def test_the_table_of_a_lake_stands_for_a_table(
+    name: str, plan: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = pa.table({"k": ["a", "b"], "v": pa.array([1, 2], pa.int32()), "ts": ["2024-01-01 00:00:01"] * 2})
+    deltalake.write_deltalake(tmp_path / "lake", rows)
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    table = f"f={name.format(tmp_path / 'lake')}"
+    command = ["sql", str(tmp_path / "plan.json"), "--table", table, "--arrival", "f=v", "--quiet"]
+    assert main(command) == 0
+    assert f"read as Delta table {tmp_path / 'lake'} at version 0" in capsys.readouterr().out
 
 
 def test_settings_are_texts(plan: dict[str, Any]) -> None:
@@ -304,9 +324,9 @@ def test_metadata_columns_are_read_by_their_keys(plan: dict[str, Any]) -> None:
 
 def test_what_a_source_would_leave_out_is_refused(plan: dict[str, Any]) -> None:
     given = json.loads(json.dumps(plan))
-    given["nodes"][0]["scanTableSource"]["abilities"] = [{"type": "LimitPushDown", "value": 3}]
+    given["nodes"][0]["scanTableSource"]["abilities"] = [{"type": "AggregatePushDown"}]
     environment = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(UnsupportedOperationError, match="LimitPushDown is not supported"):
+    with pytest.raises(UnsupportedOperationError, match="AggregatePushDown is not supported"):
         environment.from_plan(given, {"f": "log"})
 
 

@@ -9,7 +9,8 @@ import pytest
 from jobs.sql_scenarios import GOLDEN, environment_of, golden, results_of, stream_of
 
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import UnsupportedOperationError
+from flinkcore.datastream.graph.top_rows import top_step
+from flinkcore.errors import SchemaError, UnsupportedOperationError
 from flinkcore.sql.nodes.attached_windows import are_assigned_later
 from flinkcore.sql.plan.compiled_plan import CompiledPlan
 
@@ -21,7 +22,7 @@ def node_of(plan: dict[str, Any], kind: str) -> dict[str, Any]:
     return dict(found)
 
 
-def refused(name: str, changed: dict[str, str], message: str) -> None:
+def refused(name: str, changed: dict[str, str], message: str, settings: dict[str, str] | None = None) -> None:
     """Assert that the plan of a scenario, with texts exchanged, is refused."""
     scenario = golden(name)
     text = json.dumps(scenario["plan"])
@@ -31,7 +32,7 @@ def refused(name: str, changed: dict[str, str], message: str) -> None:
     tables = {table: pa.table({"none": [1]}) for table in scenario["tables"]}
     environment = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(UnsupportedOperationError, match=message):
-        environment.from_plan(text, tables)
+        environment.from_plan(text, tables, settings=settings)
 
 
 def test_rows_into_a_sink_of_changes_have_their_kind_last() -> None:
@@ -104,6 +105,30 @@ def test_ranks_with_gaps_are_refused() -> None:
     )
 
 
+def test_ranks_up_to_a_column_are_refused_of_rows_that_only_rise() -> None:
+    refused(
+        "topn-limits-of_keys",
+        {'"AppendFast"': '"UpdateFast", "primaryKeys": [0]'},
+        "ranks up to a column are not supported of rows that only rise. Write a number",
+    )
+
+
+def test_ranks_up_to_a_column_that_is_not_an_integer_are_refused() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    rows = pa.table({"ts": [1], "k": ["a"], "v": [2], "most": [1.5]})
+    keyed = env.from_event_log(rows, timestamp="ts").key_by("k")
+    order: dict[str, Any] = {
+        "descending": False,
+        "nulls_last": None,
+        "rank": "row_number",
+        "rank_column": None,
+        "skip": 0,
+    }
+    step = top_step(keyed._input(), 1, "v", **order, changes=True, limit_column="most")
+    with pytest.raises(SchemaError, match="as many rows as 'most' has, which is double: Flink takes int16"):
+        keyed._then(step).execute()
+
+
 def test_rows_of_equal_times_are_sorted_by_further_columns() -> None:
     scenario = golden("nodes-sort_order_by_ts_v_desc_0")
     assert results_of(scenario)[0]["rows"] == scenario["rows"]
@@ -131,6 +156,14 @@ def test_frames_beyond_the_row_are_refused() -> None:
         "over-1-0",
         {'"upperBound": {"kind": "CURRENT_ROW"}': '"upperBound": {"kind": "X"}'},
         "end with the current row",
+    )
+
+
+def test_frames_that_begin_with_the_row_are_refused_as_in_flink() -> None:
+    refused(
+        "over-zero_range",
+        {'"BOUNDED_WINDOW"': '"CURRENT_ROW"'},
+        "begin before the current row, in Flink, too",
     )
 
 
@@ -171,3 +204,12 @@ def test_windows_of_which_flink_loses_rows_are_warned_of(
 
 def test_a_key_of_lists_is_refused_when_the_plan_is_read() -> None:
     refused("random-key_of_arrays", {}, r"a key of ARRAY<INT> is not supported. CAST it to STRING before")
+
+
+def test_settings_that_are_not_in_plans_and_change_results_are_refused() -> None:
+    cleanup = {"table.exec.interval-join.min-cleanup-interval": "6 s"}
+    refused("interval_join-1-11", {}, r"min-cleanup-interval is not supported.*Leave it out", cleanup)
+    idle = {"table.exec.source.idle-timeout": "5 s"}
+    refused(
+        "interval_join-1-11", {}, r"idle-timeout is supported where the connector generates watermarks", idle
+    )

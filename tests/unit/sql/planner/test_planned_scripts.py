@@ -254,13 +254,23 @@ def test_what_flink_refuses_is_an_error_with_its_place(
     assert not cache_directory().exists()
 
 
-def test_a_statement_that_scripts_lack_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("statement", "remedy"),
+    [
+        ("SHOW TABLES", "Leave it out"),
+        ("COMPILE PLAN 'p.json' FOR INSERT INTO s SELECT 1", "Write its INSERT INTO alone"),
+        ("EXECUTE PLAN 'p.json'", "Give the plan in place of the script"),
+    ],
+)
+def test_a_statement_that_scripts_lack_is_refused(
+    statement: str, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failure = "java.lang.UnsupportedOperationException"
     planner(monkeypatch, {"statement": 0, "messages": ["ShowTablesOperation"], "failure": failure})
     with pytest.raises(
-        UnsupportedOperationError, match="line 1: the statement 'SHOW TABLES' is not supported"
+        UnsupportedOperationError, match=f"line 1: the statement .* is not supported.*{remedy}"
     ):
-        planned(statements_of("SHOW TABLES; SELECT 1"), {})
+        planned(statements_of(f"{statement}; SELECT 1"), {})
 
 
 def test_a_script_without_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
