@@ -737,9 +737,13 @@ def test_many_small_payloads_come_to_the_driver_a_part_at_a_time(
     assert peak_bytes < 9 << 20 < 600 * 20_000
 
 
-def test_early_payloads_are_those_of_few_partitions(spark: Any) -> None:
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_early_payloads_are_those_of_few_partitions(spark: Any, is_kept: bool) -> None:
     rows = spark.range(0, 60, 1, 6).selectExpr("id", "cast(lpad(id, 9, '0') as binary) AS payload")
-    with closing(collecting.KeptPayloads(rows, "id", small_partitions=3)) as kept:
+    rows = rows.localCheckpoint() if is_kept else rows
+    before = spark.sparkContext._jsc.getPersistentRDDs().size()
+    with closing(collecting.KeptPayloads(rows, "id", small_partitions=3, is_kept=is_kept)) as kept:
+        assert (spark.sparkContext._jsc.getPersistentRDDs().size() == before) is is_kept
         assert [row.id for row in kept.index if row.payload is not None] == list(range(30))
         assert [int(row.payload) for row in kept.rows()] == list(range(60))
 

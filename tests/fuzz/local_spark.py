@@ -242,7 +242,7 @@ def local_spark_environment(cores: int) -> SparkExecutionEnvironment:
 class LocalPayloads:
     """Stands for `KeptPayloads`, which needs functions of the JVM: every second payload is not collected at first."""
 
-    def __init__(self, frame: LocalFrame, *order: str) -> None:
+    def __init__(self, frame: LocalFrame, *order: str, is_kept: bool = False) -> None:
         def place(row: Any) -> tuple[Any, ...]:
             return tuple(row[name] for name in order)
 

@@ -159,7 +159,8 @@ def run_time_passes(
                     plans = [each.plan for each in logs if _is_of(each, data)]
                     kept = log.evaluated(spark, of_ways[0], plans)
                     failing.callback(kept.release)
-                    reported = reading.enter_context(closing(KeptPayloads(kept.told, *SUMMARIES_ORDER)))
+                    payloads = KeptPayloads(kept.told, *SUMMARIES_ORDER, is_kept=True)
+                    reported = reading.enter_context(closing(payloads))
                     log = log.as_kept(kept, bool(reported.index))
                     told = TaskSummaries(reported) if reported.index else None
                     evaluated.append((data, log))

@@ -18,13 +18,12 @@ Results of another operator come with their places (`PlacedEvents`). Partitions 
 
 from __future__ import annotations
 
-import json
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +31,7 @@ from pyarrow import ipc
 
 from flinkcore.columnar.stages.placed_events import PlacedEvents
 from flinkcore.errors import DataError
-from flinkcore.spark.exchange.narrow import NarrowIntegers
-from flinkcore.spark.exchange.ordered_events import NARROWED
+from flinkcore.spark.exchange.narrow import as_columns, wide_columns
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.time_plane.total_order import LogEvents
 
@@ -206,15 +204,10 @@ def read_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
 def read_events(block: Block, schema: pa.Schema) -> LogEvents:
     """Return the events in a block; the schema is that of the user's columns, or of the columns of partial results."""
     batch = ipc.open_stream(block.payload).read_next_batch()
-    narrowed = json.loads(batch.schema.metadata[NARROWED])
-    columns = [_widened(column, *how) for column, how in zip(batch.columns, narrowed, strict=True)]
-    user_columns = [
-        column if isinstance(column, pa.Array) else pa.array(column).view(field.type)
-        for column, field in zip(columns, schema, strict=False)
-    ]
+    columns = wide_columns(batch)
     timestamps, arrivals, splits, positions = columns[len(schema) :]
     return LogEvents(
-        pa.RecordBatch.from_arrays(user_columns, schema=schema),
+        pa.RecordBatch.from_arrays(as_columns(columns, schema), schema=schema),
         timestamps,
         arrivals,
         splits.astype(np.int32),
@@ -237,11 +230,3 @@ def read_side_rows(block: Block) -> tuple[str, list[pa.RecordBatch]]:
     stream = ipc.open_stream(block.payload)
     tag_id = stream.schema.metadata[_TAG].decode()
     return tag_id, [batch.replace_schema_metadata(None) for batch in stream]
-
-
-def _widened(column: pa.Array, base: int | None = None, running: bool = False) -> Any:
-    """Return the values of a narrowed column as an int64 array, and another column as it is."""
-    if base is None:
-        return column
-    steps = None if pa.types.is_null(column.type) else column.to_numpy()
-    return NarrowIntegers(base, running, steps).values(len(column))

@@ -51,6 +51,8 @@ class KeptPayloads:
         Columns of integers or binaries by which the rows are ordered, together unique in each row.
     small_partitions : int
         Partitions whose first payloads are collected.
+    is_kept : bool
+        Whether Spark keeps the rows already, until others release them.
 
     Attributes
     ----------
@@ -59,14 +61,19 @@ class KeptPayloads:
         otherwise None.
     """
 
-    def __init__(self, dataframe: Any, *order: str, small_partitions: int = SMALL_PARTITIONS) -> None:
+    def __init__(
+        self, dataframe: Any, *order: str, small_partitions: int = SMALL_PARTITIONS, is_kept: bool = False
+    ) -> None:
         size = F.length("payload")
         number = F.monotonically_increasing_id()
         is_first = number % _NUMBERS_OF_PARTITION < SMALL_ROWS
         is_early = (
             (size <= SMALL_PAYLOAD_BYTES) & is_first & (number < small_partitions * _NUMBERS_OF_PARTITION)
         )
-        self._kept = dataframe.withColumn("is_early", is_early).persist(StorageLevel.DISK_ONLY)
+        self._kept = dataframe.withColumn("is_early", is_early)
+        self._is_persistent = not is_kept
+        if self._is_persistent:
+            self._kept = self._kept.persist(StorageLevel.DISK_ONLY)
         self._order = order
         try:
             with task_errors_raised():
@@ -101,7 +108,8 @@ class KeptPayloads:
 
     def close(self) -> None:
         """Release what the executors hold."""
-        self._kept.unpersist()
+        if self._is_persistent:
+            self._kept.unpersist()
 
 
 def collected_in_parts(dataframe: Any, *order: str) -> Generator[Any, None, None]:

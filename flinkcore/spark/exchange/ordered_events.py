@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, TypeAlias
 
 import numpy.typing as npt
@@ -12,11 +11,8 @@ from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
 from flinkcore._internal.arrow.joined_batches import taken
 from flinkcore.columnar.stages.placed_events import PlacedEvents
-from flinkcore.spark.exchange.narrow import NarrowIntegers
+from flinkcore.spark.exchange.narrow import NarrowIntegers, can_be_narrowed, narrow_columns
 from flinkcore.time_plane.total_order import LogEvents
-
-NARROWED: Final = b"narrowed"
-"""Metadata of a batch: for each column how its integers are stored, and nothing for one that is as it was."""
 
 _TIMES: Final = tuple(HIDDEN_PREFIX + name for name in ("timestamps", "arrivals", "splits", "positions"))
 
@@ -73,7 +69,7 @@ class OrderedEvents:
         self._integers |= {
             i: column.view(pa.int64()).to_numpy()
             for i, column in enumerate(batch.columns)
-            if _can_be_narrowed(column)
+            if can_be_narrowed(column)
         }
         wide = batch.select([i for i in range(len(batch.columns)) if i not in self._integers])
         self._wide = wide if order is None or wide.num_columns == 0 else taken(wide, order)
@@ -89,23 +85,13 @@ class OrderedEvents:
         return 8 * n_integers * (stop - start) + int(wide)
 
     def packed(self, start: int, stop: int) -> pa.RecordBatch:
-        """The user's columns and the times of a range, narrowed as the metadata says."""
+        """The user's columns and the times of a range, narrowed."""
         wide = iter(self._wide.slice(start, stop - start).columns)
-        columns: list[pa.Array] = []
-        how: list[tuple[int, bool] | tuple[()]] = []
-        for i in range(len(self._names)):
-            if i not in self._integers:
-                columns.append(next(wide))
-                how.append(())
-                continue
-            narrow = self._narrow(self._integers[i], start, stop)
-            columns.append(pa.nulls(stop - start) if narrow.steps is None else pa.array(narrow.steps))
-            how.append((narrow.base, narrow.running))
-        schema = pa.schema(
-            [pa.field(name, column.type) for name, column in zip(self._names, columns, strict=True)],
-            metadata={NARROWED: json.dumps(how)},
+        columns = (
+            self._narrow(self._integers[i], start, stop) if i in self._integers else next(wide)
+            for i in range(len(self._names))
         )
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+        return narrow_columns(self._names, columns, stop - start)
 
     def _narrow(self, values: npt.NDArray[Any], start: int, stop: int) -> NarrowIntegers:
         if self._order is None:
@@ -114,15 +100,3 @@ class OrderedEvents:
 
 
 OrderedRows: TypeAlias = OrderedEvents | OrderedResults
-
-
-def _can_be_narrowed(column: pa.Array) -> bool:
-    types = pa.types
-    wide = (
-        types.is_int64(column.type)
-        or types.is_timestamp(column.type)
-        or types.is_duration(column.type)
-        or types.is_time64(column.type)
-        or types.is_date64(column.type)
-    )
-    return bool(wide) and column.null_count == 0

@@ -7,7 +7,7 @@ both passes read what was kept. The rows of the kept DataFrame::
     chunk | is_told | payload                                               | others
     ------+---------+-------------------------------------------------------+----------------
     0     | false   | null, so that a partition without rows has a row here |
-    0     | false   | rows of partition 0, as an Arrow stream               |
+    0     | false   | rows of partition 0, as Arrow streams, narrowed       |
     0     | false   | more rows of it                                       |
     0     | true    | records of its rows                                   | as of `SUMMARIES`
     0     | true    | times of its rows, or their number per split          | as of `SUMMARIES`
@@ -39,6 +39,7 @@ from flinkcore.log.decoding.decoded_chunk import decoded_chunk
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
 from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.spark.exchange.narrow import narrow_batch, wide_batch
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.exchange.summary_rows import SUMMARIES, records_row, times_row
 from flinkcore.spark.logs.counted_batches import counting_session, in_session
@@ -72,25 +73,32 @@ def _reported(row: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass
 class RowPacker:
-    """Packs batches of one schema into blocks."""
+    """Packs batches into blocks, each batch as an Arrow stream of its own, since each is narrowed otherwise."""
 
     chunk: int
     _sink: pa.BufferOutputStream = field(default_factory=pa.BufferOutputStream)
-    _stream: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch."""
-        if self._stream is None:
-            self._stream = ipc.new_stream(self._sink, batch.schema)
-        self._stream.write_batch(batch)
+        if batch.num_rows:
+            narrow = narrow_batch(batch)
+            with ipc.new_stream(self._sink, narrow.schema) as stream:
+                stream.write_batch(narrow)
 
-    def take(self, least_bytes: int = 0) -> Iterator[pa.RecordBatch]:
+    def take(self, least_bytes: int = 1) -> Iterator[pa.RecordBatch]:
         """Yield what was added as a row to keep, if it has so many bytes."""
-        if self._stream is None or self._sink.tell() < least_bytes:
+        if self._sink.tell() < least_bytes:
             return
-        self._stream.close()
         yield _row_to_keep(self.chunk, self._sink.getvalue())
-        self._sink, self._stream = pa.BufferOutputStream(), None
+        self._sink = pa.BufferOutputStream()
+
+
+def _batches(block: pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """Yield the batches that were packed into a block."""
+    reader = pa.BufferReader(block)
+    while reader.tell() < block.size:
+        for batch in ipc.open_stream(reader):
+            yield wide_batch(batch)
 
 
 @dataclass(frozen=True)
@@ -260,7 +268,7 @@ class KeptPartitions:
         """Yield the partition."""
         blocks = (block for batch in batches for block in _blocks(batch))
         for chunk, of_chunk in groupby(blocks, key=itemgetter(0)):
-            rows = chain.from_iterable(ipc.open_stream(block) for _, block in of_chunk if block is not None)
+            rows = chain.from_iterable(_batches(block) for _, block in of_chunk if block is not None)
             yield TaskChunks(chunk, [PartitionChunk.of(chunk, self.schema, rows)], self.about.value)
 
 

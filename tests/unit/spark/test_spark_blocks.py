@@ -22,7 +22,7 @@ from flinkcore.spark.exchange.blocks import (
     read_side_rows,
     side_rows,
 )
-from flinkcore.spark.exchange.narrow import NarrowIntegers
+from flinkcore.spark.exchange.narrow import NarrowIntegers, narrow_batch, wide_batch
 from flinkcore.spark.exchange.ordered_events import OrderedEvents
 from flinkcore.spark.exchange.partitioning import partition_slots, spark_hash
 from flinkcore.time_plane.total_order import LogEvents
@@ -68,6 +68,24 @@ def test_narrowed_integers_come_back(values: list[int]) -> None:
 def test_integers_take_as_few_bytes_as_they_can(values: list[int], width: Any) -> None:
     steps = NarrowIntegers.of(np.array(values, np.int64)).steps
     assert (None if steps is None else steps.dtype.type) is width
+
+
+def test_a_narrowed_batch_comes_back_with_its_types() -> None:
+    numbers = [10**12, 10**12 + 7, 10**12 + 300]
+    batch = pa.record_batch(
+        {
+            "integers": pa.array(numbers),
+            "equal": pa.array([5, 5, 5]),
+            "instants": pa.array(numbers, pa.timestamp("us", "Europe/Berlin")),
+            "with a null": pa.array([1, None, 3]),
+            "texts": ["a", "b", None],
+            "floats": [0.5, -0.0, float("inf")],
+            "lists": [[1], [], None],
+        }
+    )
+    narrow = narrow_batch(batch)
+    assert wide_batch(narrow) == batch
+    assert [str(each) for each in narrow.schema.types[:3]] == ["uint16", "null", "uint16"]
 
 
 def events_of(columns: dict[str, pa.Array]) -> LogEvents:
