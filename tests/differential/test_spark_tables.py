@@ -15,6 +15,7 @@ import pytest
 from equipment.delta_tables import add_file, column, deletion_vector, write_delta_log
 from equipment.iceberg_tables import catalog_at
 from equipment.kafka_messages import kafka_table
+from equipment.sampling import in_turn, sampled
 from equipment.spark_sessions import dataframe_of
 from equipment.unordered_rows import UnorderedRows
 from equipment.waiting import wait_until
@@ -276,7 +277,7 @@ PLANS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", sampled(PLANS, 4))
 def test_a_dataframe_behind_any_plan_gives_the_rows_of_an_embedded_replay(spark: Any, plan: str) -> None:
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
     log = PLANS[plan](dataframe_of(spark, crowded()))
@@ -492,8 +493,7 @@ FILES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("case", FILES)
-@pytest.mark.parametrize("split", [None, "meter"])
+@pytest.mark.parametrize(("case", "split"), in_turn(FILES, [None, "meter"]))
 def test_a_dataframe_that_is_files_gives_the_rows_of_any_other(
     spark: Any, tmp_path: Path, case: str, split: str | None
 ) -> None:
