@@ -95,7 +95,8 @@ cdef int _gather_bits(const Column** pieces, const int64_t* places, int64_t n, B
     cdef const Column* piece
     cdef int64_t i, bit
     buffer_resize(values, (n + 7) >> 3)
-    memset(values.data, 0, values.size)
+    if n:  # else there is no memory
+        memset(values.data, 0, values.size)
     for i in range(n):
         if places[i] != NOWHERE:
             piece = pieces[_piece(places[i])]
