@@ -621,6 +621,7 @@ def test_files_of_a_task_that_dies_are_not_in_the_result(
     assert rows(pq.read_table(out)) == rows(embedded.to_arrow())
 
 
+@at_night
 def test_job_that_fails_leaves_no_files(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.errors import PySparkException
 

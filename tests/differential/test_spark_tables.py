@@ -410,7 +410,7 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize("kind", sampled(TIMES, 3))
 def test_the_time_zone_of_the_session_changes_no_time(spark: Any, kind: str) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
@@ -987,7 +987,7 @@ def test_directories_of_partitions_split_a_dataframe_as_they_split_a_path(
     assert "split by partition" in env.from_event_log(frame, timestamp="ended").explain()
 
 
-@pytest.mark.parametrize("by", [["topic", "partition"], ["partition"], []], ids=str)
+@pytest.mark.parametrize("by", sampled([["topic", "partition"], ["partition"], []], 2), ids=str)
 def test_directories_merge_no_topics_of_kafka(spark: Any, tmp_path: Path, by: list[str]) -> None:
     both = pa.concat_tables([kafka_table([b""] * 40, 2), kafka_table([b""] * 40, 2, "views")])
     log = str(tmp_path / "log")
