@@ -203,7 +203,7 @@ def fresh(
     (commands,) = blocks_of_example("sh")
     path = os.pathsep.join([str(programs), os.environ["PATH"]])
     # Compiling all modules of Cython, NumPy and pyarrow, twice, would take most of the time.
-    settings = {"PATH": path, "CC": quick_compiler, "PIP_NO_COMPILE": "1"}
+    settings = {"PATH": path, "CC": quick_compiler, "PIP_COMPILE": "0"}
     run("bash", "-euxc", commands, cwd=distributions.tree, **settings)
     return programs
 
