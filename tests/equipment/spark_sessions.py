@@ -15,7 +15,6 @@ import flinkcore
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """Environment in which Java compiles quickly: what tests run is over before the best code would pay."""
 
-
 WAREHOUSE = "spark.sql.warehouse.dir"
 """The only setting of tests that begins with `spark.sql.` and yet is one of a context."""
 
