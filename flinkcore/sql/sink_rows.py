@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
-from flinkcore._internal.show.tables import shown_value
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.nodes.scans import names_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.types.external_texts import external_texts
+from flinkcore.sql.types.logical_types import LogicalType
 
 if TYPE_CHECKING:
     from flinkcore import JobResult
@@ -46,6 +47,8 @@ class SinkRows:
         are neither.
     beside : tuple of str
         Further columns of the stream, except ``row_kind``.
+    types : tuple of LogicalType
+        Types of `columns`.
     """
 
     identifier: str
@@ -56,6 +59,7 @@ class SinkRows:
     partition_by: tuple[str, ...]
     key: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    types: tuple[LogicalType, ...] = ()
 
     @classmethod
     def of(cls, node: PlanNode, rows: Rows, emitted_at: str | None = None) -> SinkRows:
@@ -72,6 +76,7 @@ class SinkRows:
             tuple((resolved.get("schema", {}).get("primaryKey") or {}).get("columns") or ())
             or tuple(rows.columns[number] for number in node.json.get("inputUpsertKey") or ()),
             () if emitted_at is None else (emitted_at,),
+            rows.types,
         )
 
     @property
@@ -118,7 +123,10 @@ class SinkRows:
         prefix += "> " if prefix else ""
         for batch in result.to_batches():
             kinds = batch.column(ROW_KIND).to_pylist() if self.has_changes else ["+I"] * batch.num_rows
-            columns = [map(shown_value, batch.column(name)) for name in self.columns]
+            columns = [
+                external_texts(batch.column(name), kind)
+                for name, kind in zip(self.columns, self.types, strict=True)
+            ]
             for kind, *values in zip(kinds, *columns, strict=True):
                 print(f"{prefix}{kind}[{', '.join(values)}]")
 

@@ -26,6 +26,7 @@ _TABLE_API: Final = {
     "TableConfig": "environment_settings:TableConfig",
     "Table": "table_environment:Table",
     "TableResult": "table_result:TableResult",
+    "ResultKind": "table_result:ResultKind",
     "StatementSet": "table_environment:StatementSet",
 }
 """Names that lie above this package, and where: they are found by name, so that it does not import them."""

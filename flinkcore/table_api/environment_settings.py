@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from flinkcore.common.configuration import Configuration
@@ -82,17 +83,26 @@ class TableConfig:
     Follows ``pyflink.table.TableConfig``, as far as keys go.
     """
 
-    def __init__(self, settings: dict[str, str]) -> None:
-        self.settings = settings
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._configuration = Configuration.from_dict(settings)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The values that are set, by key."""
+        return self._configuration.to_dict()
 
     def set(self, key: str, value: str) -> TableConfig:
         """Set a value."""
-        self.settings[str(key)] = str(value)
+        self._configuration.set_string(str(key), str(value))
         return self
 
     def get(self, key: str, default_value: str) -> str:
         """Return a value, or a default."""
-        return self.settings.get(key, default_value)
+        return str(self._configuration.get_string(key, default_value))
+
+    def get_configuration(self) -> Configuration:
+        """Return the settings themselves: what is set in them is set for the session."""
+        return self._configuration
 
     def takes(self, statement: Statement) -> bool:
         """Do what a statement ``SET`` or ``RESET`` says; return whether it is one."""
@@ -102,9 +112,10 @@ class TableConfig:
         if found["value"] is not None:
             self.set(_unquoted(found["key"]), _unquoted(found["value"]))
         elif found["removed"] is not None:
-            self.settings.pop(_unquoted(found["removed"]), None)
+            self._configuration.remove_config(_unquoted(found["removed"]))
         elif statement.first_word == "RESET":
-            self.settings.clear()
+            for key in self.settings:
+                self._configuration.remove_config(key)
         return True
 
     def set_local_timezone(self, timezone_id: str) -> None:

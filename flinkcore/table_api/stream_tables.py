@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -56,10 +57,15 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def ddl_of(name: str, schema: pa.Schema) -> str:
-    """Return the statement that declares a table with the columns of a stream."""
-    columns = ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in schema)
-    return f"CREATE TABLE {quoted(name)} ({columns}) WITH ('connector' = 'stream')"
+def ddl_of(name: str, columns: Iterable[tuple[str, str]]) -> str:
+    """Return the statement that declares a table of a program, with the types of its columns in SQL."""
+    declared = ", ".join(f"{quoted(column)} {kind}" for column, kind in columns)
+    return f"CREATE TABLE {quoted(name)} ({declared}) WITH ('connector' = 'stream')"
+
+
+def columns_of(schema: pa.Schema) -> list[tuple[str, str]]:
+    """Return the names of columns, each with its type in SQL."""
+    return [(field.name, sql_type(field.type)) for field in schema]
 
 
 def log_of_stream(stream: Any) -> tuple[pa.Schema, Any]:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
-from flinkcore.sql.nodes.rows import Tables
+from flinkcore.sql.nodes.rows import Tables, zone_named
 from flinkcore.sql.planner.declared_functions import creation, declared_function, has_temporary
 from flinkcore.sql.planner.planned_script import QUERY_SINK
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.program import statement_sinks
 from flinkcore.sql.sink_rows import SinkRows
+from flinkcore.table.types import DataType
 from flinkcore.table.udf import AggregateFunction, DeclaredFunction
+from flinkcore.table_api.elements import table_of_elements
 from flinkcore.table_api.environment_settings import EnvironmentSettings, TableConfig
-from flinkcore.table_api.stream_tables import ddl_of, log_of_stream, quoted
+from flinkcore.table_api.stream_tables import columns_of, ddl_of, log_of_stream, quoted
 from flinkcore.table_api.table_result import TableResult
 
 if TYPE_CHECKING:
@@ -144,7 +147,7 @@ class StreamTableEnvironment:
         for name, rows in found.items():
             rows.deliver(results[name], paths[name], "append")
         query = next((rows for rows in found.values() if not rows.connector), None)
-        return TableResult(results, query)
+        return TableResult(results, query, zone_named(self._config.get_local_timezone()))
 
     def sql_query(self, query: str) -> Table:
         """Return a query as a table."""
@@ -168,8 +171,37 @@ class StreamTableEnvironment:
                 "from_data_stream takes no schema. Declare the table by CREATE TABLE with WATERMARK FOR, and name its "
                 "log by replace_table"
             )
+        schema, log = log_of_stream(data_stream)
+        return self._declared(columns_of(schema), log)
+
+    def from_elements(
+        self,
+        elements: Iterable[Any],
+        schema: DataType | Sequence[str] | None = None,
+        verify_schema: bool = True,
+    ) -> Table:
+        """Return rows of the program as a table.
+
+        Parameters
+        ----------
+        elements : iterable
+            Tuples, lists, dictionaries and `Row`; or values of one column.
+        schema : DataType or sequence of str, optional
+            Type of the rows, or names of the columns; types are else inferred as PyFlink does, such as ``BIGINT``.
+        verify_schema : bool
+            Whether values must be of their types, which they must be here in any case.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If a type cannot be inferred, or a value is not of its type.
+        """
+        columns, rows = table_of_elements(elements, schema)
+        log = self._environment.from_event_log(rows, timestamp=pc.scalar(0), timestamp_unit="ms")
+        return self._declared(columns, log)
+
+    def _declared(self, columns: Iterable[tuple[str, str]], log: Any) -> Table:
         name = self._new_name()
-        columns, log = log_of_stream(data_stream)
         self._statements += statements_of(ddl_of(name, columns))
         self._tables[name] = log
         return Table(self, f"SELECT * FROM {quoted(name)}")
@@ -182,9 +214,20 @@ class StreamTableEnvironment:
         self._statements += statements_of(f"CREATE TEMPORARY VIEW {_path(view_path)} AS {table._query}")
 
     def drop_temporary_view(self, view_path: str) -> bool:
-        """Forget a view."""
-        self._statements += statements_of(f"DROP TEMPORARY VIEW IF EXISTS {_path(view_path)}")
-        return True
+        """Forget a view; return whether there was one."""
+        return self._drop("VIEW", _path(view_path))
+
+    def drop_temporary_table(self, table_path: str) -> bool:
+        """Forget a table; return whether there was one."""
+        return self._drop("TABLE", _path(table_path))
+
+    def use_catalog(self, catalog_name: str) -> None:
+        """Let names without a catalog be of this one."""
+        self._statements += statements_of(f"USE CATALOG {quoted(catalog_name)}")
+
+    def use_database(self, database_name: str) -> None:
+        """Let names without a database be of this one."""
+        self._statements += statements_of(f"USE {quoted(database_name)}")
 
     def create_temporary_function(self, path: str, function: DeclaredFunction | AggregateFunction) -> None:
         """Name a function for the statements that follow.
@@ -211,11 +254,11 @@ class StreamTableEnvironment:
 
     def drop_temporary_function(self, path: str) -> bool:
         """Forget a function; return whether there was one."""
-        return self._drop_function(_path(path), False)
+        return self._drop("FUNCTION", _path(path))
 
     def drop_temporary_system_function(self, name: str) -> bool:
         """Forget a function; return whether there was one."""
-        return self._drop_function(quoted(name), True)
+        return self._drop("SYSTEM FUNCTION", quoted(name))
 
     def to_data_stream(self, table: Table) -> DataStream:
         """Return the rows of a query as single elements; the query is run now.
@@ -237,19 +280,17 @@ class StreamTableEnvironment:
         return self._elements(self._sinks_of(statements_of(table._query))[QUERY_SINK])
 
     def _create_function(self, written: str, name: str, is_system: bool, function: Any) -> None:
-        if has_temporary(self._statements, written, is_system):
+        if has_temporary(self._statements, written, f"{'SYSTEM ' if is_system else ''}FUNCTION"):
             raise ConfigurationError(
                 f"there is a function {name} already. Call drop_temporary_{'system_' if is_system else ''}function"
                 f"({name!r}) before"
             )
         self._statements.append(creation(written, is_system, declared_function(name, function)))
 
-    def _drop_function(self, written: str, is_system: bool) -> bool:
-        is_there = has_temporary(self._statements, written, is_system)
+    def _drop(self, kind: str, written: str) -> bool:
+        is_there = has_temporary(self._statements, written, kind)
         if is_there:
-            self._statements += statements_of(
-                f"DROP TEMPORARY {'SYSTEM ' if is_system else ''}FUNCTION {written}"
-            )
+            self._statements += statements_of(f"DROP TEMPORARY {kind} {written}")
         return is_there
 
     def _elements(self, rows: SinkRows) -> DataStream:

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Final
 
-from flinkcore._internal.show.tables import shown_value
+import pyarrow as pa
+
 from flinkcore._internal.values.row import Row
 from flinkcore._internal.values.row_kind import RowKind
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.sql.expressions.evaluation import nulls
+from flinkcore.sql.expressions.functions import refusal_of
+from flinkcore.sql.expressions.python_values import python_values
+from flinkcore.sql.expressions.sql_expression import SqlExpression
+from flinkcore.sql.plan.rex import InputRef, RexCall
+from flinkcore.sql.types.external_texts import external_texts
+from flinkcore.sql.types.logical_types import BINARIES, MAX_LENGTH, LogicalType, Root
 
 if TYPE_CHECKING:
     from flinkcore import JobResult
     from flinkcore.sql.sink_rows import SinkRows
 
-_KINDS = {
+_STRING: Final = LogicalType(Root.VARCHAR, precision=MAX_LENGTH)
+_KINDS: Final = {
     "+I": RowKind.INSERT,
     "-U": RowKind.UPDATE_BEFORE,
     "+U": RowKind.UPDATE_AFTER,
     "-D": RowKind.DELETE,
 }
+
+
+class ResultKind(Enum):
+    """Kinds of results of statements: with rows, or without."""
+
+    SUCCESS = 0
+    SUCCESS_WITH_CONTENT = 1
 
 
 class CloseableIterator:
@@ -58,9 +75,11 @@ class TableResult:
     Follows ``pyflink.table.TableResult``. Statements are done when they return, so that `wait` has no work.
     """
 
-    def __init__(self, results: Mapping[str, JobResult] | None = None, rows: SinkRows | None = None) -> None:
+    def __init__(
+        self, results: Mapping[str, JobResult] | None = None, rows: SinkRows | None = None, zone: str = "UTC"
+    ) -> None:
         self.results: Mapping[str, JobResult] = results or {}
-        self._rows = rows
+        self._rows, self._zone = rows, zone
 
     def collect(self) -> CloseableIterator:
         """Return the rows of a query, with their kinds; a statement without rows has the row ``OK``."""
@@ -73,7 +92,10 @@ class TableResult:
         names = self._rows.columns
         for batch in self.results[self._rows.name].to_batches():
             kinds = batch.column(ROW_KIND).to_pylist() if self._rows.has_changes else ["+I"] * batch.num_rows
-            columns = [batch.column(name).to_pylist() for name in names]
+            columns = [
+                python_values(batch.column(name), kind)
+                for name, kind in zip(names, self._rows.types, strict=True)
+            ]
             for kind, *values in zip(kinds, *columns, strict=True):
                 row = Row(*values)
                 row.set_field_names(names)
@@ -88,7 +110,8 @@ class TableResult:
         table = self.results[self._rows.name].to_arrow()
         kinds = table.column(ROW_KIND).to_pylist() if self._rows.has_changes else ["+I"] * table.num_rows
         columns = [["op", *kinds]] + [
-            [name, *(_shown(value) for value in table.column(name))] for name in self._rows.columns
+            [name, *_shown(table.column(name).combine_chunks(), kind, self._zone)]
+            for name, kind in zip(self._rows.columns, self._rows.types, strict=True)
         ]
         if not table.num_rows:
             print("Empty set")
@@ -110,9 +133,26 @@ class TableResult:
     def wait(self, timeout_ms: int | None = None) -> None:
         """Return: the statement is done."""
 
+    def get_result_kind(self) -> ResultKind:
+        """Return whether the statement was a query or an insertion, which have content, or another one."""
+        return ResultKind.SUCCESS_WITH_CONTENT if self.results else ResultKind.SUCCESS
+
     def get_job_client(self) -> None:
         """Return None, for the statement is done."""
 
 
-def _shown(value: Any) -> str:
-    return shown_value(value) if value.is_valid else "<NULL>"
+def _shown(column: pa.Array, kind: LogicalType, zone: str) -> list[str]:
+    """Return values as Flink displays them: as CAST AS STRING has them, and binaries by their digits."""
+    cast = RexCall("CAST", (InputRef(0, kind),), _STRING)
+    texts: list[str | None]
+    if kind.root in BINARIES:
+        texts = [None if value is None else f"x'{value.hex()}'" for value in column.to_pylist()]
+    elif refusal_of(cast) is not None:  # of a multiset
+        texts = list(external_texts(column, kind))
+    else:
+        batch = pa.RecordBatch.from_arrays([column], ["value"])
+        texts = SqlExpression(cast, ("value",), zone).evaluate(batch).to_pylist()
+    return [
+        "<NULL>" if text is None or is_null else text
+        for text, is_null in zip(texts, nulls(column), strict=True)
+    ]

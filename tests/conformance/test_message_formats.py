@@ -1,7 +1,8 @@
-"""Messages of the formats csv and raw have the values that Flink's deserialization schemas give them."""
+"""Messages of csv and raw, and maps in json, have the values that the deserialization schemas of Flink give them."""
 
 import math
 from base64 import b64decode
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 from flinkcore.errors import ConfigurationError, UnsupportedOperationError
 from flinkcore.log.decoding.csv_values import csv_values
+from flinkcore.log.decoding.declared_steps import declared_steps
+from flinkcore.log.decoding.decoded_values import DecodedValues
 from flinkcore.log.decoding.raw_values import raw_values
 from flinkcore.sql.nodes.messages import declared_messages
 from flinkcore.sql.types.logical_types import type_of
@@ -25,8 +28,16 @@ def decoded(case: dict[str, Any]) -> tuple[list[Any], dict[int, str]]:
     )
     assert declared is not None
     fields = declared.value_fields
-    if case["format"] == "raw":
-        decoder: Any = raw_values(fields, case["options"], True)
+    if case["format"] == "json":
+        (step, *_) = declared_steps(
+            pa.schema({"value": pa.binary()}),
+            replace(declared, options={f"json.{name}": value for name, value in case["options"].items()}),
+            False,
+        )
+        assert isinstance(step, DecodedValues)
+        decoder: Any = step.decoders["value"]
+    elif case["format"] == "raw":
+        decoder = raw_values(fields, case["options"], True)
     else:
         decoder = csv_values(fields, case["options"])
     found = decoder.decode([None if each is None else b64decode(each) for each in case["messages"]])
@@ -46,6 +57,8 @@ def is_same(expected: Any, value: Any) -> bool:
     """Return whether a value is one that Java writes so; of timestamps, up to the digits of their type."""
     if expected is None or value is None:
         return expected is value
+    if isinstance(value, tuple):  # an entry of a map
+        return is_same(expected, list(value))
     if isinstance(expected, list):
         values = list(value.values()) if isinstance(value, dict) else value
         return len(values) == len(expected) and all(map(is_same, expected, values))

@@ -126,3 +126,135 @@ def test_a_program_with_functions_in_python_runs_unedited(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if line.startswith(("| +", "| -"))]
     assert [line.split() for line in rows] == [line.split() for line in ROWS_OF_FUNCTIONS]
+
+
+AS_PYFLINK_TESTS = """
+import datetime
+import functools
+from decimal import Decimal
+
+from pyflink.common import Row
+from pyflink.table import DataTypes, ScalarFunction, StreamTableEnvironment, TableFunction
+from pyflink.table.udf import udaf, udf, udtf
+
+t_env = StreamTableEnvironment.create()
+big = DataTypes.BIGINT()
+
+
+def show(query):
+    with t_env.execute_sql(query).collect() as rows:
+        print(sorted(tuple(row) for row in rows))
+
+
+class Subtract(ScalarFunction):
+    def open(self, function_context):
+        self.subtracted = 1
+
+    def eval(self, i):
+        return i - self.subtracted
+
+
+class AddOne:
+    def __call__(self, i):
+        return i + 1
+
+
+class MultiEmit(TableFunction):
+    def eval(self, x, y):
+        for i in range(y):
+            yield x, i
+
+
+def checked(p, none, tiny, real, exact, flag, text, day, time, moment):
+    assert (none, tiny, exact, flag, text) == (None, 1, Decimal("1.05"), True, "flink")
+    assert (day, time) == (datetime.date(2014, 9, 13), datetime.time(12))
+    assert moment == datetime.datetime(1999, 9, 10, 5, 20, 10)
+    return p + tiny + int(real)
+
+
+functions = {
+    "add_one": udf(lambda i: i + 1, result_type=big),
+    "subtract": udf(Subtract(), result_type=big),
+    "sum_of": udf(lambda i, j: i + j, [big, big], big),
+    "as_object": udf(AddOne(), result_type=big),
+    "part": udf(functools.partial(lambda i, more: i + more, more=1), result_type=big),
+    "checked": udf(checked, result_type=big),
+    "upper": udf(lambda text: text + "!", result_type="STRING"),
+    "drawn": udf(lambda: 2, result_type=big, deterministic=False),
+    "multi_emit": udtf(MultiEmit(), result_types=[big, big]),
+    "few": udtf(lambda x, y: range(x, y) if x == 3 else None, result_types=big),
+    "pandas_sum": udf(lambda i, j: i + j, result_type=big, func_type="pandas"),
+    "mean_of": udaf(lambda v: v.mean(), result_type=DataTypes.DOUBLE(), func_type="pandas"),
+}
+for name, function in functions.items():
+    t_env.create_temporary_system_function(name, function)
+
+
+pairs = DataTypes.ROW([DataTypes.FIELD("x", big), DataTypes.FIELD("y", DataTypes.STRING())])
+
+
+@udf(result_type=pairs, func_type="pandas")
+def pair(i):
+    import pandas as pd
+
+    return pd.DataFrame({0: i, 1: i.astype(str)})
+
+
+@udf(result_type="STRING", func_type="pandas")
+def second(pairs):
+    return pairs["y"]
+
+
+t_env.create_temporary_function("pair", pair)
+t_env.create_temporary_function("second", second)
+t_env.create_temporary_view("t", t_env.from_elements([(1, 2, 3), (2, 5, 6), (3, 1, 9)], ["a", "b", "c"]))
+show("SELECT add_one(a), subtract(b), sum_of(a, c), as_object(a), part(a) FROM t WHERE add_one(b) <= 3")
+show("SELECT sum_of(add_one(a), subtract(b)) FROM t")
+show(
+    "SELECT checked(a, CAST(NULL AS BIGINT), CAST(1 AS TINYINT), CAST(1.98 AS DOUBLE), CAST(1.05 AS DECIMAL(20, 10)), "
+    "TRUE, 'flink', DATE '2014-09-13', TIME '12:00:00', TIMESTAMP '1999-09-10 05:20:10') FROM t"
+)
+show("SELECT upper('x') FROM t WHERE a = 1")
+show("SELECT l.a, r.b FROM t l JOIN t r ON add_one(l.a) = add_one(r.c)")
+show("SELECT a, x, y FROM t, LATERAL TABLE(multi_emit(a, b)) AS e(x, y) WHERE y > 0")
+show("SELECT a, x FROM t LEFT JOIN LATERAL TABLE(few(a, 6)) AS e(x) ON TRUE WHERE a > 1 AND x IS NOT NULL")
+show("SELECT pandas_sum(a, 1), pair(a).y, second(pair(b)) FROM t")
+nested = t_env.from_elements(
+    [(1, Row(a="x", b=2), {"k": 1.5}, [b"y"])],
+    DataTypes.ROW(
+        [
+            DataTypes.FIELD("id", DataTypes.INT()),
+            DataTypes.FIELD(
+                "data", DataTypes.ROW([DataTypes.FIELD("a", DataTypes.STRING()), DataTypes.FIELD("b", DataTypes.INT())])
+            ),
+            DataTypes.FIELD("m", DataTypes.MAP(DataTypes.STRING(), DataTypes.DOUBLE())),
+            DataTypes.FIELD("l", DataTypes.ARRAY(DataTypes.BYTES())),
+        ]
+    ),
+)
+show(f"SELECT id, data.b + 1, data, m, l FROM {nested}")
+columns = "a BIGINT, m MAP<STRING, DOUBLE>, f BOOLEAN, ts TIMESTAMP(3)"
+t_env.execute_sql(f"CREATE TABLE printed ({columns}) WITH ('connector' = 'print')")
+t_env.execute_sql(f"INSERT INTO printed SELECT id, m, TRUE, TIMESTAMP '2024-01-01 00:00:00' FROM {nested}").wait()
+"""
+
+AS_PRINTED = """\
+[(2, 1, 4, 2, 2), (4, 0, 12, 4, 4)]
+[(3,), (4,), (7,)]
+[(3,), (4,), (5,)]
+[('x!',)]
+[(3, 2)]
+[(1, 1, 1), (2, 2, 1), (2, 2, 2), (2, 2, 3), (2, 2, 4)]
+[(3, 3), (3, 4), (3, 5)]
+[(2, '1', '2'), (3, '2', '5'), (4, '3', '1')]
+[(1, 3, Row(a='x', b=2), {'k': 1.5}, [b'y'])]
++I[1, {k=1.5}, true, 2024-01-01T00:00]
+"""
+
+
+def test_what_pyflinks_own_tests_of_sql_check_holds(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(AS_PYFLINK_TESTS)
+    command = [sys.executable, "-m", "flinkcore", "run", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == AS_PRINTED

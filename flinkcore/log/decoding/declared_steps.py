@@ -18,6 +18,7 @@ from flinkcore.log.decoding.debezium import DebeziumValues, debezium_values, ste
 from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_schema
 from flinkcore.log.decoding.json_values import json_values
 from flinkcore.log.decoding.lenient_fields import LenientFields
+from flinkcore.log.decoding.map_fields import MapFields, with_lists
 from flinkcore.log.decoding.present_messages import PresentMessages
 from flinkcore.log.decoding.raw_values import raw_values
 from flinkcore.log.decoding.value_decoder import ValueDecoder
@@ -83,18 +84,21 @@ def _columns(declared: DeclaredMessages, decoded: pa.Schema) -> ComputedColumns:
 
 
 def _of_json(name: str, fields: pa.Schema, is_lenient: bool) -> ValueDecoder | DebeziumValues:
-    for field in fields:
-        if any(pa.types.is_map(kind) for kind in types_within(field.type)):
-            raise UnsupportedOperationError(
-                f"column {field.name!r} has a MAP or MULTISET, which messages of the format {name!r} are not decoded "
-                "as: declare a ROW of its keys, or give a log with the columns of the table"
-            )
     is_json = name == "json"
-    messages: ValueDecoder = json_values(fields) if is_json else debezium_values(fields).envelopes
+    has_maps = any(pa.types.is_map(kind) for field in fields for kind in types_within(field.type))
+    if has_maps and not is_json:
+        raise UnsupportedOperationError(
+            f"a column has a MAP or MULTISET, which messages of the format {name!r} are not decoded as: declare a ROW "
+            "of its keys, or give a log with the columns of the table"
+        )
+    read = pa.schema([field.with_type(with_lists(field.type)) for field in fields]) if has_maps else fields
+    messages: ValueDecoder = json_values(read) if is_json else debezium_values(read).envelopes
     if is_lenient:
         messages = LenientFields(messages)
     if any(has_binaries(field.type) for field in fields):
         messages = Base64Fields(messages, is_lenient)
+    if has_maps:
+        messages = MapFields(messages, pa.struct(list(fields)))
     return messages if is_json else DebeziumValues(messages)
 
 

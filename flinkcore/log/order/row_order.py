@@ -279,6 +279,12 @@ class RankedChunk(Chunk):
     def constant(self, column: str) -> tuple[bool, Any]:
         return self.chunk.constant(column)
 
+    def row_name(self, row: int) -> str:
+        return self.chunk.row_name(row)
+
+    def place(self, row: int) -> dict[str, Any]:
+        return self.chunk.place(row)
+
     def part_of(self, row: int) -> tuple[Chunk, int]:
         return self.chunk.part_of(row)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore.sql.expressions.conditions import converted
-from flinkcore.sql.expressions.evaluation import Evaluation, by_row, function
+from flinkcore.sql.expressions.evaluation import Evaluation, by_row, function, require_times_of_day
 from flinkcore.sql.plan.rex import RexCall
 from flinkcore.sql.types.logical_types import FLOATS, NESTED, LogicalType, Root
 
@@ -40,6 +40,7 @@ def _as(rows: Evaluation, call: RexCall, at: int, wanted: LogicalType) -> list[A
         return found
     if operand.type.root is Root.NULL:
         return [None] * len(array)
+    require_times_of_day(array, operand.type)
     return list(converted(array, operand.type, wanted).to_pylist())
 
 

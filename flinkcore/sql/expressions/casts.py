@@ -438,11 +438,11 @@ def _time(
     values, is_valid = integers(array), valid(array)
     if source in TIMESTAMPS and target in (Root.DATE, Root.TIME):
         millis = values // per_milli(given)
-        found = (
-            toward_zero(millis, MS_OF_DAY)
-            if target is Root.DATE
-            else _of_day(np.fmod(millis, MS_OF_DAY), wanted)
-        )
+        if source is Root.TIMESTAMP_LTZ:  # Flink takes days and times of LTZ from a LocalDateTime
+            days, times = np.divmod(millis, MS_OF_DAY)
+        else:
+            days, times = toward_zero(millis, MS_OF_DAY), np.fmod(millis, MS_OF_DAY)
+        found = days if target is Root.DATE else _of_day(times, wanted)
         return column(found, is_valid, wanted.arrow)
     if source is Root.TIME and target is Root.TIME:
         return column(_of_day(values, wanted), is_valid, wanted.arrow)
@@ -462,7 +462,7 @@ def _time(
 
 def _of_day(millis: Any, kind: LogicalType) -> Any:
     step = 10 ** max(0, 3 - kind.precision)
-    return toward_zero(millis, step) * step % MS_OF_DAY
+    return toward_zero(millis, step) * step  # before 1970 it is negative, which sinks refuse
 
 
 def _rescaled(values: Any, given: LogicalType, wanted: LogicalType) -> Any:

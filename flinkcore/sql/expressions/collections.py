@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.expressions.conditions import converted
-from flinkcore.sql.expressions.evaluation import Evaluation, by_row, function
+from flinkcore.sql.expressions.evaluation import Evaluation, by_row, function, require_times_of_day
 from flinkcore.sql.formats.java_regex import java_pattern, java_split
 from flinkcore.sql.plan.rex import FIELD, Literal, RexCall
 from flinkcore.sql.types.logical_types import LogicalType, Root
@@ -21,6 +21,8 @@ def _rows_of(rows: Evaluation, call: RexCall, kinds: list[LogicalType]) -> list[
         converted(rows(operand), operand.type, kind)
         for operand, kind in zip(call.operands, kinds, strict=True)
     ]
+    for array, kind in zip(arrays, kinds, strict=True):
+        require_times_of_day(array, kind)
     return list(zip(*(array.to_pylist() for array in arrays), strict=True))
 
 

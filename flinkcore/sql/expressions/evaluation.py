@@ -272,6 +272,30 @@ def column(values: npt.NDArray[Any], is_valid: Mask, kind: pa.DataType) -> pa.Ar
     return pa.array(values, kind, mask=mask)
 
 
+def require_times_of_day(array: pa.Array, kind: LogicalType) -> None:
+    """Raise RowFailure for a value that is or has a TIME outside the day, as Flink's ``LocalTime`` does.
+
+    Such a TIME is a number for most functions: casts of timestamps before 1970 have negative ones.
+    """
+    if not kind.contains(Root.TIME) or _is_of_days(array):
+        return
+    for row in range(len(array)):
+        if not _is_of_days(array.take([row])):  # a slice of structs has all values of their fields
+            raise RowFailure(
+                row,
+                "a TIME is not of a day, as CAST(... AS TIME) of a timestamp before 1970 is. Write CAST(... AS STRING) "
+                "around it, which is the time of its day",
+            )
+
+
+def _is_of_days(array: pa.Array) -> bool:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def by_row(
     rows: Evaluation, call: RexCall, of_row: Callable[..., Any], *arrays: pa.Array, fails: bool = False
 ) -> pa.Array:

@@ -300,6 +300,11 @@ def _iso(nanos: int) -> str:
 
 def _writable(call: RexCall) -> str | None:
     for operand in call.operands:
+        if operand.type.contains(Root.MULTISET):
+            return (
+                f"{call.name} of {operand.type} is not supported, for its keys come in the order of a hash map in Flink"
+                ": count its elements by GROUP BY, or UNNEST it"
+            )
         if operand.type.root is not Root.SYMBOL and _writer(operand.type) is None:
             return f"{call.name} of {operand.type} is not supported in Flink either: CAST it to STRING"
     return None

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from flinkcore._internal.values.row import Row
+from flinkcore.sql.expressions.evaluation import require_times_of_day
 from flinkcore.sql.types.logical_types import LogicalType, Root
 
 Convert = Callable[[Any], Any]
@@ -15,6 +16,7 @@ Convert = Callable[[Any], Any]
 
 def python_values(array: pa.Array, kind: LogicalType) -> list[Any]:
     """Return the values of a column as functions take them."""
+    require_times_of_day(array, kind)
     values: list[Any] = array.to_pylist()
     convert = _taken(kind)
     return values if convert is None else list(map(convert, values))

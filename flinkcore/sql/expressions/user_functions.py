@@ -121,7 +121,7 @@ class UserFunction:
         kind = call.type.arrow
         if not self.columns:
             return self._by_row(rows, arrays, call)
-        given = arrays if self.columns == "arrow" else [array.to_pandas() for array in arrays]
+        given = arrays if self.columns == "arrow" else list(map(_of_pandas, arrays))
         if not rows.num_rows:
             return pa.nulls(0, kind)
         try:
@@ -129,7 +129,7 @@ class UserFunction:
             if isinstance(found, pa.ChunkedArray):
                 found = found.combine_chunks()
             if self.columns == "pandas":
-                found = pa.Array.from_pandas(found)
+                found = _from_pandas(found, kind)
             found = found.cast(kind)
         except Exception as error:  # whatever the user's function raises
             rows.fail(0, f"the function {self.name}, called for {rows.num_rows} rows: {error!r}")
@@ -157,6 +157,28 @@ class UserFunction:
         )
 
 
+def _of_pandas(array: pa.Array) -> Any:
+    """Return a column as PyFlink's vectorized functions take it: a Series, or a DataFrame of rows."""
+    if not pa.types.is_struct(array.type):
+        return array.to_pandas()
+    return pa.RecordBatch.from_arrays(array.flatten(), array.type.names).to_pandas()
+
+
+def _from_pandas(found: Any, kind: pa.DataType) -> pa.Array:
+    """Return a Series, or a DataFrame whose columns are the fields of rows in their order, as a column."""
+    if not pa.types.is_struct(kind) or not hasattr(found, "columns"):
+        return pa.Array.from_pandas(found)
+    if len(found.columns) != kind.num_fields:
+        raise ValueError(
+            f"a DataFrame of {len(found.columns)} columns, and rows have {kind.num_fields} fields"
+        )
+    fields = [
+        pa.Array.from_pandas(found.iloc[:, number]).cast(kind[number].type)
+        for number in range(len(kind.names))
+    ]
+    return pa.StructArray.from_arrays(fields, fields=list(kind))
+
+
 def _made(name: str, function: type) -> Any:
     """Return an object of a class of functions."""
     if inspect.isabstract(function):
@@ -182,13 +204,16 @@ def _columns_of(function: Any) -> str:
 
 
 class UserFunctions:
-    """The functions that a program gives for those of a plan, by their names."""
+    """The functions that a program gives for those of a plan, by their names.
+
+    One that cannot be called is an error if the plan calls it.
+    """
 
     def __init__(self, functions: Mapping[str, Any] | None) -> None:
-        self._functions = {
-            name.replace("`", "").lower(): UserFunction.of(name, function)
-            for name, function in (functions or {}).items()
+        self._given = {
+            name.replace("`", "").lower(): (name, function) for name, function in (functions or {}).items()
         }
+        self._functions: dict[str, UserFunction] = {}
 
     def bind(self, rex: Rex) -> Rex:
         """Return an expression whose calls of functions of the user have them."""
@@ -204,7 +229,9 @@ class UserFunctions:
         """Return the function for a name of a plan, which may have its catalog and database before it."""
         plain = name.replace("`", "").lower()
         for candidate in (plain, plain.rpartition(".")[2]):
-            if candidate in self._functions:
+            if candidate in self._given:
+                if candidate not in self._functions:
+                    self._functions[candidate] = UserFunction.of(*self._given[candidate])
                 return self._functions[candidate]
         return None
 

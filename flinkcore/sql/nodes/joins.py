@@ -19,6 +19,7 @@ from flinkcore.sql.nodes.flink_states import interval_join_state, join_state, wi
 from flinkcore.sql.nodes.rows import Program, Rows, by_key
 from flinkcore.sql.nodes.windows import WindowBound, is_utc, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.settings import MIN_CLEANUP_INTERVAL, duration_ms
 
 _LEFT: Final = "left#"
 _RIGHT: Final = "right#"
@@ -152,6 +153,11 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
         raise node.refuse("no times are in its interval", "Exchange the bounds")
     sides = _Sides(program, node, spec["joinSpec"], left, right)
     streams = sides.keyed()
+    if sides.how != "inner" and duration_ms(MIN_CLEANUP_INTERVAL, program.settings):
+        raise node.refuse(
+            f"{MIN_CLEANUP_INTERVAL.key()} is not supported, which delays the rows without a match",
+            "Leave it out: they then come as soon as no match is expected",
+        )
     by_clock = not bounds["isEventTime"]
     if by_clock and sides.how != "inner":
         raise node.refuse(

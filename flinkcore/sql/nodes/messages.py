@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from flinkcore.datastream.graph.declared_messages import DeclaredMessages
 from flinkcore.errors import UnsupportedOperationError
-from flinkcore.sql.types.logical_types import BINARIES, LogicalType, Root
+from flinkcore.sql.types.logical_types import BINARIES, TEXTS, LogicalType, Root
 
 _NOT_PLAIN: Final = frozenset((Root.TIME, Root.MAP, Root.MULTISET, Root.INTERVAL_MONTHS, Root.INTERVAL_MS))
 _OF_CHANGES: Final = re.compile(r"(debezium|canal|maxwell|ogg)-")
@@ -102,5 +102,10 @@ def _json_type(kind: LogicalType) -> pa.DataType:
     if kind.root is Root.ARRAY:
         return pa.list_(_json_type(kind.children[0][1]))
     if kind.root in (Root.MAP, Root.MULTISET):
-        return pa.map_(_json_type(kind.children[0][1]), pa.string())  # which formats of JSON refuse
+        if kind.children[0][1].root not in TEXTS:
+            raise UnsupportedOperationError(
+                f"the type {kind} has keys that are not texts, and those of objects of JSON are, in Flink, too. "
+                "Declare keys of STRING"
+            )
+        return pa.map_(pa.string(), _json_type(kind.children[1][1]) if kind.root is Root.MAP else pa.int32())
     return kind.arrow if kind.root in _OF_JSON else pa.string()

@@ -72,16 +72,14 @@ class Frame:
         unit = "rows" if is_rows or by == "arrival" else "range"
         if bound["kind"] == "UNBOUNDED_PRECEDING":
             return cls(None, None, unit, by)
-        if bound["kind"] == "CURRENT_ROW":
-            back = 0
-        elif bound["kind"] == "BOUNDED_WINDOW" and bound["isPreceding"]:
-            constant = rex_of(spec["constants"][bound["offset"]["inputIndex"] - spec["originalInputFields"]])
-            assert isinstance(constant, Literal)
-            back = int(constant.value)
-        else:
+        if bound["kind"] != "BOUNDED_WINDOW" or not bound["isPreceding"]:
             raise node.refuse(
-                "frames begin before the current row", "Write BETWEEN ... PRECEDING AND CURRENT ROW"
+                "frames begin before the current row, in Flink, too",
+                "Write ROWS BETWEEN 0 PRECEDING or RANGE BETWEEN INTERVAL '0' SECOND PRECEDING AND CURRENT ROW",
             )
+        constant = rex_of(spec["constants"][bound["offset"]["inputIndex"] - spec["originalInputFields"]])
+        assert isinstance(constant, Literal)
+        back = int(constant.value)
         return cls(back, None, unit, by) if is_rows else cls(None, back, unit, by)
 
     @property
@@ -198,6 +196,11 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     by = "event_time" if waits else "arrival"
     if by == "event_time":
         rows.require_time(node, order)
+        if is_range_of_processing_time(node) and Frame.of(node, spec, group, by).range_ms == 0:
+            raise node.refuse(
+                "Flink forgets the rows of a range of no processing time before it emits them, and returns none",
+                "Write INTERVAL '0.001' SECOND PRECEDING, or ROWS",
+            )
     if group["upperBound"]["kind"] != "CURRENT_ROW":
         raise node.refuse("frames end with the current row", "Write AND CURRENT ROW")
     frame = _expiring(program, node, Frame.of(node, spec, group, by))

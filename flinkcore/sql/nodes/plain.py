@@ -15,7 +15,7 @@ from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import ForwardTransformation
 from flinkcore.datastream.logs.log_stream import LogStream
-from flinkcore.sql.expressions.evaluation import Evaluation, nulls
+from flinkcore.sql.expressions.evaluation import Evaluation, nulls, require_times_of_day
 from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows, unique_names
 from flinkcore.sql.nodes.scans import RequiredRowtime
 from flinkcore.sql.plan.compiled_plan import PlanNode
@@ -141,6 +141,9 @@ def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:
     for column, (_, kind) in zip(rows.columns, node.fields, strict=True):
         if kind.time_attribute == "ROWTIME" and kind.nullable:  # it becomes the timestamp of the record
             stream = stream.filter(RequiredRowtime(column))
+    for column, kind in zip(rows.columns, rows.types, strict=True):
+        if kind.contains(Root.TIME):
+            stream = stream.filter(TimesOfDay(column, kind))
     stream = stream.select(**named)
     if emitted_at is not None and not rows.has_emitted_at:
         forward = ForwardTransformation(stream._transformation)
@@ -229,3 +232,22 @@ class RequiredValues(ColumnExpression):
 
     def __str__(self) -> str:
         return f"{', '.join(name for _, name in self.names)} NOT NULL"
+
+
+@dataclass(frozen=True, eq=False)
+class TimesOfDay(ColumnExpression):
+    """True for every row; fails for a TIME that is not of a day. Picklable."""
+
+    column: str
+    type: LogicalType
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        require_times_of_day(batch.column(self.column), self.type)
+        return pa.repeat(pa.scalar(True), batch.num_rows)
+
+    def __str__(self) -> str:
+        return f"times of a day in {self.column}"

@@ -31,6 +31,7 @@ from flinkcore.sql.nodes.messages import declared_messages, has_changes
 from flinkcore.sql.nodes.rows import ARRIVAL, Program, Rows, unique_names
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
+from flinkcore.sql.plan.settings import SOURCE_IDLE_TIMEOUT, duration_ms
 from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root, type_of
 
 if TYPE_CHECKING:
@@ -119,7 +120,10 @@ class ScannedColumn(ColumnExpression):
 
 _UNITS: Final = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 _OF_SOURCE: Final = frozenset(
-    ("ProjectPushDown", "ReadingMetadata", "FilterPushDown", "WatermarkPushDown", "SourceWatermark")
+    (
+        *("ProjectPushDown", "ReadingMetadata", "FilterPushDown", "WatermarkPushDown", "SourceWatermark"),
+        "LimitPushDown",  # the node after the scan limits, too
+    )
 )
 
 
@@ -133,7 +137,7 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
         if ability not in _OF_SOURCE:
             raise node.refuse(
                 f"{ability} is not supported: the source would leave rows out by itself",
-                "Compile the plan against a connector without it, such as filesystem",
+                "Compile the plan against a connector without it, such as kafka",
             )
     if "SourceWatermark" in abilities:
         raise node.refuse(
@@ -423,6 +427,12 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
         required = RequiredRowtime(rows.columns[rowtime])
         return replace(
             rows, stream=rows.stream.filter(required), types=tuple(kind for _, kind in node.fields)
+        )
+    if duration_ms(SOURCE_IDLE_TIMEOUT, program.settings):
+        raise node.refuse(
+            f"{SOURCE_IDLE_TIMEOUT.key()} is supported where the connector generates watermarks, as kafka without a "
+            "computed rowtime, and not where an operator assigns them",
+            "Plan the query with such a connector, or leave the setting out",
         )
     interval = program.environment.get_config().get_auto_watermark_interval()
     supplier = RowtimeWatermarksSupplier(delay, interval)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from flinkcore.common.config_options import ConfigOption
-from flinkcore.common.configuration import Configuration
 from flinkcore.common.settings.setting_types import DURATION
 from flinkcore.common.time import Duration
 from flinkcore.sql.plan.compiled_plan import PlanNode
+from flinkcore.sql.plan.settings import duration_ms
 
 STATE_TTL: Final = ConfigOption[Duration]("table.exec.state.ttl", DURATION)
 
@@ -34,6 +34,4 @@ def ttls_of(node: PlanNode, settings: Mapping[str, str]) -> tuple[int, ...]:
     written = [each.get("ttl", "0 ms") for each in node.json.get("state") or ()]
     if not written and node.kind in _OF_SETTINGS:
         written = [settings.get(STATE_TTL.key(), "0 ms")]
-    return tuple(
-        Configuration.from_dict({STATE_TTL.key(): ttl}).get(STATE_TTL).to_millis() for ttl in written
-    )
+    return tuple(duration_ms(STATE_TTL, {STATE_TTL.key(): ttl}) for ttl in written)

@@ -15,9 +15,14 @@ from flinkcore.table.udf import AggregateFunction, DeclaredFunction, udaf
 _PART: Final = r"(?:`(?:[^`]|``)+`|[\w$]+)"
 _NAME: Final = rf"{_PART}(?:\s*\.\s*{_PART})*"
 _STATEMENT: Final = re.compile(
-    r"(?P<verb>CREATE|ALTER|DROP)\s+(?P<temporary>TEMPORARY\s+)?(?P<system>SYSTEM\s+)?FUNCTION\s+"
+    r"(?:CREATE|ALTER|DROP)\s+(?:TEMPORARY\s+)?(?:SYSTEM\s+)?FUNCTION\s+"
     rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?P<name>{_NAME})"
     r"(?:\s*AS\s*'(?P<code>(?:[^']|'')*)'(?:\s*LANGUAGE\s+(?P<language>\w+))?)?",
+    re.IGNORECASE,
+)
+_TEMPORARY: Final = re.compile(
+    r"(?P<verb>CREATE|DROP)\s+TEMPORARY\s+(?P<kind>(?:SYSTEM\s+)?FUNCTION|TABLE|VIEW)\s+"
+    rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?P<name>{_NAME})",
     re.IGNORECASE,
 )
 
@@ -91,12 +96,20 @@ def creation(name: str, is_system: bool, function: DeclaredFunction) -> Statemen
     return Statement(text, function=function)
 
 
-def has_temporary(statements: Sequence[Statement], name: str, is_system: bool) -> bool:
-    """Return whether there is a temporary function of a name, as it is written, after statements."""
+def has_temporary(statements: Sequence[Statement], name: str, kind: str) -> bool:
+    """Return whether there is a temporary object of a name, as it is written, after statements.
+
+    Parameters
+    ----------
+    statements : sequence of Statement
+    name : str
+    kind : str
+        "FUNCTION", "SYSTEM FUNCTION", "TABLE" or "VIEW".
+    """
     has = False
     for statement in statements:
-        match = _STATEMENT.match(statement.text)
-        if match is None or not match["temporary"] or bool(match["system"]) != is_system:
+        match = _TEMPORARY.match(statement.text)
+        if match is None or " ".join(match["kind"].upper().split()) != kind:
             continue
         if _parts(match["name"]) == _parts(name):
             has = match["verb"].upper() == "CREATE"

@@ -99,6 +99,10 @@ class LogicalType:
         """Return this type, nullable or not."""
         return replace(self, nullable=nullable)
 
+    def contains(self, root: Root) -> bool:
+        """Return whether values of this type are of a root, or have such values in them."""
+        return self.root is root or any(child.contains(root) for _, child in self.children)
+
     def __str__(self) -> str:
         text = self.root.value
         if self.root is Root.DECIMAL:

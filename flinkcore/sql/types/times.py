@@ -74,11 +74,14 @@ def date_text(days: int) -> str:
 
 
 def time_text(millis: int, precision: int) -> str:
-    """Return a time of day as ``12:34:56``, with digits of the second up to a precision, without zeros at the end."""
-    second, fraction = divmod(millis, 1000)
+    """Return a time of day as ``12:34:56``, with digits of the second up to a precision: at least one if it has any.
+
+    Times of days before 1970 may be negative. ``DateTimeUtils.unixTimeToString`` then adds a day.
+    """
+    second, fraction = divmod(millis if millis >= 0 else millis % MS_OF_DAY, 1000)
     text = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
-    digits = f"{fraction:03d}"[:precision].rstrip("0")
-    return f"{text}.{digits}" if digits else text
+    digits = f"{fraction:03d}"[:precision].rstrip("0") or "0"
+    return f"{text}.{digits}" if precision else text
 
 
 def timestamp_text(nanos: int, precision: int) -> str:

@@ -103,6 +103,23 @@ def test_a_message_that_cannot_be_read_is_an_error_unless_the_table_ignores_it(s
     assert rows.num_rows == 1
 
 
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_rows_are_named_among_those_that_messages_become(tmp_path: Path, is_ordered: bool) -> None:
+    for name, messages in (("a", [None, None, b'{"n": 1}']), ("b", [None, b'{"n": 2}', b"{}"])):
+        columns = {"value": pa.array(messages, pa.binary())}
+        if is_ordered:  # by offsets
+            columns = dict(zip(records([]).column_names, records(messages).columns, strict=True))
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    fields = pa.schema([("n", pa.int64())])
+    declared = DeclaredMessages("json", fields, None, pa.schema([]), "", {"connector": "kafka"})
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    log = environment.from_event_log(
+        f"{tmp_path}/*.parquet", timestamp="n", timestamp_unit="ms", decode=declared
+    )
+    with pytest.raises(DataError, match=r"row 1 \(from 0\) of the rows decoded from .*b\.parquet"):
+        log.to_arrow()
+
+
 @pytest.mark.parametrize("script", ["kafka"], indirect=True)
 def test_a_format_without_a_decoder_is_refused_by_name(script: Recorded) -> None:
     for step in script.json["steps"]:
@@ -203,11 +220,22 @@ def test_binaries_in_json_are_base64(script: Recorded) -> None:
 
 
 @pytest.mark.parametrize("script", ["kafka"], indirect=True)
-@pytest.mark.parametrize("old", [f"ARRAY<{TEXT}>", f"ROW<`id` BIGINT, `tags` ARRAY<{TEXT}>>"])
-def test_a_map_in_json_is_refused_with_its_column(script: Recorded, old: str) -> None:
-    rewrite(script, old, f"MAP<{TEXT}, {TEXT}>")
+def test_objects_of_json_are_maps(script: Recorded) -> None:
+    rewrite(script, f"ROW<`id` BIGINT, `tags` ARRAY<{TEXT}>>", f"MAP<{TEXT}, TIMESTAMP(3)>")
     environment = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(UnsupportedOperationError, match="column 'item' has a MAP or MULTISET"):
+    ts = "2024-01-01 00:00:01Z"
+    log = records([{"ts": ts, "item": {"a": "2024-01-01 00:00:02.5", "b": None}}, {"ts": ts}], [{}, {}])
+    rows = environment.from_sql(script.text, {"clicks": log}, sink="select").to_arrow().to_pylist()
+    at = datetime(2024, 1, 1, 0, 0, 2, 500_000)
+    assert sorted((row["item"] for row in rows), key=str) == sorted(([("a", at), ("b", None)], None), key=str)
+
+
+@pytest.mark.parametrize("script", ["kafka"], indirect=True)
+@pytest.mark.parametrize("old", [f"ARRAY<{TEXT}>", f"ROW<`id` BIGINT, `tags` ARRAY<{TEXT}>>"])
+def test_a_map_in_json_has_texts_as_keys(script: Recorded, old: str) -> None:
+    rewrite(script, old, f"MAP<INT, {TEXT}>")
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(UnsupportedOperationError, match=r"MAP<INT, .* has keys that are not texts"):
         environment.from_sql(script.text, {"clicks": CLICKS}, sink="select").to_arrow()
 
 

@@ -182,6 +182,7 @@ def test_padding_counts_utf_16_and_length_counts_code_points() -> None:
         (call("TO_DATE", "DATE", ref(0, "VARCHAR(9)"), constant("d.M.yy", "CHAR(6)")), "depend on the clock"),
         (call("=", "BOOLEAN", ref(0, "INT"), ref(1, "VARCHAR(3)")), "cast one of them"),
         (ref(0, "INT"), None),
+        (call("JSON_STRING", "STRING", ref(0, "MULTISET<STRING>")), "in the order of a hash map in Flink"),
     ],
 )
 def test_what_does_not_run_is_refused_with_a_reason(rex: Rex, reason: str | None) -> None:

@@ -304,9 +304,9 @@ def test_metadata_columns_are_read_by_their_keys(plan: dict[str, Any]) -> None:
 
 def test_what_a_source_would_leave_out_is_refused(plan: dict[str, Any]) -> None:
     given = json.loads(json.dumps(plan))
-    given["nodes"][0]["scanTableSource"]["abilities"] = [{"type": "LimitPushDown", "value": 3}]
+    given["nodes"][0]["scanTableSource"]["abilities"] = [{"type": "AggregatePushDown"}]
     environment = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(UnsupportedOperationError, match="LimitPushDown is not supported"):
+    with pytest.raises(UnsupportedOperationError, match="AggregatePushDown is not supported"):
         environment.from_plan(given, {"f": "log"})
 
 

@@ -21,7 +21,7 @@ def node_of(plan: dict[str, Any], kind: str) -> dict[str, Any]:
     return dict(found)
 
 
-def refused(name: str, changed: dict[str, str], message: str) -> None:
+def refused(name: str, changed: dict[str, str], message: str, settings: dict[str, str] | None = None) -> None:
     """Assert that the plan of a scenario, with texts exchanged, is refused."""
     scenario = golden(name)
     text = json.dumps(scenario["plan"])
@@ -31,7 +31,7 @@ def refused(name: str, changed: dict[str, str], message: str) -> None:
     tables = {table: pa.table({"none": [1]}) for table in scenario["tables"]}
     environment = StreamExecutionEnvironment.get_execution_environment()
     with pytest.raises(UnsupportedOperationError, match=message):
-        environment.from_plan(text, tables)
+        environment.from_plan(text, tables, settings=settings)
 
 
 def test_rows_into_a_sink_of_changes_have_their_kind_last() -> None:
@@ -134,6 +134,14 @@ def test_frames_beyond_the_row_are_refused() -> None:
     )
 
 
+def test_frames_that_begin_with_the_row_are_refused_as_in_flink() -> None:
+    refused(
+        "over-zero_range",
+        {'"BOUNDED_WINDOW"': '"CURRENT_ROW"'},
+        "begin before the current row, in Flink, too",
+    )
+
+
 def test_rows_are_assigned_by_the_operator_unless_bounds_are_computed_with_before() -> None:
     written = golden("window_topn-1-0")["plan"]
     for computes in (False, True):
@@ -171,3 +179,12 @@ def test_windows_of_which_flink_loses_rows_are_warned_of(
 
 def test_a_key_of_lists_is_refused_when_the_plan_is_read() -> None:
     refused("random-key_of_arrays", {}, r"a key of ARRAY<INT> is not supported. CAST it to STRING before")
+
+
+def test_settings_that_are_not_in_plans_and_change_results_are_refused() -> None:
+    cleanup = {"table.exec.interval-join.min-cleanup-interval": "6 s"}
+    refused("interval_join-1-11", {}, r"min-cleanup-interval is not supported.*Leave it out", cleanup)
+    idle = {"table.exec.source.idle-timeout": "5 s"}
+    refused(
+        "interval_join-1-11", {}, r"idle-timeout is supported where the connector generates watermarks", idle
+    )

@@ -134,29 +134,15 @@ def test_rows_of_one_millisecond_are_sorted() -> None:
     assert results_of(scenario)[0]["rows"] == scenario["rows"]
 
 
-def test_a_range_of_the_current_row_has_the_rows_of_its_millisecond() -> None:
-    scenario = copy.deepcopy(golden("proctime-over_range_ms-1"))
-    (over,) = (node for node in scenario["plan"]["nodes"] if "overSpec" in node)
-    over["overSpec"]["groups"][0]["lowerBound"] = {"kind": "CURRENT_ROW"}
-    rows = [("a", 1), ("a", 3), ("a", 2), ("b", 7)]
-    (table,) = scenario["tables"].values()
-    names = [name for name, kind in table["columns"] if not kind.startswith("AS ")]
-    table["rows"] = [[dict(zip("kv", row, strict=True)).get(name) for name in names] for row in rows]
-    scenario["arrival"] = [{"pt": 100}, "f", "f", {"pt": 101}, "f", "f", {"pt": 200}]
-    found = stream_of(scenario, environment_of(scenario), None).to_arrow().to_pylist()
-    assert sorted(tuple(row.values())[:3] for row in found) == [
-        ("a", 1, 3),
-        ("a", 2, 2),
-        ("a", 3, 3),
-        ("b", 7, 7),
-    ]
-
-
 def refused(name: str, message: str) -> None:
     scenario = golden(name)
     environment = environment_of(scenario)
     with pytest.raises(UnsupportedOperationError, match=message):
         plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
+
+
+def test_a_range_of_no_processing_time_is_refused() -> None:
+    refused("proctime-zero_range", r"Flink forgets the rows.*Write INTERVAL '0.001' SECOND PRECEDING")
 
 
 def test_a_log_without_arrivals_has_no_state_that_expires() -> None:

@@ -15,7 +15,15 @@ from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.planner import planned_script
 from flinkcore.sql.planner.flink_process import FlinkLibraries
-from flinkcore.table import EnvironmentSettings, RowKind, StreamTableEnvironment, TableEnvironment
+from flinkcore.sql.types.logical_types import type_of
+from flinkcore.table import (
+    DataTypes,
+    EnvironmentSettings,
+    ResultKind,
+    RowKind,
+    StreamTableEnvironment,
+    TableEnvironment,
+)
 from flinkcore.table.udf import udf
 from flinkcore.table_api.table_result import TableResult
 
@@ -285,9 +293,64 @@ def test_fields_of_tuples_are_columns(flink: Planner, tables: Any) -> None:
     assert flink.requests[0][0].startswith("CREATE TABLE `UnnamedTable$1` (`f0` STRING, `f1` INT) WITH")
 
 
+def test_elements_of_a_program_become_a_table(flink: Planner, tables: Any) -> None:
+    tables.from_elements([(1, "Hi", None), (2, None, [1.5])], ["a", "b", "c"]).execute()
+    kind = DataTypes.ROW(
+        [DataTypes.FIELD("n", DataTypes.INT().not_null()), DataTypes.FIELD("t", DataTypes.CHAR(2))]
+    )
+    tables.from_elements([{"n": 1}], kind).execute()
+    declared = [statement for statement in flink.requests[-1] if "CREATE TABLE" in statement]
+    assert declared == [
+        "CREATE TABLE `UnnamedTable$1` (`a` BIGINT, `b` VARCHAR(2147483647), `c` ARRAY<DOUBLE>) WITH "
+        "('connector' = 'stream')",
+        "CREATE TABLE `UnnamedTable$2` (`n` INT NOT NULL, `t` CHAR(2)) WITH ('connector' = 'stream')",
+    ]
+
+
+def test_a_session_has_temporary_objects_until_they_are_dropped(flink: Planner, tables: Any) -> None:
+    tables.create_temporary_view("v", tables.sql_query("SELECT 1"))
+    tables.execute_sql("CREATE TEMPORARY TABLE IF NOT EXISTS `t` (a INT) WITH ('connector' = 'print')")
+    assert [tables.drop_temporary_view("v") for _ in range(2)] == [True, False]
+    assert [tables.drop_temporary_table("T") for _ in range(2)] == [True, False]
+    tables.use_catalog("c")
+    tables.use_database("d")
+    tables.execute_sql("SELECT 1")
+    assert flink.requests[0][2:] == [
+        "DROP TEMPORARY VIEW `v`",
+        "DROP TEMPORARY TABLE `T`",
+        "USE CATALOG `c`",
+        "USE `d`",
+        "SELECT 1",
+    ]
+
+
+def test_settings_are_also_set_by_the_configuration(flink: Planner, tables: Any) -> None:
+    tables.get_config().get_configuration().set_string("table.local-time-zone", "Asia/Tokyo")
+    assert tables.get_config().get_local_timezone() == "Asia/Tokyo"
+    assert tables.execute_sql("CREATE TABLE t (a INT)").get_result_kind() is ResultKind.SUCCESS
+    assert tables.execute_sql("SELECT 1").get_result_kind() is ResultKind.SUCCESS_WITH_CONTENT
+    assert flink.settings == {"table.local-time-zone": "Asia/Tokyo"}
+
+
+def test_values_are_shown_as_flink_casts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = {"TIMESTAMP_LTZ(3)": 0, "BYTES": b"\xff\x01", "MAP<STRING, INT>": [("k", None)], "BOOLEAN": True}
+    columns = {kind: pa.array([value], type_of(kind).arrow) for kind, value in kinds.items()}
+    columns["ROW<`a` DOUBLE>"] = pa.array([{"a": 1e10}], type_of("ROW<`a` DOUBLE>").arrow)
+    table = pa.table(columns)
+    types = tuple(map(type_of, table.column_names))
+    rows = SimpleNamespace(name="select", columns=tuple(table.column_names), has_changes=False, types=types)
+    results = {"select": SimpleNamespace(to_arrow=lambda: table, to_batches=table.to_batches)}
+    TableResult(results, rows, "Asia/Tokyo").print()  # type: ignore[arg-type]
+    cells = [cell.strip() for cell in capsys.readouterr().out.splitlines()[3].strip("|").split("|")]
+    assert cells == ["+I", "1970-01-01 09:00:00.000", "x'ff01'", "{k=NULL}", "TRUE", "(1.0E10)"]
+    (row,) = TableResult(results, rows).collect()  # type: ignore[arg-type]
+    assert list(row)[2:] == [{"k": None}, True, Row(a=1e10)]
+
+
 def test_a_column_may_be_named_row_kind() -> None:
     table = pa.table({"row_kind": ["x"], "self": [1]})
-    rows = SimpleNamespace(name="select", columns=tuple(table.column_names), has_changes=False)
+    kinds = (type_of("STRING"), type_of("BIGINT"))
+    rows = SimpleNamespace(name="select", columns=tuple(table.column_names), has_changes=False, types=kinds)
     result = SimpleNamespace(to_batches=table.to_batches)
     (row,) = TableResult({"select": result}, rows).collect()  # type: ignore[arg-type, dict-item]
     assert row.as_dict() == {"row_kind": "x", "self": 1}
