@@ -78,10 +78,16 @@ cdef int64_t _find_places(
 # ---- values ------------------------------------------------------------------------------------------------------
 
 
+cdef int _resize_to_zeros(Buffer* bits, int64_t n) except -1 nogil:
+    buffer_resize(bits, (n + 7) >> 3)
+    if n:  # else there is no memory
+        memset(bits.data, 0, bits.size)
+    return 0
+
+
 cdef int _gather_validity(const Column** pieces, const int64_t* places, int64_t n, BitBuffer* validity) except -1 nogil:
     cdef int64_t i
-    buffer_resize(&validity.bytes, (n + 7) >> 3)
-    memset(validity.bytes.data, 0, validity.bytes.size)
+    _resize_to_zeros(&validity.bytes, n)
     validity.length = n
     for i in range(n):
         if places[i] != NOWHERE and is_valid(pieces[_piece(places[i])], _row(places[i])):
@@ -94,8 +100,7 @@ cdef int _gather_validity(const Column** pieces, const int64_t* places, int64_t 
 cdef int _gather_bits(const Column** pieces, const int64_t* places, int64_t n, Buffer* values) except -1 nogil:
     cdef const Column* piece
     cdef int64_t i, bit
-    buffer_resize(values, (n + 7) >> 3)
-    memset(values.data, 0, values.size)
+    _resize_to_zeros(values, n)
     for i in range(n):
         if places[i] != NOWHERE:
             piece = pieces[_piece(places[i])]

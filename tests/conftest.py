@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pytest
 from equipment.durations import seconds_of_file
+from hypothesis import settings
 
 from flinkcore import pytest_plugin
 
@@ -46,6 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # As in CI: tests do not assert durations.
+    settings.register_profile("without deadlines", settings.default, deadline=None)
+    settings.load_profile("without deadlines")
     if not config.pluginmanager.has_plugin("flinkcore"):
         config.pluginmanager.register(pytest_plugin, "flinkcore")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

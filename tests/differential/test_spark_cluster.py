@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from equipment.sampling import at_night
 from equipment.standalone_cluster import StandaloneCluster, bare_interpreter, site_packages_of
 from equipment.waiting import wait_until
 
@@ -274,6 +275,7 @@ def test_executors_that_lack_flinkcore_are_sent_it(spark: Any, embedded: Any) ->
     assert all(f"flinkcore-{installed_wheel().build}" in row[0] for row in found)
 
 
+@at_night
 def test_an_executor_that_joins_after_the_first_job_runs_replays_too(
     spark: Any, cluster: StandaloneCluster, embedded: Any
 ) -> None:
@@ -415,6 +417,7 @@ def job_of_three_operators(env: StreamExecutionEnvironment, markers: Path) -> Da
     return windows.aggregate(rows=count(), total=sum_("n"))
 
 
+@at_night
 def test_processes_killed_in_each_phase_of_a_job_of_three_operators_change_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -447,6 +450,7 @@ def executors_of(spark: Any) -> set[str]:
     return {found.apply(number) for number in range(found.size())}
 
 
+@at_night
 def test_rows_of_a_dataframe_that_are_lost_with_executors_are_told_of_and_another_run_gives_them(
     spark: Any,
 ) -> None:
@@ -533,7 +537,7 @@ def test_executor_that_is_lost_with_its_files_amid_the_job_that_reads_rows_it_ke
     [
         pytest.param(die_once, 3999, id="Python worker in the last row"),
         # Before it keeps any.
-        pytest.param(lose_executor_once, 0, id="executor in the first row"),
+        pytest.param(lose_executor_once, 0, id="executor in the first row", marks=at_night),
     ],
 )
 def test_process_that_dies_as_it_evaluates_a_dataframe_changes_nothing(
@@ -564,6 +568,7 @@ def rows_of_this_run_or_the_next(stream: DataStream) -> list[str]:
     return rows(stream.to_arrow())
 
 
+@at_night
 @pytest.mark.parametrize("evaluates", [True, False], ids=["evaluating it", "reading what is kept"])
 def test_executor_that_dies_when_it_keeps_rows_of_a_dataframe_loses_none_unnoticed(
     spark: Any, doubled_here: Any, tmp_path: Path, evaluates: bool
@@ -616,6 +621,7 @@ def test_files_of_a_task_that_dies_are_not_in_the_result(
     assert rows(pq.read_table(out)) == rows(embedded.to_arrow())
 
 
+@at_night
 def test_job_that_fails_leaves_no_files(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.errors import PySparkException
 
@@ -707,6 +713,7 @@ def stopping_job(
     return list(halves.execute_and_collect(**checkpoints))
 
 
+@at_night
 def test_tasks_of_elements_that_die_leave_the_checkpoint_of_the_job_as_it_is(
     spark: Any, tmp_path: Path
 ) -> None:

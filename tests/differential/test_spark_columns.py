@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from equipment.sampling import in_turn
 
 pytest.importorskip("pyspark")
 
@@ -473,8 +474,7 @@ def test_text_with_a_collation_is_compared_by_its_bytes(utc_spark: Any, tmp_path
     assert upper.to_dataframe().count() == 0
 
 
-@pytest.mark.parametrize("column", ["at", "came", "text"])
-@pytest.mark.parametrize("as_dataframe", [False, True], ids=["files", "DataFrame"])
+@pytest.mark.parametrize(("column", "as_dataframe"), in_turn(["at", "came", "text"], [False, True]))
 def test_rows_that_a_replay_refuses_are_an_error_or_left_out(
     utc_spark: Any, tmp_path: Path, column: str, as_dataframe: bool
 ) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from equipment.sampling import sampled
 
 pytest.importorskip("pyspark")
 
@@ -66,7 +67,7 @@ def rejected(result: Any) -> list[tuple[Any, ...]]:
     return sorted((row["offset"], row["reason"], row["record"]["text"]) for row in found)
 
 
-@pytest.mark.parametrize("kind", DECODERS)
+@pytest.mark.parametrize("kind", sampled(DECODERS, 3))
 def test_spark_decodes_as_this_process_does(spark: Any, tmp_path: Path, kind: str) -> None:
     table = kafka_table([message(kind, number) for number in range(ROWS)])
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=40)

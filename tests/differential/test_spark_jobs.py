@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from equipment.sampling import sampled
 from equipment.spark_sessions import dataframe_of
 from equipment.unordered_rows import UnorderedRows
 from jobs.random_logs import in_files, random_log
@@ -346,7 +347,7 @@ def ordered(table: pa.Table) -> list[Any]:
     return sorted(table.to_pylist(), key=repr)
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", sampled(JOBS, 3))
 def test_jobs_give_on_spark_what_they_give_embedded(
     name: str, spark: Any, logs: tuple[Path, pa.Table]
 ) -> None:

@@ -30,6 +30,7 @@ pytest.importorskip("pyspark")
 
 from equipment.encrypted_parquet import write_encrypted
 from equipment.iceberg_tables import catalog_at
+from equipment.sampling import in_turn
 from equipment.spark_sessions import dataframe_of
 from pyspark.errors import PySparkException
 
@@ -45,7 +46,6 @@ pytestmark = pytest.mark.spark_session(
     "local[2]", spark_sql_shuffle_partitions="1", spark_sql_session_timeZone="America/New_York"
 )
 
-WAYS = ("path", "frame", "command")
 START = 1_704_067_200  # 2024-01-01
 SECONDS = range(120)
 INSTANTS = pa.timestamp("ms", "UTC")
@@ -655,8 +655,9 @@ SHAPES: dict[str, Shape] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    ("name", "way"), [*((name, "path") for name in SHAPES), *in_turn(SHAPES, ["frame", "command"])]
+)
 def test_a_shape_gives_the_right_rows_or_the_line_that_does(
     spark: Any, tmp_path: Path, name: str, way: str
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from equipment.sampling import sampled
 from equipment.spark_sessions import evaluated
 from jobs.sql_scenarios import golden
 from jobs.sql_scripts import CLICKS, Recorded
@@ -73,7 +74,7 @@ def test_spark_returns_the_rows_of_this_process(
 
 
 @pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
-@pytest.mark.parametrize("name", OF_RELATIONS)
+@pytest.mark.parametrize("name", sampled(OF_RELATIONS, 3))
 def test_spark_returns_the_rows_and_changes_of_operators_of_relations(
     name: str, columns: dict[str, pa.Array], spark: Any, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from equipment.rows_by_key import rows_by_key
+from equipment.sampling import at_night
 
 pytest.importorskip("pyspark")
 
@@ -71,7 +72,7 @@ TINY = PartitionPacking(task_events=1, least_tasks=2)
 @pytest.mark.parametrize(
     ("settings", "packing", "inline_bytes", "partitions"),
     [
-        ({"arrival": "arrival"}, UNPACKED, INLINE_BYTES, PACKED),
+        pytest.param({"arrival": "arrival"}, UNPACKED, INLINE_BYTES, PACKED, marks=at_night),
         ({"arrival": "arrival"}, TaskPacking(7 << 20, 1 << 20), 0, PartitionPacking(400, 2)),
         ({"rate": 25, "split": FILE}, TaskPacking(13 << 20, 1 << 20), 0, TINY),
         ({"rate": 25}, TaskPacking(1 << 40, 1 << 20), INLINE_BYTES, PartitionPacking(1 << 40, 1)),

@@ -15,6 +15,7 @@ import pytest
 from equipment.delta_tables import add_file, column, deletion_vector, write_delta_log
 from equipment.iceberg_tables import catalog_at
 from equipment.kafka_messages import kafka_table
+from equipment.sampling import in_turn, sampled
 from equipment.spark_sessions import dataframe_of
 from equipment.unordered_rows import UnorderedRows
 from equipment.waiting import wait_until
@@ -276,7 +277,7 @@ PLANS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", sampled(PLANS, 4))
 def test_a_dataframe_behind_any_plan_gives_the_rows_of_an_embedded_replay(spark: Any, plan: str) -> None:
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
     log = PLANS[plan](dataframe_of(spark, crowded()))
@@ -409,7 +410,7 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize("kind", sampled(TIMES, 3))
 def test_the_time_zone_of_the_session_changes_no_time(spark: Any, kind: str) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
@@ -492,8 +493,7 @@ FILES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("case", FILES)
-@pytest.mark.parametrize("split", [None, "meter"])
+@pytest.mark.parametrize(("case", "split"), in_turn(FILES, [None, "meter"]))
 def test_a_dataframe_that_is_files_gives_the_rows_of_any_other(
     spark: Any, tmp_path: Path, case: str, split: str | None
 ) -> None:
@@ -987,7 +987,7 @@ def test_directories_of_partitions_split_a_dataframe_as_they_split_a_path(
     assert "split by partition" in env.from_event_log(frame, timestamp="ended").explain()
 
 
-@pytest.mark.parametrize("by", [["topic", "partition"], ["partition"], []], ids=str)
+@pytest.mark.parametrize("by", sampled([["topic", "partition"], ["partition"], []], 2), ids=str)
 def test_directories_merge_no_topics_of_kafka(spark: Any, tmp_path: Path, by: list[str]) -> None:
     both = pa.concat_tables([kafka_table([b""] * 40, 2), kafka_table([b""] * 40, 2, "views")])
     log = str(tmp_path / "log")

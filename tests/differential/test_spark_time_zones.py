@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from equipment.sampling import sampled
 
 pytest.importorskip("pyspark")
 
@@ -102,7 +103,7 @@ KINDS: dict[str, tuple[Written, Read, str, type[types.DataType]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sampled(KINDS, 3))
 def test_window_starts_join_with_those_of_spark(spark: Any, tmp_path: Path, kind: str) -> None:
     written, read, expression, expected_type = KINDS[kind]
     moment = f.expr(expression)

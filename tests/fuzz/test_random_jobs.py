@@ -192,7 +192,7 @@ def test_jobs_over_keys_of_any_type_give_the_same_however_they_are_run(fuzz: Fuz
     def check(scenario: Scenario) -> None:
         check_all_ways(fuzz, scenario)
 
-    fuzz.run(check, examples=2, rounds=50, scenario=scenarios())
+    fuzz.run(check, examples=2, rounds=20, scenario=scenarios())
 
 
 @pytest.mark.fuzz_share(3)
@@ -200,7 +200,7 @@ def test_several_operators_and_logs_give_the_same_however_they_are_run(fuzz: Fuz
     def check(scenario: Scenario) -> None:
         check_all_ways(fuzz, scenario)
 
-    fuzz.run(check, examples=2, rounds=35, scenario=scenarios(several))
+    fuzz.run(check, examples=2, rounds=15, scenario=scenarios(several))
 
 
 @pytest.mark.fuzz_share(2)
@@ -209,7 +209,7 @@ def test_windows_give_the_same_where_map_tasks_merge_events(fuzz: Fuzz) -> None:
         check_all_ways(fuzz, scenario)
 
     drawn = scenarios(of_keys=mergeable, of_ways=ways_that_merge)
-    fuzz.run(check, examples=2, rounds=12, scenario=drawn)
+    fuzz.run(check, examples=2, rounds=6, scenario=drawn)
 
 
 @pytest.mark.fuzz_share(2)

@@ -1,14 +1,14 @@
 """The programs of this folder put out on Spark what they put out under PyFlink, and embedded.
 
-Some of them by default, all with FLINKCORE_TEST_ALL_PROGRAMS=1.
+Some of them by default, all with FLINKCORE_TEST_ALL=1.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from equipment.sampling import ALL
 from equipment.spark_sessions import spark_session
 from pyflink_programs import program_file
 from pyflink_programs.canonical_values import canonical_outputs, comparable
@@ -20,8 +20,6 @@ from pyspark import cloudpickle
 from flinkcore import pyflink
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.spark import SparkExecutionEnvironment
-
-ALL = os.environ.get("FLINKCORE_TEST_ALL_PROGRAMS") == "1"
 
 REPRESENTATIVE = [
     "alerts_side_output",

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from equipment.sampling import at_night
 
 import flinkcore
 
@@ -29,6 +30,7 @@ def test_files_are_formatted() -> None:
 @pytest.mark.skipif(
     sys.version_info < (3, 11), reason="the last NumPy for Python 3.10 types arrays by their shapes"
 )
+@at_night  # and before all tests of CI: .ci/lint
 def test_the_package_is_typed() -> None:
     run("mypy")
 

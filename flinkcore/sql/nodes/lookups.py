@@ -150,7 +150,7 @@ def lookup_join(program: Program, node: PlanNode, rows: Rows) -> Rows:
             "Look up rows that do not change",
         )
     table = node.json["temporalTable"]["lookupTableSource"]["table"]
-    log = log_of_table(program, node, table)
+    log = log_of_table(program, table)
     scanned = [ScannedColumn(name, kind.with_nullable(True)) for name, kind in lookup.columns]
     found = event_log_of(log)
     if found is None or found.arrival is None:

@@ -148,7 +148,7 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
     _check_messages(node, table)
     is_lenient = ignores_errors(table.get("resolvedTable", {}).get("options") or {})
     kinds = {each["name"]: each for each in schema.get("columns", ())}
-    stream = log_of_table(program, node, table)
+    stream = log_of_table(program, table)
     if program.expires and ((log := event_log_of(stream)) is None or log.arrival is None):
         raise node.refuse(
             "state of the plan expires by processing time, which is the rows' arrival, and its log has none",
@@ -307,7 +307,7 @@ def names_of(identifier: str) -> list[str]:
     return [parts[-1], ".".join(parts), identifier]
 
 
-def log_of_table(program: Program, node: PlanNode, table: Mapping[str, Any]) -> LogStream:
+def log_of_table(program: Program, table: Mapping[str, Any]) -> LogStream:
     names = names_of(table["identifier"])
     options = table.get("resolvedTable", {}).get("options") or {}
     given = program.tables.log_of(names, options)

