@@ -66,7 +66,7 @@ def _cost(info: dict[str, Any]) -> list[str]:
 
 def source_of(page: str) -> Path:
     """The results that a page has its figures from."""
-    (name,) = re.findall(r"`benchmarks/results/(.+?)`", page)
+    (name,) = re.findall(r"`benchmarks/results/(\S+-scale\.json)`", page)
     return RESULTS / name
 
 
