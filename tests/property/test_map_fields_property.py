@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,3 +78,13 @@ def test_any_bytes_are_decoded_or_are_a_fault(message: bytes, before: str) -> No
     found = decoder.decode([before.encode() + message, b'{"m":{"k":1}}'])
     assert len(found.values) == 2
     assert found.values[1].as_py() == {"m": [("k", 1)]}
+
+
+@pytest.mark.parametrize("inner", [b'{"a":', b"["])
+def test_a_message_that_is_too_deep_is_a_fault(inner: bytes) -> None:
+    decoder = MapFields(
+        json_values(pa.schema([("m", with_lists(INNER_TYPE))])), pa.struct([("m", INNER_TYPE)])
+    )
+    found = decoder.decode([b'{"other":' + inner * 10_000, b'{"m":{"k":1}}'])
+    assert sorted(found.faults) == [0]
+    assert found.values.to_pylist() == [None, {"m": [("k", 1)]}]

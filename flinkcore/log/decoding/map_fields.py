@@ -56,7 +56,7 @@ class MapFields:
 
 
 def _with_entries(message: bytes, kind: pa.DataType) -> bytes:
-    """Return a message with lists of entries in place of maps; one that is not JSON stays as it is."""
+    """Return a message with lists of entries in place of maps; one that is not JSON, or is too deep, stays as it is."""
     tokens: list[bytes] = []
     end = 0
     while (match := _TOKEN.match(message, end)) is not None:
@@ -64,7 +64,7 @@ def _with_entries(message: bytes, kind: pa.DataType) -> bytes:
         end = match.end()
     try:
         written, at = _written(tokens, 0, kind)
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, RecursionError):
         return message
     return message if at < len(tokens) or message[end:].strip() else written
 
