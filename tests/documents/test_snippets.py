@@ -1,5 +1,6 @@
 """Every block of code in README.md, docs/ and the pages of packages runs, and shows what it gives."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,15 @@ def spark() -> Iterator[Any]:
     pytest.importorskip("pyspark")
     with spark_session("local[2]", spark_sql_shuffle_partitions="2") as session:
         yield session
+
+
+@pytest.fixture(autouse=True)
+def _modules_of_pages_are_theirs() -> Iterator[None]:
+    """Take programs that a page has written, such as jobs.py, from the place of modules of the same name."""
+    modules, path = dict(sys.modules), sys.path[:]
+    yield
+    sys.modules.update(modules)
+    sys.path[:] = path
 
 
 def run(name: str, names: dict[str, Any]) -> None:

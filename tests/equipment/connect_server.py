@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from equipment.spark_sessions import QUICK_JAVA
+from equipment.spark_sessions import QUICK_JAVA, end_shared_context
 
 DEADLINE_SECONDS = 240
 
@@ -24,6 +24,7 @@ def connect_session(folder: Path, interpreter: Path) -> Iterator[Any]:
     from flinkcore.spark import configure_spark, ensure_java
 
     ensure_java()
+    end_shared_context()  # a process has a remote session or a context
     home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
