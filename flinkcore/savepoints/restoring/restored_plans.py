@@ -41,7 +41,7 @@ from flinkcore.savepoints.sql.names import (
     WINDOW_ACCUMULATORS,
     WINDOW_TIMERS,
 )
-from flinkcore.savepoints.sql.row_layout import SavepointTables, key_columns, place_ids
+from flinkcore.savepoints.sql.row_layout import SavepointTables, key_columns, place_ids, places_among
 from flinkcore.savepoints.sql.views import ViewRows, held_values
 from flinkcore.savepoints.sql.window_names import ends_of_windows, first_slices, starts_of_windows
 from flinkcore.sql.plan.flink_state import CUMULATE, SESSION, FlinkState, Layout, StateWindows
@@ -242,15 +242,15 @@ class RestoredPlanState:
 
     def _view(self, name: str, entries: pa.RecordBatch, own: _KeyGroups) -> ViewRows:
         """Return the values of a view, with the numbers of the accumulators among their entries."""
-        n, values = entries.num_rows, self._entries(name, *own)
+        values = self._entries(name, *own)
         if values is None:
             nothing = np.zeros(0, np.int64)
             return ViewRows(nothing, pa.array([], self._state(name).schema.field("map_key").type), nothing)
         places = [*key_columns(entries), *(each for each in entries.schema.names if each == "namespace")]
-        both = [pa.concat_arrays([entries.column(each), values.column(each)]) for each in places]
-        ids, firsts = place_ids(*both)
-        rows = firsts[ids[n:]]
-        if len(rows) and rows.max() >= n:
+        rows = places_among(
+            [values.column(each) for each in places], [entries.column(each) for each in places]
+        )
+        if (rows < 0).any():
             raise SavepointError(
                 f"the state {name!r} of operator {self.state.uid!r} has a value of a key that has no accumulator"
             )

@@ -21,6 +21,7 @@ from flinkcore.savepoints.sql.row_layout import (
     exploded,
     key_columns,
     place_ids,
+    places_among,
 )
 
 
@@ -93,12 +94,8 @@ def _values_of(values: pa.RecordBatch | None, entries: pa.RecordBatch) -> Int64s
     """Return the value of the key of each entry; -2**63 without one."""
     if values is None:
         return np.full(entries.num_rows, MIN_TIMESTAMP)
-    n = values.num_rows
-    both = [pa.concat_arrays([values.column(each), entries.column(each)]) for each in key_columns(entries)]
-    ids, firsts = place_ids(*both)
-    places = firsts[ids[n:]]
-    known = values.column("value").to_numpy()
-    return np.where(places < n, known[np.minimum(places, n - 1)], MIN_TIMESTAMP)
+    places = places_among([*key_columns(entries).values()], [*key_columns(values).values()])
+    return np.where(places < 0, MIN_TIMESTAMP, values.column("value").to_numpy()[places])
 
 
 def _clean_ups(found: SavepointTables, entries: pa.RecordBatch | None) -> list[dict[str, pa.Array]]:
@@ -108,9 +105,8 @@ def _clean_ups(found: SavepointTables, entries: pa.RecordBatch | None) -> list[d
         return []
     times = due.column("timestamp_ms")
     if entries is not None:
-        both = [pa.concat_arrays([entries.column(each), due.column(each)]) for each in key_columns(due)]
-        ids, firsts = place_ids(*both, pa.concat_arrays([entries.column("map_key"), times]))
-        due = due.filter(pa.array(firsts[ids[entries.num_rows :]] >= entries.num_rows))
+        of_rows = [*key_columns(entries).values(), entries.column("map_key")]
+        due = due.filter(pa.array(places_among([*key_columns(due).values(), times], of_rows) < 0))
     n, fields = due.num_rows, enumerate(found.state.inputs[0])
     nothing = pa.nulls(n, pa.struct([(f"f{number}", kind.arrow) for number, (_, kind) in fields]))
     no_rows = {**found.row_columns(nothing, n), f"has_{PREFIXES[0]}": pa.repeat(pa.scalar(False), n)}

@@ -227,6 +227,15 @@ def place_ids(*columns: pa.Array) -> tuple[Int64s, Int64s]:
     return ids, first
 
 
+def places_among(columns: Sequence[pa.Array], others: Sequence[pa.Array]) -> Int64s:
+    """Return the first of other rows that is equal to each row in these columns; -1 without one."""
+    n = len(others[0])
+    ids, firsts = place_ids(*(pa.concat_arrays(pair) for pair in zip(others, columns, strict=True)))
+    places = firsts[ids[n:]]
+    places[places >= n] = -1
+    return places
+
+
 def exploded(found: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     """Return entries whose values are lists as one for each element, and the elements."""
     lists = found.column("value")
