@@ -208,21 +208,12 @@ class SavepointTarget:
                 written[number].append(subtask_of_text(text))
             contents += sources
             written += [[writer.subtask(source, 0)] for source in sources]
+            metadata = [operator_metadata(*each) for each in zip(contents, written, strict=True)]
         except BaseException:
             with suppress(OSError):
                 writer.remove_others(())
             raise
-        try:
-            is_alone = writer.commit(
-                [operator_metadata(*each) for each in zip(contents, written, strict=True)]
-            )
-        except ConfigurationError:  # another run has completed a savepoint
-            writer.remove_others(())
-            raise
-        except BaseException:
-            with suppress(OSError):
-                writer.remove_files()
-            raise
+        is_alone = writer.commit(metadata)
         writer.remove_others(chain.from_iterable(written), of_all_runs=is_alone)
 
     def _pairs(

@@ -158,6 +158,8 @@ class SavepointWriter:
     def commit(self, operators: Sequence[OperatorMetadata]) -> bool:
         """Write `_metadata`, which completes the savepoint. A savepoint that another run has completed stays.
 
+        If it fails, the files of this run are removed, unless the store may have completed the savepoint.
+
         If two runs complete one at the same time in a store, the later one counts.
 
         Returns
@@ -172,22 +174,26 @@ class SavepointWriter:
         SavepointError
             If it cannot be written.
         """
-        content = written_metadata(Metadata(3, _CHECKPOINT_ID, list(operators)))
-        _refuse_savepoint(self.storage)  # a store cannot write a file only if it is not there
-        with _writing(self.storage, METADATA):
-            try:
-                by = f".{METADATA}-{self.run}"
-                return self.storage.publish(METADATA, content, by=by, replaces=False)
-            except FileExistsError:
-                self.storage.delete_file(by)
-                self.remove_others(())
-                _refuse_savepoint(self.storage)
-                raise
-
-    def remove_files(self) -> None:
-        """Remove the files of this run, which has failed, unless the store has completed a savepoint."""
-        if METADATA not in self.storage.names():
+        try:
+            content = written_metadata(Metadata(3, _CHECKPOINT_ID, list(operators)))
+            _refuse_savepoint(self.storage)  # a store cannot write a file only if it is not there
+            with _writing(self.storage, METADATA):
+                try:
+                    by = f".{METADATA}-{self.run}"
+                    return self.storage.publish(METADATA, content, by=by, replaces=False)
+                except FileExistsError:
+                    self.storage.delete_file(by)
+                    self.remove_others(())
+                    _refuse_savepoint(self.storage)
+                    raise
+        except ConfigurationError:  # another run has completed a savepoint
             self.remove_others(())
+            raise
+        except BaseException:
+            with suppress(OSError):
+                if METADATA not in self.storage.names():  # else the store has completed this one
+                    self.remove_others(())
+            raise
 
     def remove_others(self, subtasks: Iterable[SubtaskState], *, of_all_runs: bool = False) -> None:
         """Remove files of states that are not in the savepoint: of other attempts, and maybe of other runs.
