@@ -48,18 +48,17 @@ _WITH_LENGTH: Final = (Root.CHAR, Root.VARCHAR)
 _WITH_PRECISION: Final = (Root.TIME, Root.DECIMAL, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
 _WITH_KIND: Final = (Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
 
-_EXTERNAL: Final[dict[Root, tuple[str, bytes, str, StateSerializer]]] = {
-    Root.BOOLEAN: ("java.lang.Boolean", bytes.fromhex("cd207280d59cfaee"), "Z", basic.BOOLEAN),
-    Root.TINYINT: ("java.lang.Byte", bytes.fromhex("9c4e6084ee50f51c"), "B", basic.BYTE),
-    Root.SMALLINT: ("java.lang.Short", bytes.fromhex("684d37133460da52"), "S", basic.SHORT),
-    Root.INT: ("java.lang.Integer", bytes.fromhex("12e2a0a4f7818738"), "I", basic.INT),
-    Root.DATE: ("java.lang.Integer", bytes.fromhex("12e2a0a4f7818738"), "I", basic.INT),
-    Root.BIGINT: ("java.lang.Long", bytes.fromhex("3b8be490cc8f23df"), "J", basic.LONG),
-    Root.CHAR: ("org.apache.flink.table.data.StringData", bytes(8), "", SQL_TEXT),
-    Root.VARCHAR: ("org.apache.flink.table.data.StringData", bytes(8), "", SQL_TEXT),
+_EXTERNAL: Final[dict[Root, tuple[str, int, str, StateSerializer]]] = {
+    Root.BOOLEAN: ("java.lang.Boolean", 0xCD207280D59CFAEE, "Z", basic.BOOLEAN),
+    Root.TINYINT: ("java.lang.Byte", 0x9C4E6084EE50F51C, "B", basic.BYTE),
+    Root.SMALLINT: ("java.lang.Short", 0x684D37133460DA52, "S", basic.SHORT),
+    Root.INT: ("java.lang.Integer", 0x12E2A0A4F7818738, "I", basic.INT),
+    Root.DATE: ("java.lang.Integer", 0x12E2A0A4F7818738, "I", basic.INT),
+    Root.BIGINT: ("java.lang.Long", 0x3B8BE490CC8F23DF, "J", basic.LONG),
+    Root.CHAR: ("org.apache.flink.table.data.StringData", 0, "", SQL_TEXT),
+    Root.VARCHAR: ("org.apache.flink.table.data.StringData", 0, "", SQL_TEXT),
 }
 """By type, the class of the values of views, its version, the letter of its field, and the serializer of its values."""
-_NUMBER: Final = bytes.fromhex("86ac951d0b94e08b")
 
 _OBJECT, _CLASS, _ENUM, _STRING, _END, _NULL = b"s", b"r", b"~", b"t", b"x", b"p"
 _CLASS_ITSELF: Final = b"v"
@@ -186,21 +185,20 @@ def view_data(type: LogicalType) -> ExternalSerializer:
             f"values of {type} in views of SQL's aggregates cannot be written or restored yet"
         )
     name, version, letter, serializer = _EXTERNAL[type.root]
-    writer = ByteWriter().add(_STREAM + _OBJECT + _CLASS).utf("org.apache.flink.table.types.AtomicDataType")
-    writer.add(bytes.fromhex("1a885329fa7a2332")).integer(_SERIALIZABLE, 1).integer(0, 2).add(_END + _CLASS)
-    writer.utf("org.apache.flink.table.types.DataType").add(bytes.fromhex("c68ff3149e02836d"))
-    writer.integer(_SERIALIZABLE, 1).integer(2, 2)
-    writer.add(b"L").utf("conversionClass").add(_STRING).utf("Ljava/lang/Class;")
-    writer.add(b"L").utf("logicalType").add(_STRING).utf(f"L{_TYPES.replace('.', '/')}LogicalType;")
-    writer.add(_END + _NULL + _CLASS_ITSELF + _CLASS).utf(name).add(version)
-    writer.integer(_SERIALIZABLE if letter else 0, 1).integer(len(letter), 2)
+    writer = ByteWriter().add(_STREAM + _OBJECT)
+    _write_class(writer, "org.apache.flink.table.types.AtomicDataType", 0x1A885329FA7A2332, _SERIALIZABLE, 0)
+    writer.add(_END)
+    _write_class(writer, "org.apache.flink.table.types.DataType", 0xC68FF3149E02836D, _SERIALIZABLE, 2)
+    _write_field(writer, "conversionClass", "java/lang/Class")
+    _write_field(writer, "logicalType", f"{_TYPES}LogicalType")
+    writer.add(_END + _NULL + _CLASS_ITSELF)
+    _write_class(writer, name, version, _SERIALIZABLE if letter else 0, len(letter))
     if letter:
         writer.add(letter.encode()).utf("value")
     writer.add(_END)
     if letter not in ("", "Z"):
-        writer.add(_CLASS).utf("java.lang.Number").add(_NUMBER).integer(_SERIALIZABLE, 1).integer(0, 2).add(
-            _END
-        )
+        _write_class(writer, "java.lang.Number", 0x86AC951D0B94E08B, _SERIALIZABLE, 0)
+        writer.add(_END)
     writer.add(_NULL)
     _write_type(writer, type)
     return ExternalSerializer((serializer,), writer.flag(False).data())
@@ -237,7 +235,7 @@ def _write_type(writer: ByteWriter, field: LogicalType) -> None:
     for number, _ in numbers:
         writer.add(b"I").utf(number)
     if has_kind:
-        writer.add(b"L").utf("kind").add(_STRING).utf(f"L{_TYPES.replace('.', '/')}TimestampKind;")
+        _write_field(writer, "kind", f"{_TYPES}TimestampKind")
     writer.add(_END)
     _write_common(writer, root, nullable=field.nullable)
     for _, value in numbers:
@@ -270,8 +268,9 @@ def _write_extreme(writer: ByteWriter, field: ExtremeType) -> None:
     writer.add(_END)
     _write_common(writer, "STRUCTURED_TYPE", nullable=True)
     writer.flag(True).add(_NULL + _NULL).flag(True)
-    writer.add(_OBJECT + _CLASS).utf("java.util.CollSer").add(bytes.fromhex("578eabb63a1ba811"))
-    writer.integer(_SERIALIZABLE | _HAS_WRITE_METHOD, 1).integer(1, 2).add(b"I").utf("tag").add(_END + _NULL)
+    writer.add(_OBJECT)
+    _write_class(writer, "java.util.CollSer", 0x578EABB63A1BA811, _SERIALIZABLE | _HAS_WRITE_METHOD, 1)
+    writer.add(b"I").utf("tag").add(_END + _NULL)
     writer.integer(1).add(b"w\x04").integer(3)
     for name in (field.name, "mapSize", "map"):
         writer.add(_OBJECT)
@@ -302,19 +301,20 @@ def _write_type_of_view(writer: ByteWriter) -> None:
     """Append the type of a view, which Java knows by the class of its values and their serializer."""
     writer.add(_OBJECT)
     _write_class(writer, f"{_TYPES}RawType", 1, _SERIALIZABLE, 2)
-    for name, kind in (
-        ("clazz", "Ljava/lang/Class;"),
-        ("serializer", "Lorg/apache/flink/api/common/typeutils/TypeSerializer;"),
-    ):
-        writer.add(b"L").utf(name).add(_STRING).utf(kind)
+    _write_field(writer, "clazz", "java/lang/Class")
+    _write_field(writer, "serializer", "org/apache/flink/api/common/typeutils/TypeSerializer")
     writer.add(_END)
     _write_common(writer, "RAW", nullable=True)
     writer.add(_CLASS_ITSELF)
     _write_class(writer, "org.apache.flink.table.api.dataview.MapView", 0, 0, 0)
-    writer.add(_END + _NULL + _OBJECT + _CLASS).utf("org.apache.flink.table.dataview.NullSerializer")
-    writer.add(bytes.fromhex("b550ba4ab363ac5f")).integer(_SERIALIZABLE, 1).integer(0, 2).add(_END + _CLASS)
-    writer.utf("org.apache.flink.api.common.typeutils.base.TypeSerializerSingleton")
-    writer.add(bytes.fromhex("79a987aac72e7745")).integer(_SERIALIZABLE, 1).integer(0, 2).add(_END)
+    writer.add(_END + _NULL + _OBJECT)
+    _write_class(
+        writer, "org.apache.flink.table.dataview.NullSerializer", 0xB550BA4AB363AC5F, _SERIALIZABLE, 0
+    )
+    writer.add(_END)
+    singleton = "org.apache.flink.api.common.typeutils.base.TypeSerializerSingleton"
+    _write_class(writer, singleton, 0x79A987AAC72E7745, _SERIALIZABLE, 0)
+    writer.add(_END)
     _write_class(writer, "org.apache.flink.api.common.typeutils.TypeSerializer", 1, _SERIALIZABLE, 0)
     writer.add(_END + _NULL)
 
@@ -322,8 +322,9 @@ def _write_type_of_view(writer: ByteWriter) -> None:
 def _write_common(writer: ByteWriter, root: str, *, nullable: bool) -> None:
     """Append the class of all types, and the values of its fields."""
     _write_class(writer, f"{_TYPES}LogicalType", 1, _SERIALIZABLE, 2)
-    writer.add(b"Z").utf("isNullable").add(b"L").utf("typeRoot").add(_STRING)
-    writer.utf(f"L{_TYPES.replace('.', '/')}LogicalTypeRoot;").add(_END + _NULL)
+    writer.add(b"Z").utf("isNullable")
+    _write_field(writer, "typeRoot", f"{_TYPES}LogicalTypeRoot")
+    writer.add(_END + _NULL)
     writer.flag(nullable).add(_ENUM)
     _write_class(writer, f"{_TYPES}LogicalTypeRoot", 0, _SERIALIZABLE_ENUM, 0)
     writer.add(_END)
@@ -332,7 +333,8 @@ def _write_common(writer: ByteWriter, root: str, *, nullable: bool) -> None:
 
 
 def _write_class(writer: ByteWriter, name: str, version: int, flags: int, n_fields: int) -> None:
-    writer.add(_CLASS).utf(name).integer(version, 8).integer(flags, 1).integer(n_fields, 2)
+    """Append the description of a class, whose version are 64 bits, up to its fields."""
+    writer.add(_CLASS).utf(name).add(version.to_bytes(8, "big")).integer(flags, 1).integer(n_fields, 2)
 
 
 def _write_field_serializer(writer: ByteWriter, field: LogicalType) -> None:
