@@ -37,6 +37,7 @@ MODULES = (
     "key_dictionary",
     "key_expiry",
     "key_groups",
+    "key_limits",
     "key_lists",
     "key_timers",
     "keys",

@@ -35,7 +35,13 @@ from flinkcore._native.changing_rows cimport (
     identity_of,
 )
 from flinkcore._native.key_dictionary cimport KeyDictionary
-from flinkcore._native.key_limits cimport NO_LIMIT, KeyLimits, key_limit, key_limits_reach
+from flinkcore._native.key_limits cimport (
+    KeyLimits,
+    key_limit,
+    key_limits_reach,
+    key_limits_restore,
+    key_limits_snapshot,
+)
 from flinkcore._native.memory cimport grow
 from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.relational cimport (
@@ -813,9 +819,7 @@ cdef class ChangingTopKernel:
         top_rows = dict(zip(("key", "row", "timestamp", "low", "high"), columns.base))
         if not self.state.of_limits:
             return {"top": top_rows}
-        limits = np.array([self.state.limits.limits[i] for i in range(self.state.limits.n)], np.int64)
-        with_limit = np.flatnonzero(limits != NO_LIMIT)
-        return {"limits": {"key": with_limit, "limit": limits[with_limit]}, "top": top_rows}
+        return {"limits": key_limits_snapshot(&self.state.limits), "top": top_rows}
 
     def restore(self, str table not None, const int64_t[::1] keys not None, dict rows not None, columns not None):
         """Take part of a state that `snapshot` has given, with keys and rows of now; before the first event.
@@ -829,7 +833,7 @@ cdef class ChangingTopKernel:
         """
         cdef Call call = begin_call(&self.guard, self)
         if table == "limits":
-            self._restore_limits(keys, columns.column("limit").to_numpy())
+            key_limits_restore(&self.state.limits, keys, columns.column("limit").to_numpy())
             return
         cdef const int64_t[::1] numbers = rows["row"]
         cdef const int64_t[::1] tail_ends = rows["tail_ends"]
@@ -873,14 +877,6 @@ cdef class ChangingTopKernel:
                 top.n -= 1
                 slot = top.slots[top.n]
             _push(state, &state.keys[keys[i]].rest, slot)
-
-    def _restore_limits(self, const int64_t[::1] keys not None, const int64_t[::1] limits not None):
-        cdef int64_t i
-        for i in range(keys.shape[0]):
-            if limits[i] < 0:
-                raise SchemaError(f"row {i} of the limits of ranks is negative")
-            key_limits_reach(&self.state.limits, keys[i] + 1)
-            key_limit(&self.state.limits, keys[i], limits[i])
 
     def _check(self):
         """Assert its invariants."""

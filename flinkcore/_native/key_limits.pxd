@@ -36,3 +36,11 @@ cdef inline int64_t key_limit(KeyLimits* self, int64_t key_id, int64_t of_row) n
     if self.limits[key_id] == NO_LIMIT:
         self.limits[key_id] = max(<int64_t> 0, of_row)
     return self.limits[key_id]
+
+
+# Returns the limits of keys with rows as columns, `key` and `limit`.
+cdef dict key_limits_snapshot(const KeyLimits* self)
+
+
+# Takes such columns, with keys of now; raises SchemaError if a limit is negative.
+cdef int key_limits_restore(KeyLimits* self, const int64_t[::1] keys, const int64_t[::1] limits) except -1
