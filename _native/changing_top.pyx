@@ -898,5 +898,5 @@ cdef class ChangingTopKernel:
             for i in range(of_key.rest.n):
                 assert state.heap_places[of_key.rest.slots[i]] == i
                 assert i == 0 or _is_before(state, of_key.rest.slots[(i - 1) >> 1], of_key.rest.slots[i])
-                assert _is_before(state, of_key.top.slots[of_key.top.n - 1], of_key.rest.slots[i])
+                assert not of_key.top.n or _is_before(state, of_key.top.slots[of_key.top.n - 1], of_key.rest.slots[i])
         assert live == state.rows.n_rows

@@ -285,3 +285,32 @@ def test_the_values_of_changes(events: list[Any], at_once: int, data: st.DataObj
             kept = KeptValues(shown)
             kept.restore(*(table[name] for name in ("key", "row", "low", "high", "n_rows")))
             kept._check()
+
+
+def test_a_key_whose_limit_is_0_shows_no_row() -> None:
+    keys = KeyDictionary(pa.schema([("k", pa.int64())]), ["k"])
+    kernel = ChangingTopKernel(
+        keys,
+        timeline(),
+        steps_done=0,
+        result_limit=9,
+        n=3,
+        skip=0,
+        rank="row_number",
+        n_words=1,
+        has_tails=False,
+        ranks_shown=True,
+        changes=True,
+        replaces=False,
+        of_limits=True,
+    )
+    n, zeros = 3, np.zeros(3, np.int64)
+    numbers = np.arange(n)
+    words = np.arange(n, dtype=np.uint64).reshape(-1, 1)
+    key_ids, inserted = np.zeros(n, np.uint32), np.zeros(n, np.uint8)
+    taken = kernel.process(
+        *(key_ids, np.zeros(n, np.int32), None, numbers, numbers, zeros, words, None, None, inserted),
+        *(identities([1, 2, 3]), None, zeros),
+    )
+    kernel._check()
+    assert (taken, kernel.live_count, len(kernel.take().left)) == (n, n, 0)
