@@ -15,13 +15,13 @@ from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.sql.names import CLEAN_UP_TIME, LAST_TIME, PENDING_ROWS, USER_TIMERS
 from flinkcore.savepoints.sql.pending_rows import PENDING, TIMES, PendingRows
 from flinkcore.savepoints.sql.row_layout import (
-    PREFIXES,
     Restored,
     SavepointTables,
     exploded,
     key_columns,
     place_ids,
     places_among,
+    rows_of,
 )
 
 
@@ -69,10 +69,7 @@ class FrameRows(PendingRows):
         ids, _ = place_ids(*key_columns(entries).values())
         times = entries.column("map_key").to_numpy()
         order = np.lexsort((times, ids))
-        columns = found.row_columns(rows, entries.num_rows)
-        prefix = f"{PREFIXES[0]}."
-        own = {name.removeprefix(prefix): each for name, each in columns.items() if name.startswith(prefix)}
-        batch = pa.RecordBatch.from_arrays(list(own.values()), list(own)).take(pa.array(order))
+        batch = rows_of(found.row_columns(rows, entries.num_rows)).take(pa.array(order))
         frames = FrameAggregates(
             batch.schema,
             [each[1:] for each in found.operator.aggregates.aggregates],
@@ -107,8 +104,5 @@ def _clean_ups(found: SavepointTables, entries: pa.RecordBatch | None) -> list[d
     if entries is not None:
         of_rows = [*key_columns(entries).values(), entries.column("map_key")]
         due = due.filter(pa.array(places_among([*key_columns(due).values(), times], of_rows) < 0))
-    n, fields = due.num_rows, enumerate(found.state.inputs[0])
-    nothing = pa.nulls(n, pa.struct([(f"f{number}", kind.arrow) for number, (_, kind) in fields]))
-    no_rows = {**found.row_columns(nothing, n), f"has_{PREFIXES[0]}": pa.repeat(pa.scalar(False), n)}
-    columns = {**key_columns(due), **no_rows}
+    columns = {**key_columns(due), **found.row_columns(None, due.num_rows)}
     return [{**columns, "timestamp": due.column("timestamp_ms")}]

@@ -36,6 +36,7 @@ from flinkcore.savepoints.sql.row_layout import (
     grouped,
     key_columns,
     place_ids,
+    rows_of,
 )
 from flinkcore.sql.plan.flink_state import FlinkState
 
@@ -252,9 +253,7 @@ class RegularJoinRows(RowLayout):
         self, found: SavepointTables, columns: Mapping[str, pa.Array], number: int
     ) -> tuple[pa.Array, pa.Array]:
         """Return what makes a row that is withdrawn equal to one that is kept; rows that stay have nothing."""
-        prefix, unique = PREFIXES[number], self.state.unique_keys[number]
-        of_rows = {name.removeprefix(f"{prefix}."): each for name, each in columns.items() if "." in name}
-        batch = pa.RecordBatch.from_arrays(list(of_rows.values()), list(of_rows))
+        unique, batch = self.state.unique_keys[number], rows_of(columns, number)
         if ROW_KIND not in found.operator.row_names[number]:
             identities = np.zeros((batch.num_rows, 2), np.uint64)
         else:

@@ -101,28 +101,27 @@ class SavepointTables:
 
     def row_columns(self, rows: pa.Array | None, n: int, number: int = 0) -> dict[str, pa.Array]:
         """Return the columns of rows in a checkpoint, or of `n` rows that are missing."""
-        prefix = PREFIXES[number]
+        prefix, is_there = PREFIXES[number], rows is not None
+        columns = {f"has_{prefix}": pa.repeat(pa.scalar(is_there), n)}
+        if rows is None:
+            kinds = enumerate(kind for _, kind in self.state.inputs[number])
+            rows = pa.nulls(n, pa.struct([(f"f{place}", kind.arrow) for place, kind in kinds]))
         places = {name: (place, kind) for place, (name, kind) in enumerate(self.state.inputs[number])}
         computed = {name: (number, form) for name, number, form in self.state.computed}
         constants = dict(self.state.constants)
-        columns = {f"has_{prefix}": pa.repeat(pa.scalar(rows is not None), n)}
         for name in self.operator.row_names[number]:
             if name == ROW_KIND:
                 continue
-            if name in computed and rows is not None:
-                columns[f"{prefix}.{name}"] = self._computed(rows, *computed[name])
-                continue
-            if name in constants:
-                columns[f"{prefix}.{name}"] = pa.nulls(n, constants[name].arrow)
-                continue
-            place, kind = places.get(name, (-1, None))
-            type = pa.int64() if kind is None else kind.arrow
-            if rows is None:
-                columns[f"{prefix}.{name}"] = pa.nulls(n, type)
-            elif kind is None:  # a constant that the node has beside its columns
-                columns[f"{prefix}.{name}"] = pa.array(np.zeros(n, np.int64))
-            else:
-                columns[f"{prefix}.{name}"] = rows.field(place).cast(type)
+            if name in computed:
+                column = self._computed(rows, *computed[name])
+            elif name in constants:
+                column = pa.nulls(n, constants[name].arrow)
+            elif name in places:
+                place, kind = places[name]
+                column = rows.field(place).cast(kind.arrow)
+            else:  # a constant that the node has beside its columns
+                column = pa.array(np.zeros(n, np.int64))
+            columns[f"{prefix}.{name}"] = column
         return columns
 
     def _computed(self, rows: pa.Array, number: int, form: str) -> pa.Array:
@@ -195,6 +194,13 @@ def key_columns(found: pa.RecordBatch) -> dict[str, pa.Array]:
         for name in found.schema.names
         if name == "key_group" or name.startswith("key.")
     }
+
+
+def rows_of(columns: Mapping[str, pa.Array], number: int = 0) -> pa.RecordBatch:
+    """Return rows whose columns in a checkpoint are given, with the names of the operator's columns."""
+    prefix = f"{PREFIXES[number]}."
+    own = {name.removeprefix(prefix): each for name, each in columns.items() if name.startswith(prefix)}
+    return pa.RecordBatch.from_arrays(list(own.values()), list(own))
 
 
 def fields_of(rows: pa.Array, numbers: Sequence[int]) -> pa.Array:
