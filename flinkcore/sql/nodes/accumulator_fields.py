@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
 from flinkcore.sql.nodes.function_aggregates import WindowResult
@@ -21,8 +21,10 @@ from flinkcore.sql.plan.flink_state import (
 )
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TEXTS, LogicalType, Root
 
-_BIGINT: Final = LogicalType(Root.BIGINT)
+Exchanged: TypeAlias = tuple[tuple[AccumulatorField, ...], tuple[ValuesView, ...], str]
+"""Fields and views of an accumulator, and why it cannot be exchanged, or an empty text."""
 
+_BIGINT: Final = LogicalType(Root.BIGINT)
 _STRING: Final = LogicalType(Root.VARCHAR, precision=2**31 - 1)
 
 _EXCHANGED: Final = frozenset(
@@ -42,7 +44,7 @@ _TAKEN_BACK: Final = ("COUNT", "SUM", "AVG")
 
 def accumulator_fields(
     native: NativeAggregates, taken_back: Sequence[bool] = (), *, count: str | None = None
-) -> tuple[list[AccumulatorField], list[ValuesView], str]:
+) -> Exchanged:
     """Return the fields and views of the accumulator that Flink has, and why it cannot be exchanged, if so.
 
     Parameters
@@ -65,10 +67,8 @@ def accumulator_fields(
     extremes: list[ValuesView] = []
     for number, result in enumerate(native.results):
         if isinstance(result, WindowResult):
-            return (
-                [],
-                [],
-                f"the accumulators of the function {result.calls.name} are not exchanged with Flink",
+            return _refused(
+                f"the accumulators of the function {result.calls.name} are not exchanged with Flink"
             )
         call = result.call
         type = _STRING if call.type.root in (Root.CHAR, Root.VARCHAR) else call.type.with_nullable(True)
@@ -76,11 +76,9 @@ def accumulator_fields(
         if call.is_distinct and call.name == "COUNT" and result.given.root in _IN_VIEWS:
             shared = distinct.get(call.arguments)
             if shared is not None and can_take_back:
-                return (
-                    [],
-                    [],
+                return _refused(
                     "of rows that are withdrawn, the accumulators of one COUNT(DISTINCT) of an argument are exchanged "
-                    "with Flink, and not those of several with conditions",
+                    "with Flink, and not those of several with conditions"
                 )
             names = (*(() if shared is None else shared.aggregates), *result.parts)
             state = f"distinctAcc_{len(distinct)}" if shared is None else shared.state
@@ -91,10 +89,8 @@ def accumulator_fields(
             what, instead = call.name, ""
             if call.is_distinct:
                 what, instead = f"{call.name}(DISTINCT)", f"; those of {call.name} over SELECT DISTINCT are"
-            return (
-                [],
-                [],
-                f"the accumulators of {what} of {result.given} are not exchanged with Flink{instead}",
+            return _refused(
+                f"the accumulators of {what} of {result.given} are not exchanged with Flink{instead}"
             )
         if call.name in ("MIN", "MAX") and can_take_back and result.given.root in _IN_VIEWS:
             own = call.type.with_nullable(True)
@@ -102,13 +98,9 @@ def accumulator_fields(
             extremes.append(ValuesView(f"agg{number}$map", own, result.parts, True, call.name.lower()))
             continue
         if call.name not in _TAKEN_BACK and (can_take_back or native.withdraws):
-            return (
-                [],
-                [],
-                (
-                    f"the accumulators of {call.name} of {result.given} over rows that are withdrawn are not exchanged "
-                    "with Flink"
-                ),
+            return _refused(
+                f"the accumulators of {call.name} of {result.given} over rows that are withdrawn are not exchanged "
+                "with Flink"
             )
         if call.name == "AVG":
             total, n_values = result.parts
@@ -124,7 +116,11 @@ def accumulator_fields(
     calls = [result.call for result in native.results if not isinstance(result, WindowResult)]
     if count is not None and not any(map(_is_count_of_rows, calls)):
         fields.append(AccumulatorField(count, _BIGINT))
-    return fields, [*extremes, *distinct.values()], ""
+    return tuple(fields), (*extremes, *distinct.values()), ""
+
+
+def _refused(reason: str) -> Exchanged:
+    return (), (), reason
 
 
 def _is_count_of_rows(call: AggregateCall) -> bool:

@@ -45,7 +45,7 @@ def group_state(
     taken_back = node.json["aggCallNeedRetractions"]
     count = ROWS if node.json["needRetraction"] else None
     fields, views, refusal = accumulator_fields(native, taken_back, count=count)
-    return FlinkState.of(node, keys=tuple(keys), fields=tuple(fields), views=tuple(views), refusal=refusal)
+    return FlinkState.of(node, keys=tuple(keys), fields=fields, views=views, refusal=refusal)
 
 
 def window_state(
@@ -80,8 +80,8 @@ def window_state(
     return FlinkState.of(
         node,
         keys=tuple(keys),
-        fields=tuple(fields),
-        views=tuple(views),
+        fields=fields,
+        views=views,
         windows=windows,
         refusal=refusal,
     )
@@ -247,7 +247,7 @@ def over_state(
     return FlinkState.of(
         node,
         keys=_chosen(rows, spec["partition"]["fields"]),
-        fields=tuple(fields),
+        fields=fields,
         layout=Layout.FRAME_ROWS if is_bounded else Layout.PENDING_ROWS,
         constants=constants,
         frame_rows=frame_rows,
