@@ -945,7 +945,7 @@ cdef class ChangingJoinKernel:
             return
         _reach(&self.state, int(np.max(keys)) + 1)
         for i in range(n):
-            # Where rows expire, one may be withdrawn after another that matches it has come anew: that has a match less than none.
+            # Where rows expire, one may be withdrawn after another that matches it has come again: that has a match less than none.
             if numbers[i] < 0 or (matches[i] < 0 and not self.state.expires):
                 raise SchemaError(f"row {i} of the state of a join is missing, or has {matches[i]} matches")
             identity.low = <uint64_t> low[i]
