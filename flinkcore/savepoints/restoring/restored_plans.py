@@ -223,6 +223,7 @@ class RestoredPlanState:
         windows, n = self.operator.windows, entries.num_rows
         contents: AggregateContents = self.operator.aggregates if windows is None else windows.contents
         what = f"the accumulators of operator {self.state.uid!r}"
+        runs, retracts = windows is None, windows is None and ROW_KIND in self.operator.row_names[0]
         held = fed_accumulators(
             contents,
             values.results,
@@ -230,13 +231,14 @@ class RestoredPlanState:
             n,
             what,
             orders=values.orders,
-            slides=windows is None,
+            runs=runs,
+            retracts=retracts,
         )
         numbers = {name: number for number, (name, *_) in enumerate(contents.aggregates)}
         for view in self.state.views:
             found = self._view(view.state, entries, own)
             for bit, name in enumerate(view.aggregates):
-                parts = held_values(view, found, n, bit, slides=windows is None)
+                parts = held_values(view, found, n, bit, runs=runs, retracts=retracts)
                 held |= {f"{numbers[name]}.{part}": column for part, column in parts.items()}
         return dict(sorted(held.items(), key=lambda each: _number_of(each[0])))
 

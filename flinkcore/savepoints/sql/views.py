@@ -104,7 +104,9 @@ def _values_of(view: ValuesView, held: Mapping[str, pa.Array], number: int, bit:
     return ViewRows(rows, values, counts)
 
 
-def held_values(view: ValuesView, found: ViewRows, n: int, bit: int, *, slides: bool) -> dict[str, pa.Array]:
+def held_values(
+    view: ValuesView, found: ViewRows, n: int, bit: int, *, runs: bool, retracts: bool
+) -> dict[str, pa.Array]:
     """Return what a native aggregate of a view holds for `n` accumulators, by the name of the part.
 
     Parameters
@@ -114,8 +116,8 @@ def held_values(view: ValuesView, found: ViewRows, n: int, bit: int, *, slides: 
     n : int
     bit : int
         Number of the aggregate among those of the view.
-    slides : bool
-        Whether the accumulators are those of frames.
+    runs, retracts : bool
+        As of `Accumulators`.
 
     Raises
     ------
@@ -135,9 +137,9 @@ def held_values(view: ValuesView, found: ViewRows, n: int, bit: int, *, slides: 
     parts = {
         _part(view): pa.LargeListArray.from_arrays(offsets, _elements(view, values).take(pa.array(order)))
     }
-    if slides:
+    if retracts:
         parts["set_counts"] = pa.LargeListArray.from_arrays(offsets, pa.array(counts[order]))
-    if slides and not view.extreme:
+    if runs and not view.extreme:
         parts["words"] = pa.array(sizes.astype(np.uint64))
     return parts
 

@@ -354,6 +354,7 @@ SHARED: dict[type, Shared] = {
             "emit": lambda it: it.emit(ENTRIES[:10]),
             "clear": lambda it: it.clear(ENTRIES[:10]),
             "rows_of": lambda it: it.rows_of(ENTRIES[:10]),
+            "previous": lambda it: it.previous(ENTRIES[:10]),
             "snapshot": lambda it: it.snapshot(),
             "restore": lambda it: it.restore(ENTRIES[:0], NO_FLAGS, NO_NUMBERS),
             "memory_bytes": lambda it: it.memory_bytes(),
@@ -417,7 +418,7 @@ SHARED: dict[type, Shared] = {
             ),
             "touched_entries": lambda it: touched_entries(it, ENTRIES[:10]),
         },
-        {"__len__", "slides", "retracts"},
+        {"__len__", "slides", "runs", "retracts"},
     ),
     KeyDictionary: Shared(
         _dictionary,
