@@ -34,6 +34,9 @@ def are_same_rows(columns: Iterable[pa.Array], before: Int64s, after: Int64s) ->
 
 
 def _are_same(column: pa.Array, before: Int64s, after: Int64s) -> npt.NDArray[np.bool_]:
+    if pa.types.is_integer(column.type) and not column.null_count:
+        numbers = column.to_numpy()
+        return numbers[before] == numbers[after]
     own, other = column.take(pa.array(before)), column.take(pa.array(after))
     if pa.types.is_nested(column.type):
         pairs = zip(own.to_pylist(), other.to_pylist(), strict=True)
