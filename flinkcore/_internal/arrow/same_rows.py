@@ -36,7 +36,8 @@ def are_same_rows(columns: Iterable[pa.Array], before: Int64s, after: Int64s) ->
 def _are_same(column: pa.Array, before: Int64s, after: Int64s) -> npt.NDArray[np.bool_]:
     if pa.types.is_integer(column.type) and not column.null_count:
         numbers = column.to_numpy()
-        return numbers[before] == numbers[after]
+        found: npt.NDArray[np.bool_] = numbers[before] == numbers[after]
+        return found
     own, other = column.take(pa.array(before)), column.take(pa.array(after))
     if pa.types.is_nested(column.type):
         pairs = zip(own.to_pylist(), other.to_pylist(), strict=True)
@@ -45,5 +46,5 @@ def _are_same(column: pa.Array, before: Int64s, after: Int64s) -> npt.NDArray[np
     equal = pc.equal(own, other)
     if column.null_count:
         equal = pc.or_(pc.fill_null(equal, False), pc.and_(own.is_null(), other.is_null()))
-    found: npt.NDArray[np.bool_] = equal.to_numpy(zero_copy_only=False)
+    found = equal.to_numpy(zero_copy_only=False)
     return found
