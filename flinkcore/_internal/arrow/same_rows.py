@@ -46,5 +46,5 @@ def _are_same(column: pa.Array, before: Int64s, after: Int64s) -> npt.NDArray[np
     equal = pc.equal(own, other)
     if column.null_count:
         equal = pc.or_(pc.fill_null(equal, False), pc.and_(own.is_null(), other.is_null()))
-    found = equal.to_numpy(zero_copy_only=False)
-    return found
+    same: npt.NDArray[np.bool_] = equal.to_numpy(zero_copy_only=False)
+    return same

@@ -54,7 +54,7 @@ class GroupKernel(ImmediateKernel):
     withdraws : bool
         Whether rows have a row kind.
     compared : callable
-        Takes the aggregates, and gives the columns of which one changes where there is a change.
+        Takes the aggregates, and returns the columns of which one changes where there is a change.
     expiry : KeyExpiry or None
         Times at which keys expire; with them, each row gives a change.
     update_before : bool
@@ -157,28 +157,27 @@ class GroupKernel(ImmediateKernel):
         if expired is None:
             updated = np.flatnonzero(is_update)
             is_update[updated] = ~are_same_rows(self._compared(values), before[updated], after[updated])
-        gives_before = (had & ~has) | is_update if self._update_before else had & ~has
-        gives_after = (has & ~had) | is_update
-        if not gives_before.any() and gives_after.all():
+        is_before = (had & ~has) | is_update if self._update_before else had & ~has
+        is_after = (has & ~had) | is_update
+        if not is_before.any() and is_after.all():
             events, kinds = np.arange(n), np.where(had, _UPDATE_AFTER, _INSERT).astype(np.uint8)
             self.values = [column.slice(n_own) for column in values]
         else:
-            ends = np.cumsum(gives_before.astype(np.int64) + gives_after)
-            n_results = int(ends[-1]) if n else 0
+            ends = np.cumsum(is_before.astype(np.int64) + is_after)
+            n_results = int(ends[-1])
             events, sources = np.empty(n_results, np.int64), np.empty(n_results, np.int64)
             kinds = np.empty(n_results, np.uint8)
-            for gives, places, of_rows, with_other, alone in (
-                (gives_before, ends - gives_after - 1, before, _UPDATE_BEFORE, _DELETE),
-                (gives_after, ends - 1, after, _UPDATE_AFTER, _INSERT),
+            for emits, places, results, of_update, alone in (
+                (is_before, ends - is_after - 1, before, _UPDATE_BEFORE, _DELETE),
+                (is_after, ends - 1, after, _UPDATE_AFTER, _INSERT),
             ):
-                which = np.flatnonzero(gives)
-                events[places[which]], sources[places[which]] = which, of_rows[which]
-                kinds[places[which]] = np.where(is_update[which], with_other, alone)
+                which = np.flatnonzero(emits)
+                at = places[which]
+                events[at], sources[at] = which, results[which]
+                kinds[at] = np.where(is_update[which], of_update, alone)
             self.values = [column.take(pa.array(sources)) for column in values]
-        n_results = len(events)
-        return NO_RESULTS._replace(
-            left=np.full(n_results, -1), kinds=kinds, events=events, fired=np.full(n_results, MIN_TIMESTAMP)
-        )
+        none = np.full(len(events), MIN_TIMESTAMP)
+        return NO_RESULTS._replace(left=np.full(len(events), -1), kinds=kinds, events=events, fired=none)
 
     def finish(self) -> bool:
         super().finish()
@@ -271,7 +270,7 @@ class GroupKernel(ImmediateKernel):
 
 
 def _results(operator: GroupAggregation, values: list[pa.Array]) -> Iterable[pa.Array]:
-    """Give the results that are made of aggregates, counts first: they change with most rows."""
+    """Return the results that are made of aggregates, counts first: they change with most rows."""
     counts = {name for name, aggregate in operator.aggregates if aggregate.function == "count"}
     batch = pa.RecordBatch.from_arrays(values, [name for name, _ in operator.aggregates])
     if not operator.results:
