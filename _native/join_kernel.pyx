@@ -19,6 +19,7 @@ from flinkcore._native.memory cimport buffer_free, buffer_reserve, grow, prefetc
 from flinkcore._native.ordered_rows cimport (
     OrderedRow,
     RowPlace,
+    rows_are_empty,
     rows_are_sound,
     rows_at,
     rows_bytes,
@@ -47,6 +48,7 @@ from flinkcore._native.timers cimport TimerHeap
 cdef enum:
     LEAST_KEYS = 1 << 10
     AHEAD = 8  # events whose keys are fetched before their turn
+    LEAST_SWEPT = 1 << 14
 
 cdef const char* _WHAT = b"the keys of a join"
 
@@ -170,6 +172,25 @@ cdef int _reach(JoinCore* self, int64_t n_keys) except -1 nogil:
     return 0
 
 
+cdef void _sweep(JoinCore* self) noexcept nogil:
+    # Removes rows that cannot match any more, and for which no timer fires, of all keys.
+    cdef int64_t key, first = self.n_keys
+    for key in range(self.swept_below, self.n_keys):
+        self.verbs.sweep(self, <uint32_t> key)
+        if first == self.n_keys and not (
+            rows_are_empty(&self.sides[2 * key].rows) and rows_are_empty(&self.sides[2 * key + 1].rows)
+        ):
+            first = key
+    self.swept_below = first
+    self.kept_since_sweep = 0
+
+
+cdef inline bint _is_sweep_due(const JoinCore* self) noexcept nogil:
+    # Returns whether about as many rows have come as there were, and enough for the keys that a sweep looks at: it takes O(1) a row.
+    cdef int64_t enough = max(self.n_rows[0] + self.n_rows[1], (self.n_keys - self.swept_below) // 2) // 2
+    return self.verbs.sweep != NULL and not self.in_event and self.kept_since_sweep > max(<int64_t> LEAST_SWEPT, enough)
+
+
 cdef bint _fire_due(RelationalCore* core) except -1 nogil:
     # Fires timers that the watermark in force has reached.
     cdef JoinCore* self = <JoinCore*> core
@@ -192,6 +213,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
     cdef int64_t i
     event.ends = NULL
     event.n_ends = 0
+    if _is_sweep_due(self):
+        _sweep(self)
     _reach(self, core_n_keys(events, first))
     for i in range(first, events.n):
         if not self.in_event and (core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False)):
@@ -493,6 +516,8 @@ cdef class JoinKernel:
         `left` and `right` have the rows of each input in order of their numbers, with `time`, by which the join orders them, and
         whether they have `matched`; `clean_up` has the times of the timers that clean up the rows of an `input`.
         """
+        if self.state.verbs.sweep != NULL:
+            _sweep(&self.state)
         tables = {}
         for side in range(2):
             columns = np.stack(self._of_input(side))
@@ -547,6 +572,8 @@ cdef class JoinKernel:
                 if matched[i]:
                     _set_match(&self.state, side, numbers[i], True)
         self.state.n_rows[side] += n
+        self.state.kept_since_sweep += n
+        self.state.swept_below = 0
 
     def _restore_timers(self, const int64_t[::1] keys, const int64_t[::1] inputs, const int64_t[::1] times):
         cdef int64_t i

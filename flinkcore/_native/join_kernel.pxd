@@ -52,6 +52,8 @@ cdef struct JoinVerbs:
     bint (*process)(JoinCore* core, const JoinEvent* event) except -1 nogil
     # Lets a timer fire, in the same way.
     bint (*fire)(JoinCore* core, const Timer* timer) except -1 nogil
+    # Removes rows of a key that cannot match any more, and for which no timer fires; NULL where a join has none.
+    void (*sweep)(JoinCore* core, uint32_t key) noexcept nogil
 
 
 cdef struct JoinColumns:
@@ -78,6 +80,8 @@ cdef struct JoinCore:
     int64_t n_keys
     int64_t capacity
     int64_t[2] n_rows
+    int64_t kept_since_sweep  # rows kept since `sweep` has looked at all keys
+    int64_t swept_below       # keys with lower ids have no rows
     Buffer[2] matches        # a bit for each row number
     # Where an event or a timer goes on when results have been taken
     bint in_event
@@ -159,6 +163,8 @@ cdef inline int keep_row(JoinCore* core, const JoinEvent* event, int64_t time) e
     rows_insert(&side.rows, time, event.row)
     side.never_matches = not event.can_match
     core.n_rows[event.side] += 1
+    core.kept_since_sweep += 1
+    core.swept_below = min(core.swept_below, <int64_t> event.key)
     return 0
 
 
