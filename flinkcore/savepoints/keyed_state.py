@@ -71,7 +71,8 @@ class KeyedState(SavepointState):
             if not wanted:
                 continue
             number = next(i for i, state in enumerate(file.header.states) if state.name == self.name)
-            with self.directory.open(file.handle.stream, self.settings.block_bytes) as stream:
+            end = max(each[2] for each in wanted)
+            with self.directory.open(file.handle.stream, self.settings.block_bytes, end) as stream:
                 read = self._canonical_groups if file.handle.is_canonical else self._heap_groups
                 for _ in read(stream, file.header, wanted, number, table):
                     if (
@@ -122,6 +123,13 @@ class KeyedState(SavepointState):
             ) from None
         return batch.set_column(number, "value", pa.array(column.array()))
 
+    def received(self, entries: Sequence[pa.RecordBatch]) -> ReceivedState:
+        """Return the state in a task that has received the entries of its keys."""
+        return ReceivedState(
+            *(self.directory, self.settings, self.name, self.kind),
+            *(self.max_parallelism, self.keyed_types, self.files, tuple(entries)),
+        )
+
     def count(self) -> int:
         return counts(self)[self.name]
 
@@ -167,6 +175,23 @@ class KeyedState(SavepointState):
         for group in groups:
             read_heap_group(stream, header, group, tables, number, self.name)
             yield
+
+
+@dataclass(frozen=True)
+class ReceivedState(KeyedState):
+    """A keyed state whose entries a task has received, instead of reading them."""
+
+    entries: tuple[pa.RecordBatch, ...]
+
+    def batches(self, key_groups: range | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield what was received, all of which is for the task."""
+        yield from self.entries
+
+    def batches_of_keys(
+        self, choose: Callable[[pa.Array], npt.NDArray[np.int64]]
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in self.entries:
+            yield batch.take(pa.array(choose(batch.column("key"))))
 
 
 def counts(state: KeyedState) -> dict[str, int]:

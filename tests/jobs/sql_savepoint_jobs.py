@@ -366,9 +366,11 @@ def table(part: str) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema(_COLUMNS))
 
 
-def replay(job: str, part: str, parallelism: int = 2, rows: slice = slice(None)) -> fc.LogStream:
-    """Return the rows of a job's sink over a part of the table, or some of its rows."""
-    env = fc.StreamExecutionEnvironment.get_execution_environment()
+def replay(
+    job: str, part: str, parallelism: int = 2, rows: slice = slice(None), env: Any = None
+) -> fc.LogStream:
+    """Return the rows of a job's sink over a part of the table, or some of its rows; embedded by default."""
+    env = fc.StreamExecutionEnvironment.get_execution_environment() if env is None else env
     env.set_max_parallelism(128)
     env.set_parallelism(parallelism)
     log = env.from_event_log(table(part)[rows], timestamp="ts", arrival="arrival", split=None)
