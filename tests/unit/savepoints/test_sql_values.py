@@ -228,5 +228,5 @@ def test_decimals_and_timestamps_that_are_in_no_row_are_read_and_written(
     [((25, 3), b"\0\0\0\0"), ((25, 3), b"\0\0\0\x11" + bytes(17)), ((6,), struct.pack(">qi", 1, -1))],
 )
 def test_damaged_decimals_and_timestamps_are_refused(numbers: tuple[int, ...], data: bytes) -> None:
-    with pytest.raises(EntryError, match="bytes|nanoseconds"):
+    with pytest.raises(EntryError, match=r"bytes|nanoseconds"):
         single_serializer(*numbers).column(False).read_value(data, 0, MOST)
