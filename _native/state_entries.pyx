@@ -532,6 +532,11 @@ cdef class EntryBlocks:
         self._counts = [0] * len(tables)
 
     @property
+    def state(self):
+        """Number of the state of the entries that are being read; -1 before the first and between two states."""
+        return self._state
+
+    @property
     def counts(self):
         """How many entries of each state have been read."""
         return self._counts

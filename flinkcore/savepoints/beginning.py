@@ -20,7 +20,7 @@ from flinkcore.operators.state import OperatorStateSnapshot, redistribute
 from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.java_types import serializer_of
 from flinkcore.savepoints.kafka_source import READER_STATE
-from flinkcore.savepoints.keyed_state import KeyedState
+from flinkcore.savepoints.keyed_state import KeyedState, batches_of_states
 from flinkcore.savepoints.operator_ids import operator_id
 from flinkcore.savepoints.restoring.pyflink_values import PyFlinkStates, descriptors_by_name
 from flinkcore.savepoints.restoring.restored_plans import RestoredPlanState
@@ -313,9 +313,8 @@ class DealtStates:
         DataError
             If a key has no place in the job.
         """
-        for state in self._states.dealt_states():
-            for batch in state.batches(key_groups):
-                yield state.name, batch, self._states.key_groups_of(batch.column("key"))
+        for state, batch in batches_of_states(self._states.dealt_states(), key_groups):
+            yield state.name, batch, self._states.key_groups_of(batch.column("key"))
         for name, batch in self._states.first_timers(key_groups):
             yield name, batch, None
 

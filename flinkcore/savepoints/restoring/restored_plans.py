@@ -165,11 +165,9 @@ class RestoredPlanState:
         }
         return OperatorSnapshot(key_groups, windows=[CheckpointTable(batch, {}, attributes)])
 
-    def dealt_states(self) -> Iterator[KeyedState]:
-        """Yield the states that tasks need for their keys."""
-        for name in self._states:
-            if name != WINDOW_TIMERS:
-                yield self._state(name)
+    def dealt_states(self) -> list[KeyedState]:
+        """Return the states that tasks need for their keys."""
+        return [self._state(name) for name in self._states if name != WINDOW_TIMERS]
 
     def key_groups_of(self, keys: pa.Array) -> npt.NDArray[np.int32]:
         """Return the key groups that keys of the savepoint have in the job."""

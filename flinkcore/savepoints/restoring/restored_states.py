@@ -115,9 +115,9 @@ class RestoredOperatorStates:
             return range(first, last + 1)
         return None
 
-    def dealt_states(self) -> Iterator[KeyedState]:
-        """Yield the states that tasks need for their keys."""
-        yield from (state for state in self.found.states.values() if isinstance(state, KeyedState))
+    def dealt_states(self) -> list[KeyedState]:
+        """Return the states that tasks need for their keys."""
+        return [state for state in self.found.states.values() if isinstance(state, KeyedState)]
 
     def key_groups_of(self, keys: pa.Array) -> npt.NDArray[np.int32]:
         """Return the key groups that keys of the savepoint have in the job."""

@@ -82,26 +82,22 @@ class _RangeSender:
         self._writer = BlockWriter(task.slots)
         self._blocks = 0
         self._sent = [0] * task.partitions
-        self._held: list[tuple[pa.RecordBatch, Int32s]] = []
+        self._held: dict[str, list[tuple[pa.RecordBatch, Int32s]]] = {}
         self._held_rows = self._held_bytes = 0
 
     def send(self) -> Iterator[pa.RecordBatch]:
-        task, last = self._task, None
+        task = self._task
         for state, batch, groups in task.state.deal(self._key_groups):
-            if last is not None and state != last:
-                yield from self._send_held(last)
-            last = state
             if groups is None:
                 for partition in range(task.partitions):
                     yield from self._send(partition, state, batch)
                 continue
-            self._held.append((batch, groups))
+            self._held.setdefault(state, []).append((batch, groups))
             self._held_rows += batch.num_rows
             self._held_bytes += batch.nbytes
             if self._held_rows >= LEAST_BLOCK_ROWS * task.partitions or self._held_bytes >= _HELD_BYTES:
-                yield from self._send_held(state)
-        if last is not None:
-            yield from self._send_held(last)
+                yield from self._send_held()
+        yield from self._send_held()
         senders = Senders()
         senders.add(self._number)
         for partition, n_rows in enumerate(self._sent):
@@ -111,17 +107,16 @@ class _RangeSender:
             )
         yield from self._writer.take()
 
-    def _send_held(self, state: str) -> Iterator[pa.RecordBatch]:
-        if not self._held:
-            return
-        task = self._task
-        batch = pa.concat_batches([each for each, _ in self._held])
-        groups = np.concatenate([each for _, each in self._held])
-        self._held, self._held_rows, self._held_bytes = [], 0, 0
-        order, bounds = partition_rows(groups, task.max_parallelism, task.partitions)
-        for partition, (first, end) in enumerate(pairwise(bounds.tolist())):
-            if first < end:
-                yield from self._send(partition, state, batch.take(pa.array(order[first:end])))
+    def _send_held(self) -> Iterator[pa.RecordBatch]:
+        task, held = self._task, self._held
+        self._held, self._held_rows, self._held_bytes = {}, 0, 0
+        for state, parts in held.items():
+            batch = pa.concat_batches([each for each, _ in parts])
+            groups = np.concatenate([each for _, each in parts])
+            order, bounds = partition_rows(groups, task.max_parallelism, task.partitions)
+            for partition, (first, end) in enumerate(pairwise(bounds.tolist())):
+                if first < end:
+                    yield from self._send(partition, state, batch.take(pa.array(order[first:end])))
 
     def _send(self, partition: int, state: str, entries: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         self._sent[partition] += entries.num_rows

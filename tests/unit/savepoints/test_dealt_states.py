@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +18,7 @@ from flinkcore import savepoints
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.savepoints import SavepointOperator, state_streams
 from flinkcore.savepoints.beginning import RestoredSavepoint
-from flinkcore.savepoints.keyed_state import KeyedState
+from flinkcore.savepoints.keyed_state import KeyedState, batches_of_states
 
 JOBS = ("hop", "group_hop", "session", "count_of_distinct", "left_interval_join", "rank_of_sums")
 
@@ -88,8 +89,14 @@ def test_a_task_reads_the_key_groups_of_its_range_and_headers(monkeypatch: pytes
             states = [state for state in task.states.values() if isinstance(state, KeyedState)]
         files = states[0].files
         assert sum(headers) <= sum(file.handle.first_offset for file in files)
-        for state in states:
-            with counted_bytes(monkeypatch) as read:
-                list(state.batches(key_groups))
-            own = [end - begin for file in files for group, begin, end in file.ranges if group in key_groups]
-            assert sum(read) == sum(own)
+        with counted_bytes(monkeypatch) as read:
+            rows = Counter(
+                state.name for state, batch in batches_of_states(states, key_groups) for _ in batch["key"]
+            )
+        own = [end - begin for file in files for group, begin, end in file.ranges if group in key_groups]
+        assert sum(read) == sum(own)
+        assert rows == {
+            state.name: n
+            for state in states
+            if (n := sum(batch.num_rows for batch in state.batches(key_groups)))
+        }
