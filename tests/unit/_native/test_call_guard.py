@@ -774,6 +774,7 @@ NEVER_WITHOUT_THE_GIL = {
     "ResultCollector",
     "RowColumn",
     "RowsColumn",
+    "SingleColumn",
     "SizedColumn",
     "SplitOperators",
     "SqlBooleanColumn",
