@@ -254,6 +254,8 @@ cdef class JoinKernel:
         Number of steps before the first event.
     result_limit : int
         Most candidates that may wait.
+    end_ms : int
+        Last arrival of the log in ms: rows that have no match by processing time come out up to then.
 
     Raises
     ------
@@ -278,6 +280,7 @@ cdef class JoinKernel:
         bint has_kinds,
         int64_t steps_done,
         int64_t result_limit,
+        int64_t end_ms=INT64_MIN,
     ):
         if how not in kind.how:
             raise ConfigurationError(f"{kind.name} has no how={how!r}; give one of {', '.join(sorted(kind.how))}")
@@ -288,6 +291,7 @@ cdef class JoinKernel:
         self.state.lower = kind.lower
         self.state.upper = kind.upper
         self.state.by_clock = kind.by_clock
+        self.state.end_ms = end_ms
         self.state.forgets_matches = kind.forgets_matches
         self.state.how = _HOW[how]
         self.state.has_condition = has_condition

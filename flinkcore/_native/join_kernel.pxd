@@ -73,6 +73,7 @@ cdef struct JoinCore:
     int64_t lower            # bounds of an interval: time of the right row minus that of the left one
     int64_t upper
     bint by_clock            # the times of an interval are the processing times at which rows come
+    int64_t end_ms           # by the clock: its last reading, up to which rows expire
     TimerQueue* timers
     KeySide* sides           # two for each key
     int64_t n_keys

@@ -27,6 +27,7 @@ class JoinKernel:
         has_kinds: bool,
         steps_done: int,
         result_limit: int,
+        end_ms: int = ...,
     ) -> JoinKernel: ...
     def process(
         self,

@@ -31,6 +31,7 @@ from flinkcore.columnar.relational.row_changes import Identities, Kinds, identit
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.timestamp_range import require_timestamps
+from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.join_operations import (
     JoinOperation,
     RegularJoin,
@@ -114,6 +115,7 @@ class JoinStage(RelationalStage):
             has_kinds=operation.changes,
             steps_done=steps_done,
             result_limit=result_limit,
+            end_ms=MIN_TIMESTAMP if self._context.last_arrival_ms is None else self._context.last_arrival_ms,
         )
 
     def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: Join) -> list[pa.Schema]:

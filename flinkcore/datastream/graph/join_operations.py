@@ -105,7 +105,8 @@ class TimeIntervalJoin(JoinOperation):
         Bounds of the right timestamp minus the left one.
     by_clock : bool
         Whether timestamps are arrivals: a row that may only match earlier ones matches none that comes after it in the
-        same millisecond, as in Flink's ``ProcTimeIntervalJoin``.
+        same millisecond, and rows that have not expired with the last arrival do not come out without a match, as in
+        Flink's ``ProcTimeIntervalJoin``.
     """
 
     call: ClassVar[str] = "join_interval"

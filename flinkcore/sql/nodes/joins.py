@@ -17,7 +17,7 @@ from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
 from flinkcore.sql.nodes.flink_states import interval_join_state, join_state, window_join_state
 from flinkcore.sql.nodes.rows import Program, Rows, by_key
-from flinkcore.sql.nodes.windows import WindowBound, is_utc, zone_of
+from flinkcore.sql.nodes.windows import WindowBound, is_utc, needs_one_clock, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import input_refs
 from flinkcore.sql.plan.settings import MIN_CLEANUP_INTERVAL, duration_ms
@@ -168,11 +168,11 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
             "Leave it out: they then come as soon as no match is expected",
         )
     by_clock = not bounds["isEventTime"]
-    if by_clock and sides.how != "inner":
+    if needs_one_clock(node) and program.environment.get_config().get_auto_watermark_interval() != 1:
         raise node.refuse(
-            "an outer join of an interval of processing time is not supported: rows without a match come by one clock, "
-            "and two logs have one each",
-            "Write an inner join, or compare the rowtimes",
+            "rows without a match in an interval of processing time come by one clock, and a log without rows learns "
+            "the time at the ticks of watermarks alone",
+            "Write SET 'pipeline.auto-watermark-interval' = '1 ms' before the query, or --set",
         )
     operation = TimeIntervalJoin(
         **sides.settings(), nulls_equal=sides.nulls_equal, lower_ms=lower, upper_ms=upper, by_clock=by_clock

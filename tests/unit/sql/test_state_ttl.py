@@ -145,6 +145,14 @@ def test_a_range_of_no_processing_time_is_refused() -> None:
     refused("proctime-zero_range", r"Flink forgets the rows.*Write INTERVAL '0.001' SECOND PRECEDING")
 
 
+def test_rows_without_a_match_need_ticks_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = golden("proctime-interval_left_back")
+    monkeypatch.setitem(scenario["settings"], "pipeline.auto-watermark-interval", "200 ms")
+    environment = environment_of(scenario)
+    with pytest.raises(UnsupportedOperationError, match=r"come by one clock.*interval' = '1 ms'"):
+        plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
+
+
 def test_a_log_without_arrivals_has_no_state_that_expires() -> None:
     scenario = golden("ttl-group-1")
     environment = environment_of(scenario)
