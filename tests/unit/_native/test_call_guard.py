@@ -389,6 +389,7 @@ SHARED: dict[type, Shared] = {
             "take": lambda it: it.take(),
             "take_late": lambda it: it.take_late(),
             "take_cleared": lambda it: it.take_cleared(),
+            "expire": lambda it: it.expire(0),
             "counts": lambda it: it.counts(),
             "live_rows": lambda it: it.live_rows(),
             "renumber": lambda it: it.renumber(NO_NUMBERS),

@@ -25,6 +25,7 @@ EXPIRING = [
         "ttl-join_condition-7",
     ),
     *("ttl-join_full-1", "ttl-join_aggregates_left-1", "ttl-join_anti-1", "ttl-over_proctime-1"),
+    *("ttl-over_rowtime_unb_range-12", "ttl-over_rowtime_rows-16"),
 ]
 
 
@@ -188,7 +189,21 @@ def test_sums_of_floats_that_are_withdrawn_are_refused() -> None:
 
 
 def test_a_setting_that_is_not_in_plans_is_not_ignored() -> None:
-    refused("ttl-over_rowtime-1", r"its state expires \(table.exec.state.ttl\).*Write RANGE BETWEEN INTERVAL")
+    scenario = golden("ttl-over_rowtime_unb_rows-12")
+    environment = environment_of(scenario)
+    tables = tables_of(environment, scenario)
+    (kept,) = plan_sinks(environment, scenario["plan"], tables, {}).values()
+    (expiring,) = plan_sinks(environment, scenario["plan"], tables, scenario["settings"]).values()
+    assert kept.stream.to_arrow() != expiring.stream.to_arrow()
+
+
+def test_versions_of_over_without_a_timer_for_each_timestamp_are_refused() -> None:
+    scenario = golden("ttl-over_rowtime_unb_rows-12")
+    (over,) = [node for node in scenario["plan"]["nodes"] if "over-aggregate" in node["type"]]
+    over["unboundedOverVersion"] = 1
+    environment = environment_of(scenario)
+    with pytest.raises(UnsupportedOperationError, match=r"unbounded-over.version = 2"):
+        plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
     scenario = golden("temporal_join-1-0")
     environment = environment_of(scenario)
     with pytest.raises(
