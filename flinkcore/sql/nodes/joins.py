@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.join_operations import RegularJoin, TimeIntervalJoin
+from flinkcore.datastream.graph.join_operations import RegularJoin, TemporalJoin, TimeIntervalJoin
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
@@ -233,7 +233,10 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
     streams = sides.keyed()
     # TemporalRowTimeJoinOperator looks a version up by its key alone, and null is a key.
-    results = streams[0].join_temporal(streams[1], nulls_equal=True, **sides.settings())
+    (ttl_ms,) = program.ttls(node)
+    # BaseTwoInputStreamOperatorWithStateRetention sets no timer for a time to live of 1 ms.
+    operation = TemporalJoin(**sides.settings(), nulls_equal=True, ttl_ms=ttl_ms if ttl_ms > 1 else 0)
+    results = streams[0]._joined(streams[1], operation)
     return program.of_operator(node, results, sides.columns(), times=left.times)
 
 

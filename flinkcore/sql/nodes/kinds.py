@@ -86,7 +86,7 @@ _STATELESS: Final = frozenset(
 
 
 EXPIRING: Final = frozenset(
-    ("group-aggregate", "deduplicate", "changelog-normalize", "join", "over-aggregate")
+    ("group-aggregate", "deduplicate", "changelog-normalize", "join", "over-aggregate", "temporal-join")
 )
 """Nodes whose state may have a time to live."""
 
@@ -99,7 +99,6 @@ EXPIRY_REFUSED: Final[Mapping[str, str]] = {
         "Flink may keep rows longer than that, in a cache whose content depends on the parallelism and on restarts "
         f"(table.exec.rank.topn-cache-size). {WITHOUT_TTL}",
     ),
-    "temporal-join": "Run the plan without the setting table.exec.state.ttl",
 }
 """Advice for other nodes whose state has one."""
 

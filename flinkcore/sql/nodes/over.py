@@ -35,7 +35,7 @@ _POSITIONS: Final = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 """Each is the number of rows up to a row: RANK and DENSE_RANK have no order in streams of Flink, and count all rows."""
 
 _VERSION_OF_TIMERS: Final = 2
-"""Version of unbounded OVER by rowtime that sets a timer for each timestamp, RowTimeUnboundedPrecedingOverFunctionV2."""
+"""Version of unbounded OVER by rowtime with a timer for each timestamp, RowTimeUnboundedPrecedingOverFunctionV2."""
 
 _COUNT: Final = AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False))
 

@@ -553,6 +553,7 @@ SHARED: dict[type, Shared] = {
         _join,
         _join_all,
         {
+            "forget_expired": lambda it: it.forget_expired(0),
             "process": _join_all,
             "advance": lambda it: it.advance(0),
             "finish": lambda it: it.finish(),

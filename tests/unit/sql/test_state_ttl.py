@@ -25,7 +25,7 @@ EXPIRING = [
         "ttl-join_condition-7",
     ),
     *("ttl-join_full-1", "ttl-join_aggregates_left-1", "ttl-join_anti-1", "ttl-over_proctime-1"),
-    *("ttl-over_rowtime_unb_range-12", "ttl-over_rowtime_rows-16"),
+    *("ttl-over_rowtime_unb_range-12", "ttl-over_rowtime_rows-16", "ttl-temporal_left-10"),
 ]
 
 
@@ -204,17 +204,6 @@ def test_versions_of_over_without_a_timer_for_each_timestamp_are_refused() -> No
     environment = environment_of(scenario)
     with pytest.raises(UnsupportedOperationError, match=r"unbounded-over.version = 2"):
         plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
-    scenario = golden("temporal_join-1-0")
-    environment = environment_of(scenario)
-    with pytest.raises(
-        UnsupportedOperationError, match=r"not supported for a temporal-join. Run the plan without"
-    ):
-        plan_sinks(
-            environment,
-            scenario["plan"],
-            tables_of(environment, scenario),
-            {"table.exec.state.ttl": "1 h"},
-        )
 
 
 def test_ranks_that_flink_keeps_in_a_cache_are_refused() -> None:
