@@ -96,7 +96,8 @@ WITHOUT_TTL: Final = (
 EXPIRY_REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("rank", "sort-limit", "limit"),
-        "Flink may keep rows longer than that, in a cache whose content depends on the parallelism and on restarts "
+        "Flink may keep rows longer than that, in a cache whose content depends on the parallelism, restarts and "
+        "the clock of the system "
         f"(table.exec.rank.topn-cache-size). {WITHOUT_TTL}",
     ),
 }
