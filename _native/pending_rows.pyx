@@ -325,7 +325,7 @@ cdef class PendingRows:
         Timestamp up to which rows of a bounded frame are dropped before one has come up: 0 for OVER, -2**63 for a sort, as in Flink's
         RowTimeSortOperator.
     ttl_ms : int
-        Time to live of what frames have of a key, in ms of processing time; 0 if keys do not expire. Not with `range_ms`.
+        Time to live of the frames of a key, in ms of processing time; 0 if keys do not expire. Not with `range_ms`.
     end_ms : int
         Processing time at the end of the log, in ms since the epoch.
 

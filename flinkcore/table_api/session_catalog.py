@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 from flinkcore._internal.python.missing_features import MissingMethodError
-from flinkcore.sql.planner.planned_script import Told
+from flinkcore.sql.planner.planned_script import SessionAnswer
 from flinkcore.table_api.explain_detail import ExplainDetail
 
 _BY_STATEMENT: Final = "write it as a statement for execute_sql(...)"
@@ -66,43 +66,43 @@ class SessionCatalog:
     """
 
     @abstractmethod
-    def _told(self, question: str) -> Told:
+    def _asked(self, question: str) -> SessionAnswer:
         """Return the planner's answer to a question."""
 
-    def _names_told(self, question: str) -> list[str]:
-        return [str(name) for name, *_ in self._told(question).rows]
+    def _names_of(self, question: str) -> list[str]:
+        return [str(name) for name, *_ in self._asked(question).rows]
 
     def list_catalogs(self) -> list[str]:
         """Return the names of the catalogs."""
-        return self._names_told("SHOW CATALOGS")
+        return self._names_of("SHOW CATALOGS")
 
     def list_databases(self) -> list[str]:
         """Return the names of the databases of the current catalog."""
-        return self._names_told("SHOW DATABASES")
+        return self._names_of("SHOW DATABASES")
 
     def list_tables(self) -> list[str]:
         """Return the names of the tables and views of the current database, temporary ones, too."""
-        return self._names_told("SHOW TABLES")
+        return self._names_of("SHOW TABLES")
 
     def list_views(self) -> list[str]:
         """Return the names of the views of the current database, temporary ones, too."""
-        return self._names_told("SHOW VIEWS")
+        return self._names_of("SHOW VIEWS")
 
     def list_functions(self) -> list[str]:
         """Return the names of all functions."""
-        return self._names_told("SHOW FUNCTIONS")
+        return self._names_of("SHOW FUNCTIONS")
 
     def list_user_defined_functions(self) -> list[str]:
         """Return the names of the functions that are not built in."""
-        return self._names_told("SHOW USER FUNCTIONS")
+        return self._names_of("SHOW USER FUNCTIONS")
 
     def get_current_catalog(self) -> str:
         """Return the catalog of names without one."""
-        return self._names_told("SHOW CURRENT CATALOG")[0]
+        return self._names_of("SHOW CURRENT CATALOG")[0]
 
     def get_current_database(self) -> str:
         """Return the database of names without one."""
-        return self._names_told("SHOW CURRENT DATABASE")[0]
+        return self._names_of("SHOW CURRENT DATABASE")[0]
 
     def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
         """Return Flink's plan of a statement, as text.
@@ -113,13 +113,13 @@ class SessionCatalog:
             A query or an insertion.
         *extra_details : ExplainDetail
         """
-        ((text, *_),) = self._told(explained(stmt, extra_details)).rows
+        ((text, *_),) = self._asked(explained(stmt, extra_details)).rows
         return str(text)
 
     def _schema_text(self, view: str) -> str:
         """Return the columns of a view as ``ResolvedSchema`` shows them."""
         columns: list[str] = []
-        for name, kind, is_nullable, *_ in self._told(f"DESCRIBE {view}").rows:
+        for name, kind, is_nullable, *_ in self._asked(f"DESCRIBE {view}").rows:
             columns.append(f"  `{name}` {_kind_text(str(kind), is_nullable)}")
         return "(\n" + ",\n".join(columns) + "\n)"
 

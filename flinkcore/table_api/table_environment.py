@@ -17,7 +17,7 @@ from flinkcore.datastream.stream_execution_environment import StreamExecutionEnv
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Tables, zone_named
 from flinkcore.sql.planner.declared_functions import creation, declared_function, has_temporary
-from flinkcore.sql.planner.planned_script import QUERY_SINK, Told, told
+from flinkcore.sql.planner.planned_script import QUERY_SINK, SessionAnswer, session_answer
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.program import statement_sinks
 from flinkcore.sql.sink_rows import SinkRows
@@ -105,7 +105,7 @@ class StreamTableEnvironment(SessionCatalog):
         """
         statements = statements_of(stmt)
         if len(statements) == 1 and statements[0].asks:
-            return TableResult(told=self._told(statements[0].text))
+            return TableResult(answer=self._asked(statements[0].text))
         for each in statements:
             _check_statement(each)
         found = self._sinks_of(statements)
@@ -306,14 +306,14 @@ class StreamTableEnvironment(SessionCatalog):
         with self._forgetting_refused():
             return statement_sinks(self._environment, script, tables, self._config.settings)
 
-    def _told(self, question: str) -> Told:
+    def _asked(self, question: str) -> SessionAnswer:
         hidden = [f"DROP TABLE {quoted(name)}" for name in self._unnamed] if _SHOWS.match(question) else []
         statements = [
             *self._statements,
             *(each for text in (*hidden, question) for each in statements_of(text)),
         ]
         with self._forgetting_refused():
-            return told(statements, self._config.settings)
+            return session_answer(statements, self._config.settings)
 
     @contextmanager
     def _forgetting_refused(self) -> Iterator[None]:

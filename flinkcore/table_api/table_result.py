@@ -21,7 +21,7 @@ from flinkcore.sql.types.logical_types import BINARIES, MAX_LENGTH, LogicalType,
 
 if TYPE_CHECKING:
     from flinkcore import JobResult
-    from flinkcore.sql.planner.planned_script import Told
+    from flinkcore.sql.planner.planned_script import SessionAnswer
     from flinkcore.sql.sink_rows import SinkRows
 
 _STRING: Final = LogicalType(Root.VARCHAR, precision=MAX_LENGTH)
@@ -81,20 +81,20 @@ class TableResult:
         results: Mapping[str, JobResult] | None = None,
         rows: SinkRows | None = None,
         zone: str = "UTC",
-        told: Told | None = None,
+        answer: SessionAnswer | None = None,
     ) -> None:
         self.results: Mapping[str, JobResult] = results or {}
-        self._rows, self._zone, self._told = rows, zone, told
+        self._rows, self._zone, self._answer = rows, zone, answer
 
     def collect(self) -> CloseableIterator:
         """Return the rows of a query, with their kinds; a statement without rows has the row ``OK``."""
         return CloseableIterator(self._all())
 
     def _all(self) -> Iterator[Row]:
-        if self._told is not None:
-            for told in self._told.rows:
-                row = Row(*told)
-                row.set_field_names(list(self._told.columns))
+        if self._answer is not None:
+            for answer in self._answer.rows:
+                row = Row(*answer)
+                row.set_field_names(list(self._answer.columns))
                 yield row
             return
         if self._rows is None:
@@ -115,8 +115,8 @@ class TableResult:
 
     def print(self) -> None:
         """Print the rows as Flink's SQL client does: with their kinds in a column ``op``."""
-        if self._told is not None:
-            print(self._told.printed, end="")
+        if self._answer is not None:
+            print(self._answer.printed, end="")
             return
         if self._rows is None:
             print("OK")
@@ -149,7 +149,7 @@ class TableResult:
 
     def get_result_kind(self) -> ResultKind:
         """Return whether the statement was a query, an insertion or a question, which have content, or another one."""
-        has_content = bool(self.results) or self._told is not None
+        has_content = bool(self.results) or self._answer is not None
         return ResultKind.SUCCESS_WITH_CONTENT if has_content else ResultKind.SUCCESS
 
     def get_job_client(self) -> None:

@@ -199,14 +199,14 @@ public class Planner {
             } else if (kind.matches("(Create|Drop|Alter|Use|Load|Unload).*|NopOperation")) {
                 tables.executeInternal(operation);
             } else if (kind.matches("(Show|Describe|Explain).*") && !kind.startsWith("ShowModules")) {
-                tell(number, tables.executeInternal(operation));
+                answer(number, tables.executeInternal(operation));
             } else {
                 throw new UnsupportedOperationException(kind);
             }
         }
 
         /** Answers a question about the session with its rows, and as Flink prints them. */
-        void tell(int number, TableResultInternal result) throws Exception {
+        void answer(int number, TableResultInternal result) throws Exception {
             ObjectNode step = steps.addObject();
             step.put("statement", number);
             step.set("columns", MAPPER.valueToTree(result.getResolvedSchema().getColumnNames()));

@@ -50,8 +50,8 @@ class PlannedStatement:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """What Flink tells of a session, such as its tables.
+class SessionAnswer:
+    """The answer of Flink to a question about a session, such as its tables.
 
     Attributes
     ----------
@@ -105,10 +105,10 @@ def planned(
     ]
 
 
-def told(statements: Sequence[Statement], settings: Mapping[str, str]) -> Told:
-    """Return what Flink answers to the last one of statements, which asks about the session; errors as of `planned`."""
+def session_answer(statements: Sequence[Statement], settings: Mapping[str, str]) -> SessionAnswer:
+    """Return the answer of Flink to the last statement, which asks about the session; errors are those of `planned`."""
     _, (*_, step) = _answered(statements, settings, None)
-    return Told(step["columns"], step["rows"], step["printed"])
+    return SessionAnswer(step["columns"], step["rows"], step["printed"])
 
 
 def _answered(
