@@ -1,4 +1,4 @@
-"""What ``EXPLAIN`` shows of a plan beside its operators."""
+"""Details that ``EXPLAIN`` shows beside the operators of a plan."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""What a program asks about the catalog and the plans of its session; Flink answers."""
+"""Questions of a program about the catalog and the plans of its session, which Flink answers."""
 
 from __future__ import annotations
 
