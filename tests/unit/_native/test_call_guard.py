@@ -390,6 +390,7 @@ SHARED: dict[type, Shared] = {
             "take": lambda it: it.take(),
             "take_late": lambda it: it.take_late(),
             "take_cleared": lambda it: it.take_cleared(),
+            "expire": lambda it: it.expire(0),
             "counts": lambda it: it.counts(),
             "live_rows": lambda it: it.live_rows(),
             "renumber": lambda it: it.renumber(NO_NUMBERS),
@@ -553,6 +554,7 @@ SHARED: dict[type, Shared] = {
         _join,
         _join_all,
         {
+            "forget_expired": lambda it: it.forget_expired(0),
             "process": _join_all,
             "advance": lambda it: it.advance(0),
             "finish": lambda it: it.finish(),
