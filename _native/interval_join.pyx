@@ -41,7 +41,9 @@ cdef inline int64_t _reach_of(const JoinCore* self, int side) noexcept nogil:
 
 
 cdef inline int64_t _now(const JoinCore* self) noexcept nogil:
-    # Returns the time of the operator: TimeIntervalJoin takes watermarks below 0 as 0.
+    # Returns the time of the operator: TimeIntervalJoin takes watermarks below 0 as 0. The clock stops with the last arrival.
+    if self.by_clock:
+        return max(<int64_t> 0, min(self.core.cursor.watermark, self.end_ms))
     return max(<int64_t> 0, self.core.cursor.watermark)
 
 
@@ -151,6 +153,8 @@ cdef bint _fire(JoinCore* self, const Timer* timer) except -1 nogil:
     if not _expire(self, <uint32_t> timer.key, side):
         return False
     own.timer = INT64_MIN
+    if self.by_clock and timer.timestamp_ms > self.end_ms:
+        return True  # the log has ended, and the clock does not come to that time
     if not rows_are_empty(&own.rows):
         _set_timer(self, <uint32_t> timer.key, timer.key_group, side, rows_first(&own.rows).time)
     return True
@@ -170,7 +174,8 @@ def interval_join(int64_t lower_ms, int64_t upper_ms, bint by_clock=False):
     lower_ms, upper_ms : int
         Milliseconds, also negative. If the upper bound is lower, nothing matches.
     by_clock : bool
-        Whether timestamps are the processing times at which rows come, as of ProcTimeIntervalJoin.
+        Whether timestamps are the processing times at which rows come, as of ProcTimeIntervalJoin: rows that have not
+        expired with the last arrival do not come out.
 
     Returns
     -------

@@ -227,6 +227,7 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
         event.row = events.rows[i]
         event.timestamp = events.timestamps[i]
         event.can_match = columns.can_match == NULL or columns.can_match[i]
+        event.arrival = columns.arrivals[i] if columns.arrivals != NULL else INT64_MIN
         if columns.ends != NULL:
             event.ends = columns.ends + columns.offsets[i]
             event.n_ends = columns.offsets[i + 1] - columns.offsets[i]
@@ -277,6 +278,8 @@ cdef class JoinKernel:
         Number of steps before the first event.
     result_limit : int
         Most candidates that may wait.
+    end_ms : int
+        Last arrival of the log in ms: rows that have no match by processing time come out up to then.
 
     Raises
     ------
@@ -301,6 +304,7 @@ cdef class JoinKernel:
         bint has_kinds,
         int64_t steps_done,
         int64_t result_limit,
+        int64_t end_ms=INT64_MIN,
     ):
         if how not in kind.how:
             raise ConfigurationError(f"{kind.name} has no how={how!r}; give one of {', '.join(sorted(kind.how))}")
@@ -311,6 +315,8 @@ cdef class JoinKernel:
         self.state.lower = kind.lower
         self.state.upper = kind.upper
         self.state.by_clock = kind.by_clock
+        self.state.end_ms = end_ms
+        self.state.ttl_ms = kind.ttl_ms
         self.state.forgets_matches = kind.forgets_matches
         self.state.how = _HOW[how]
         self.state.has_condition = has_condition
@@ -319,6 +325,8 @@ cdef class JoinKernel:
         self.state.keeps_matches[0] = how in ("left", "full", "semi", "anti")
         self.state.keeps_matches[1] = how in ("right", "full")
         core_open(&self.state.core, timeline, steps_done, result_limit, True, has_kinds, False)
+        if kind.ttl_ms:
+            self.state.core.cursor.n_dated = INT64_MAX  # the clocks of all steps are read
 
     def __dealloc__(self):
         cdef int64_t i
@@ -341,6 +349,7 @@ cdef class JoinKernel:
         const uint8_t[::1] can_match=None,
         const int64_t[::1] window_ends=None,
         const int64_t[::1] window_offsets=None,
+        const int64_t[::1] arrivals=None,
         int64_t first=0,
     ):
         """Take in events in total order from number `first` on, until results are full. Returns the number of the next event.
@@ -353,6 +362,8 @@ cdef class JoinKernel:
             Ends of the windows of events, those of each event ascending.
         window_offsets : int64 array (n + 1,) or None
             Where those of each event begin in `window_ends`.
+        arrivals : int64 array (n,) or None
+            Processing times in ms since the epoch, if keys expire.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
@@ -366,6 +377,10 @@ cdef class JoinKernel:
             if can_match.shape[0] != n:
                 raise ValueError("can_match must have one value per event")
             columns.can_match = &can_match[0]
+        if self.state.ttl_ms and n:
+            if arrivals is None or arrivals.shape[0] != n:
+                raise ValueError("each event needs its arrival")
+            columns.arrivals = &arrivals[0]
         if window_offsets is not None and n:
             if window_offsets.shape[0] != n + 1 or window_ends.shape[0] != window_offsets[n]:
                 raise ValueError("the offsets of windows must have one value per event, and their end")
@@ -429,6 +444,16 @@ cdef class JoinKernel:
             with nogil:
                 _settle(&self.state, each)
         return core_take(&self.state.core)
+
+    def forget_expired(self, int64_t now):
+        """Forget the rows of keys that have expired at a processing time."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t key
+        if self._kind.forget is NULL:
+            return
+        with nogil:
+            for key in range(self.state.n_keys):
+                self._kind.forget(&self.state, <uint32_t> key, now)
 
     def counts(self):
         """Return how many events it has taken in, by what became of them."""

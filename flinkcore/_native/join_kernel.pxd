@@ -32,7 +32,8 @@ cdef enum Candidate:
 
 cdef struct KeySide:
     RowBlock rows
-    int64_t timer       # time of the one timer of these rows, where the join has such; INT64_MIN: none
+    int64_t timer       # time of the one timer of these rows, where the join has such; INT64_MIN: none. Of right rows of a temporal
+                        # join: first processing time at which a timer has forgotten both sides
     bint never_matches  # a part of the key is null
 
 
@@ -43,6 +44,7 @@ cdef struct JoinEvent:
     int64_t row
     int64_t timestamp
     bint can_match       # false if a part of its key is null: it matches nothing
+    int64_t arrival      # processing time, if keys expire
     const int64_t* ends  # (n_ends,): of its windows, ascending; only in window joins
     int64_t n_ends
 
@@ -59,6 +61,7 @@ cdef struct JoinVerbs:
 cdef struct JoinColumns:
     # Columns of the events of a call besides those that all kernels take; NULL where there are none.
     const uint8_t* can_match
+    const int64_t* arrivals
     const int64_t* ends
     const int64_t* offsets  # of `ends`, (n + 1,)
 
@@ -75,6 +78,8 @@ cdef struct JoinCore:
     int64_t lower            # bounds of an interval: time of the right row minus that of the left one
     int64_t upper
     bint by_clock            # the times of an interval are the processing times at which rows come
+    int64_t end_ms           # by the clock: its last reading, up to which rows expire
+    int64_t ttl_ms           # of a key, in processing time; 0: keys do not expire
     TimerQueue* timers
     KeySide* sides           # two for each key
     int64_t n_keys
@@ -180,6 +185,8 @@ cdef class JoinKind:
     cdef int64_t upper
     cdef bint by_clock
     cdef bint forgets_matches
+    cdef int64_t ttl_ms
+    cdef void (*forget)(JoinCore* core, uint32_t key, int64_t now) noexcept nogil  # what has expired; NULL: nothing does
     cdef frozenset how
 
 
