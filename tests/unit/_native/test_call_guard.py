@@ -553,6 +553,7 @@ SHARED: dict[type, Shared] = {
         _join_all,
         {
             "process": _join_all,
+            "take_late": lambda it: it.take_late(),
             "advance": lambda it: it.advance(0),
             "finish": lambda it: it.finish(),
             "pairs": lambda it: it.pairs(),
