@@ -802,6 +802,24 @@ class ChangesTaken(Job):
         )
 
 
+LOOKED_UP = pa.table({"id": [0, 2, 2, 5, None], "name": ["a", "b", None, "d", "e"]})
+
+
+@dataclass(frozen=True)
+class LookedUp(Job):
+    """Rows with those of a table that they find; a window may follow."""
+
+    how: Any
+    has_condition: bool
+    is_followed: bool
+
+    def build(self, logs: Logs) -> DataStream:
+        rows = logs[0].with_columns(group=pc.bit_wise_and(pc.field("number"), 7))
+        where = pc.field("name") != "b" if self.has_condition else None
+        found = rows.join_lookup(LOOKED_UP, {"group": "id"}, self.how, where=where)
+        return followed(self, found) if self.is_followed else found
+
+
 @dataclass(frozen=True)
 class HighestResults(Windows):
     """The highest results of windows, by the end of the window."""
@@ -1165,6 +1183,8 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
         value = draw(st.sampled_from([name for name in VALUE_POOLS if name != "nested"]))
         operator = draw(st.sampled_from(["top", "aggregate", "inner", "left", "semi", "anti"]))
         return kind(keys, value, draw(st.sampled_from(["value", "number"])), operator, draw(st.booleans()))
+    if kind is LookedUp:
+        return kind(keys, draw(st.sampled_from(["inner", "left"])), draw(st.booleans()), draw(st.booleans()))
     if kind is HighestResults:
         return kind(keys, draw(of_rows), None, None, 0, False, draw(st.sampled_from(RANKS)))
     if kind is WindowsOfBothPaths:
@@ -1257,6 +1277,7 @@ SHAPES: list[Any] = [
     Deduplicated,
     HighestRows,
     ChangesTaken,
+    LookedUp,
     HighestResults,
     WindowsByFunctions,
     FunctionBehindWindows,

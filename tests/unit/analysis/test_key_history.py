@@ -149,7 +149,7 @@ def test_events_that_are_late_for_a_session_are_told_of_with_it() -> None:
 def test_a_process_function_has_no_windows_to_ask_for() -> None:
     with pytest.raises(ConfigurationError, match="the job has no windows: leave window= out"):
         reminded(ROWS).why("k", 3)
-    with pytest.raises(ConfigurationError, match="a process function has no windows"):
+    with pytest.raises(ConfigurationError, match="the job has no windows"):
         reminded(ROWS).why("k").at(3)
 
 
