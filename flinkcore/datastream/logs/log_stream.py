@@ -360,8 +360,8 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         ConfigurationError
             If an argument is another one.
         SchemaError
-            If the table has no such column; when the job is planned, also if the rows have none, or the types of the
-            keys differ.
+            If the table has no such column. If the rows have none, or the types of the keys differ, the error comes
+            when the job is planned.
 
         Notes
         -----
