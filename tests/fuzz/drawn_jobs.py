@@ -807,17 +807,16 @@ LOOKED_UP = pa.table({"id": [0, 2, 2, 5, None], "name": ["a", "b", None, "d", "e
 
 @dataclass(frozen=True)
 class LookedUp(Job):
-    """Rows with those of a table that they find; a window may follow."""
+    """Rows with those of a table that they find, and a window: without an operator that has a key, they have no order."""
 
     how: Any
     has_condition: bool
-    is_followed: bool
 
     def build(self, logs: Logs) -> DataStream:
         rows = logs[0].with_columns(group=pc.bit_wise_and(pc.field("number"), 7))
         where = pc.field("name") != "b" if self.has_condition else None
         found = rows.join_lookup(LOOKED_UP, {"group": "id"}, self.how, where=where)
-        return followed(self, found) if self.is_followed else found
+        return followed(self, found)
 
 
 @dataclass(frozen=True)
@@ -1184,7 +1183,7 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
         operator = draw(st.sampled_from(["top", "aggregate", "inner", "left", "semi", "anti"]))
         return kind(keys, value, draw(st.sampled_from(["value", "number"])), operator, draw(st.booleans()))
     if kind is LookedUp:
-        return kind(keys, draw(st.sampled_from(["inner", "left"])), draw(st.booleans()), draw(st.booleans()))
+        return kind(keys, draw(st.sampled_from(["inner", "left"])), draw(st.booleans()))
     if kind is HighestResults:
         return kind(keys, draw(of_rows), None, None, 0, False, draw(st.sampled_from(RANKS)))
     if kind is WindowsOfBothPaths:

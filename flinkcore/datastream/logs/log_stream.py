@@ -352,8 +352,8 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         Returns
         -------
         LogStream
-            Rows come at once, in their order, with their timestamps; those that one row finds in the order of the
-            table. No row is moved to another task.
+            Rows come at once, with their timestamps; those that one row finds in the order of the table. No row is
+            moved to another task.
 
         Raises
         ------
