@@ -807,7 +807,7 @@ LOOKED_UP = pa.table({"id": [0, 2, 2, 5, None], "name": ["a", "b", None, "d", "e
 
 @dataclass(frozen=True)
 class LookedUp(Job):
-    """Rows with those of a table that they find, and a window: without an operator that has a key, they have no order."""
+    """Rows with those of a table that they find, and a window: rows without keys have no order."""
 
     how: Any
     has_condition: bool
