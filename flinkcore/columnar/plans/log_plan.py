@@ -288,8 +288,9 @@ def _around_strategy(
     if not assigned and not operator.needs_event_time:
         return tuple(column_op(step) for step in steps), WatermarkStrategy.no_watermarks(), ()
     if not assigned:
+        who = f"{operator.function_name} needs" if operator.windows is None else "windows need"
         raise ConfigurationError(
-            "windows need event time: call assign_timestamps_and_watermarks(WatermarkStrategy."
+            f"{who} event time: call assign_timestamps_and_watermarks(WatermarkStrategy."
             "for_bounded_out_of_orderness(Duration.of_seconds(4))) before key_by"
         )
     if len(assigned) > 1:
