@@ -51,6 +51,7 @@ MODULES = (
     "regular_join",
     "relational",
     "row_places",
+    "running_aggregates",
     "session_windows",
     "state_columns",
     "state_entries",
