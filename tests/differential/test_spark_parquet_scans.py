@@ -27,9 +27,11 @@ from flinkcore.spark.logs.plan_nodes import NotJustFiles
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    folder = tmp_path_factory.mktemp("warehouse")
-    with spark_session("local[2]", spark_sql_warehouse_dir=str(folder)) as session:
+    with spark_session("local[2]") as session:
+        session.sql(f"CREATE DATABASE scans LOCATION '{tmp_path_factory.mktemp('scans').as_uri()}'")
+        session.sql("USE scans")
         yield session
+        session.sql("DROP DATABASE scans CASCADE")
 
 
 def rows_of(scanned: ScannedFiles) -> pa.Table:

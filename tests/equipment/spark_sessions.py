@@ -15,9 +15,6 @@ import flinkcore
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """Environment in which Java compiles quickly: what tests run is over before the best code would pay."""
 
-WAREHOUSE = "spark.sql.warehouse.dir"
-"""The only setting of tests that begins with `spark.sql.` and yet is one of a context."""
-
 _SHARED: dict[str, Any] = {}
 """The first session of the context that sessions of tests share, by its master; there is one context at a time."""
 
@@ -30,7 +27,7 @@ def spark_session(master: str, **settings: str) -> Iterator[Any]:
     settings a context has gets a context of its own.
     """
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    if any(not name.startswith("spark.sql.") or name == WAREHOUSE for name in named):
+    if not all(name.startswith("spark.sql.") for name in named):
         with session_of(local_builder(master), named) as spark:
             yield spark
         return
