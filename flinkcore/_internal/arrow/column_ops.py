@@ -137,7 +137,10 @@ class Filter:
         if mask.null_count:
             mask = pc.fill_null(mask, False)
         kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.uint32)
-        return batch.take(pa.array(kept)), kept
+        left = batch.take(pa.array(kept))
+        if isinstance(self.predicate, ColumnExpression):
+            self.predicate.keep(batch, left, kept)
+        return left, kept
 
     def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
         return self, _union((wanted, self.required_columns))
@@ -461,22 +464,22 @@ def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Col
         names = batch.schema.names
         if any(names.count(name) != 1 for name in columns):
             _require(columns, batch.schema, ", ".join(_shown(*item) for item in expressions))
-        batch = batch.select(sorted(columns))
+    read = batch.select(sorted(columns)) if columns else batch
     found: dict[int, pa.Array] = {}
     of_arrow: list[int] = []
     for number, (name, expression) in enumerate(expressions):
         if isinstance(expression, ColumnExpression):
-            found[number] = _computed(batch, name, expression)
-        elif (column := _column_of(batch, expression)) is not None:
+            found[number] = _computed(batch, read, name, expression)
+        elif (column := _column_of(read, expression)) is not None:
             found[number] = column
         else:
             of_arrow.append(number)
     if of_arrow:
         projected = tuple(expressions[number] for number in of_arrow)
         try:
-            found.update(zip(of_arrow, _project(batch, projected), strict=True))
+            found.update(zip(of_arrow, _project(read, projected), strict=True))
         except (pa.ArrowException, TypeError) as error:
-            raise _failure(batch, projected) from error
+            raise _failure(read, projected) from error
     return [found[number] for number in range(len(expressions))]
 
 
@@ -489,13 +492,14 @@ def _column_of(batch: pa.RecordBatch, expression: Expression) -> pa.Array | None
     return plain_column(column, decoded_type(column.type))
 
 
-def _computed(batch: pa.RecordBatch, name: str, expression: ColumnExpression) -> pa.Array:
+def _computed(batch: pa.RecordBatch, read: pa.RecordBatch, name: str, expression: ColumnExpression) -> pa.Array:
+    """Return the values of an expression; `read` are the columns of the batch that expressions read."""
     try:
         return expression.evaluate(batch)
     except RowFailure as failure:
         raise DataError(
-            f"{_shown(name, expression)}: {failure} in the row {_shown_row(batch.slice(failure.row, 1))}; "
-            f"{_describe(batch.schema)}"
+            f"{_shown(name, expression)}: {failure} in the row {_shown_row(read.slice(failure.row, 1))}; "
+            f"{_describe(read.schema)}"
         ) from failure
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flinkcore._internal.arrow.arrays import Int64s
+    from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 
 # pyarrow.compute.Expression, or a ColumnExpression; pyarrow's name is not imported, so that reading the API does not
 # load pyarrow.
@@ -49,6 +49,18 @@ class ColumnExpression(ABC):
         ------
         RowFailure
             If it fails on the value of a row: the first such row.
+        """
+
+    def keep(self, batch: pa.RecordBatch, kept: pa.RecordBatch, numbers: RowNumbers) -> None:
+        """Take note that a filter by this expression leaves some rows of the batch that it was evaluated for last.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+        kept : pyarrow.RecordBatch
+            Its rows that are left, for which the next expressions are evaluated.
+        numbers : ndarray of uint32
+            Their numbers in the batch.
         """
 
     @abstractmethod

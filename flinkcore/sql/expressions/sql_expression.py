@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.sql.expressions.evaluation import Evaluation
 from flinkcore.sql.plan.rex import Rex, RexCall, input_refs
@@ -39,6 +40,15 @@ class _LastEvaluation(threading.local):
             self.batch, self.names, self.zone = weakref.ref(batch, self._forget), names, zone
             self.evaluation, self.columns = evaluation, columns
         return evaluation, columns
+
+    def keep(self, batch: pa.RecordBatch, kept: pa.RecordBatch, numbers: RowNumbers) -> None:
+        """Let the evaluation of some rows of a batch know what has been computed for all of them."""
+        before, columns = self.evaluation, [None] * len(self.names)
+        if self.batch is None or self.batch() is not batch or before is None:
+            return
+        evaluation = Evaluation(columns, kept.num_rows, self.zone, before=(before, numbers))
+        self.batch = weakref.ref(kept, self._forget)
+        self.evaluation, self.columns = evaluation, columns
 
     def _forget(self, batch: weakref.ref[pa.RecordBatch]) -> None:
         if self.batch is batch:
@@ -95,6 +105,9 @@ class SqlExpression(ColumnExpression):
         if found.null_count and _hides_nulls(self.rex):
             return found.fill_null(_DEFAULT)
         return found
+
+    def keep(self, batch: pa.RecordBatch, kept: pa.RecordBatch, numbers: RowNumbers) -> None:
+        _LAST.keep(batch, kept, numbers)
 
     def __str__(self) -> str:
         used = ", ".join(f"${number} = {self.names[number]}" for number in sorted(set(input_refs(self.rex))))
