@@ -198,6 +198,96 @@ def count_found(ColumnArray texts not None, bytes wanted not None):
     return counts
 
 
+cdef int _extract(
+    const Column* texts,
+    const uint8_t* before,
+    bint is_first,
+    const uint8_t* mark,
+    int64_t size,
+    const uint8_t* members,
+    bint is_filled,
+    Part* part,
+) except -1 nogil:
+    # Fills in what follows the first mark that has one of the bytes `before` it, or nothing if it is the first.
+    cdef int64_t row, length
+    cdef const uint8_t* text
+    cdef const uint8_t* at
+    cdef const uint8_t* end
+    cdef const uint8_t* stop
+    cdef int32_t* ends
+    cdef bint fits
+    buffer_resize(&part.offsets, (texts.length + 1) * sizeof(int32_t))
+    ends = <int32_t*> part.offsets.data
+    ends[0] = 0
+    for row in range(texts.length):
+        at = NULL
+        if is_valid(texts, row):
+            length = bytes_value(texts, row, &text)
+            end = text + length
+            at = _found(text, end, mark, size)
+            while at != NULL:
+                stop = at + size
+                while stop < end and members[stop[0]]:
+                    stop += 1
+                fits = is_first if at == text else before[(at - 1)[0]] != 0
+                if fits and (stop > at + size or not is_filled):
+                    buffer_append_bytes(&part.bytes, at + size, stop - at - size)
+                    break
+                at = _found(at + 1, end, mark, size)
+        bits_append(&part.validity, at != NULL)
+        ends[row + 1] = <int32_t> part.bytes.size
+    return 0
+
+
+def text_after(
+    ColumnArray texts not None,
+    bytes before not None,
+    bint is_first,
+    bytes mark not None,
+    bytes members not None,
+    bint is_filled,
+):
+    """Return what follows a mark in each text, as the regular expression ``[before]mark([members]*)`` finds it.
+
+    Parameters
+    ----------
+    texts : ColumnArray
+        Of strings.
+    before : bytes
+        For each byte, whether it may stand before the mark.
+    is_first : bool
+        Whether a text may begin with the mark.
+    mark : bytes
+        UTF-8, not empty.
+    members : bytes
+        For each byte, whether it belongs to what follows. Bytes beyond ASCII all do, or none does.
+    is_filled : bool
+        Whether at least one byte must follow.
+
+    Returns
+    -------
+    NativeArray
+        Texts: of the first mark that fits, null where there is none.
+    """
+    cdef const uint8_t* befores = before
+    cdef const uint8_t* wanted = mark
+    cdef const uint8_t* insides = members
+    cdef int64_t size = len(mark)
+    cdef Part part
+    _require_texts(texts)
+    if size == 0 or len(before) != 256 or len(members) != 256:
+        raise ValueError("a mark has bytes, and there is a flag for each of 256 bytes")
+    memset(&part, 0, sizeof(Part))
+    try:
+        with nogil:
+            _extract(&texts.column, befores, is_first, wanted, size, insides, is_filled, &part)
+        return native_array("u", texts.column.length, &part.validity, &part.offsets, &part.bytes)
+    finally:
+        buffer_free(&part.validity.bytes)
+        buffer_free(&part.offsets)
+        buffer_free(&part.bytes)
+
+
 cdef int _require_texts(ColumnArray texts) except -1:
     if texts.column.type != ColumnType.STRING:
         raise ValueError(f"values of the format {texts.column.format.decode()!r} are not texts")
