@@ -37,6 +37,9 @@ Columns: TypeAlias = frozenset[str] | None
 
 NamedExpressions: TypeAlias = tuple[tuple[str, Expression], ...]
 
+Sources: TypeAlias = tuple[str | None, ...]
+"""The columns of which expressions are copies, or None of those that compute."""
+
 _MOST_SHOWN: Final = 200
 """Characters of the values of a row in messages."""
 
@@ -129,7 +132,7 @@ class Filter:
         object.__setattr__(self, "required_columns", expression_columns(self.predicate))
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowNumbers | None]:
-        (mask,) = _evaluate(batch, (("filter", self.predicate),), self.required_columns)
+        (mask,) = _evaluate(batch, (("filter", self.predicate),), self.required_columns, (None,))
         if not pa.types.is_boolean(mask.type):
             raise SchemaError(f"filter {self.predicate} gives {mask.type} instead of true or false")
         if mask.true_count == len(mask):
@@ -161,14 +164,16 @@ class Select:
     expressions: NamedExpressions = ()
     required_columns: Columns = field(init=False)
     _computed_of: Columns = field(init=False)
+    _sources: Sources = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_computed_of", _columns_of(self.expressions))
+        object.__setattr__(self, "_sources", _sources_of(self.expressions))
         object.__setattr__(self, "required_columns", _union((frozenset(self.names), self._computed_of)))
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
         _require(self.names, batch.schema, "select")
-        computed = _evaluate(batch, self.expressions, self._computed_of)
+        computed = _evaluate(batch, self.expressions, self._computed_of, self._sources)
         hidden = [name for name in batch.schema.names if name.startswith(HIDDEN_PREFIX)]
         fields = [batch.schema.field(name) for name in (*hidden, *self.names)]
         arrays = [batch.column(name) for name in (*hidden, *self.names)]
@@ -201,12 +206,14 @@ class WithColumns:
 
     expressions: NamedExpressions
     required_columns: Columns = field(init=False)
+    _sources: Sources = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "required_columns", _columns_of(self.expressions))
+        object.__setattr__(self, "_sources", _sources_of(self.expressions))
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
-        computed = _evaluate(batch, self.expressions, self.required_columns)
+        computed = _evaluate(batch, self.expressions, self.required_columns, self._sources)
         fields, arrays = list(batch.schema), list(batch.columns)
         for (name, _), array in zip(self.expressions, computed, strict=True):
             at = batch.schema.get_field_index(name)
@@ -456,7 +463,16 @@ def _shown(name: str, expression: Expression) -> str:
     return f"{name.removeprefix(HIDDEN_PREFIX)} {expression}"
 
 
-def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Columns) -> list[pa.Array]:
+def _sources_of(expressions: NamedExpressions) -> Sources:
+    return tuple(
+        each.copied_column if isinstance(each, ColumnExpression) else _copied_column(each)
+        for _, each in expressions
+    )
+
+
+def _evaluate(
+    batch: pa.RecordBatch, expressions: NamedExpressions, columns: Columns, sources: Sources
+) -> list[pa.Array]:
     """Return one array per expression, of as many values as the batch has rows."""
     if not expressions:
         return []
@@ -467,11 +483,12 @@ def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Col
     read = batch.select(sorted(columns)) if columns else batch
     found: dict[int, pa.Array] = {}
     of_arrow: list[int] = []
-    for number, (name, expression) in enumerate(expressions):
-        if isinstance(expression, ColumnExpression):
+    for number, ((name, expression), source) in enumerate(zip(expressions, sources, strict=True)):
+        if source is not None and (at := read.schema.get_field_index(source)) >= 0:
+            column = read.column(at)
+            found[number] = plain_column(column, decoded_type(column.type))
+        elif isinstance(expression, ColumnExpression):
             found[number] = _computed(batch, read, name, expression)
-        elif (column := _column_of(read, expression)) is not None:
-            found[number] = column
         else:
             of_arrow.append(number)
     if of_arrow:
@@ -481,15 +498,6 @@ def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Col
         except (pa.ArrowException, TypeError) as error:
             raise _failure(read, projected) from error
     return [found[number] for number in range(len(expressions))]
-
-
-def _column_of(batch: pa.RecordBatch, expression: Expression) -> pa.Array | None:
-    """Return the column that an expression only names, which needs no plan of Arrow's, or None of others."""
-    number = batch.schema.get_field_index(str(expression))
-    if number < 0 or not expression.equals(pc.field(batch.schema.names[number])):
-        return None
-    column = batch.column(number)
-    return plain_column(column, decoded_type(column.type))
 
 
 def _computed(batch: pa.RecordBatch, read: pa.RecordBatch, name: str, expression: ColumnExpression) -> pa.Array:

@@ -41,6 +41,11 @@ class ColumnExpression(ABC):
     def required_columns(self) -> frozenset[str]:
         """The names of the columns that it reads."""
 
+    @property
+    def copied_column(self) -> str | None:
+        """The column whose values it has as they are, or None if it computes others."""
+        return None
+
     @abstractmethod
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         """Return a value for each row of a batch, which has the required columns.

@@ -1,7 +1,7 @@
 """One plain type per column: what dictionary, view, large, run-end-encoded and extension columns decode to."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,17 @@ MOST_SHARED = 1 << 24
 """Values of which views of lists may be made that share them, however few there are."""
 
 
+_PLAIN: Final = frozenset(
+    kind.id
+    for kind in (
+        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
+        *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.date32(), pa.timestamp("ms"), pa.time32("ms")),
+        *(pa.string(), pa.binary(), pa.large_string(), pa.large_binary(), pa.decimal128(1)),
+    )
+)
+"""Kinds of types that are asked for each column of each batch, and are decoded as they are."""
+
+
 def plain_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return the type that a column of this type has once decoded.
 
@@ -36,6 +47,8 @@ def plain_type(arrow_type: pa.DataType) -> pa.DataType:
 
 def decoded_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return the plain type, but large for large strings and binaries: as such, computed columns take any text."""
+    if arrow_type.id in _PLAIN:
+        return arrow_type
     if isinstance(arrow_type, pa.BaseExtensionType):
         return decoded_type(arrow_type.storage_type)
     if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):

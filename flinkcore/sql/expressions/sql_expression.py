@@ -12,7 +12,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.sql.expressions.evaluation import Evaluation
-from flinkcore.sql.plan.rex import Rex, RexCall, input_refs
+from flinkcore.sql.plan.rex import InputRef, Rex, RexCall, input_refs
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS
 
 
@@ -93,6 +93,10 @@ class SqlExpression(ColumnExpression):
     @property
     def required_columns(self) -> frozenset[str]:
         return frozenset(self.names[number] for number in input_refs(self.rex))
+
+    @property
+    def copied_column(self) -> str | None:
+        return self.names[self.rex.index] if isinstance(self.rex, InputRef) else None
 
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         from flinkcore.sql.expressions import functions as _functions  # noqa: F401  enters them in the table
