@@ -434,9 +434,10 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
     rowtime = node.json["rowtimeFieldIndex"]
     delay = delay_of(program, node, node.json["watermarkExpr"], rowtime)
     if program.by_arrival or not program.has_event_time:
-        stream = rows.stream.filter(RequiredRowtime(rows.columns[rowtime]))
-        if not program.by_arrival:  # conditions after it are not evaluated in the pass over the times
+        stream = rows.stream
+        if not program.by_arrival:  # steps after it are not taken in the pass over the times
             stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks())
+        stream = stream.filter(RequiredRowtime(rows.columns[rowtime]))
         return replace(rows, stream=stream, types=tuple(kind for _, kind in node.fields))
     if duration_ms(SOURCE_IDLE_TIMEOUT, program.settings):
         raise node.refuse(
