@@ -52,6 +52,8 @@ def narrow(array: pa.Array, scale: int) -> Int64s | None:
     if scale < given:
         return None
     factor = 10 ** (scale - given)
+    if factor == 1:
+        return values
     return None if max(factor, largest(values) * factor) > MOST_NARROW else values * factor
 
 
