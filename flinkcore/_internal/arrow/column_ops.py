@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.expression_trees import expression_tree, pickled_expression, tree_columns
-from flinkcore._internal.arrow.expressions import ColumnExpression, Expression, RowFailure
+from flinkcore._internal.arrow.expressions import ColumnExpression, Expression, RowFailure, SharingExpression
 from flinkcore._internal.arrow.joined_batches import empty_batch
 from flinkcore._internal.arrow.nested_fields import unknown_name
 from flinkcore._internal.arrow.plain_columns import decoded_type, has_no_arrays, plain_column
@@ -141,7 +141,7 @@ class Filter:
             mask = pc.fill_null(mask, False)
         kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.uint32)
         left = batch.take(pa.array(kept))
-        if isinstance(self.predicate, ColumnExpression):
+        if isinstance(self.predicate, SharingExpression):
             self.predicate.keep(batch, left, kept)
         return left, kept
 
@@ -500,7 +500,9 @@ def _evaluate(
     return [found[number] for number in range(len(expressions))]
 
 
-def _computed(batch: pa.RecordBatch, read: pa.RecordBatch, name: str, expression: ColumnExpression) -> pa.Array:
+def _computed(
+    batch: pa.RecordBatch, read: pa.RecordBatch, name: str, expression: ColumnExpression
+) -> pa.Array:
     """Return the values of an expression; `read` are the columns of the batch that expressions read."""
     try:
         return expression.evaluate(batch)

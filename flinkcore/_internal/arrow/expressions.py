@@ -56,6 +56,19 @@ class ColumnExpression(ABC):
             If it fails on the value of a row: the first such row.
         """
 
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return its text, which another expression does not have."""
+
+    def equals(self, other: object) -> bool:
+        """Return whether both are the same expression."""
+        return type(other) is type(self) and str(other) == str(self)
+
+
+class SharingExpression(ColumnExpression):
+    """An expression that shares what it computes of a batch with those that are evaluated for the batch after it."""
+
+    @abstractmethod
     def keep(self, batch: pa.RecordBatch, kept: pa.RecordBatch, numbers: RowNumbers) -> None:
         """Take note that a filter by this expression leaves some rows of the batch that it was evaluated for last.
 
@@ -67,14 +80,6 @@ class ColumnExpression(ABC):
         numbers : ndarray of uint32
             Their numbers in the batch.
         """
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """Return its text, which another expression does not have."""
-
-    def equals(self, other: object) -> bool:
-        """Return whether both are the same expression."""
-        return type(other) is type(self) and str(other) == str(self)
 
 
 class RowExpansion(ABC):

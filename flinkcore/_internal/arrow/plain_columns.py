@@ -25,8 +25,7 @@ _PLAIN: Final = frozenset(
     kind.id
     for kind in (
         *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
-        *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.date32(), pa.timestamp("ms"), pa.time32("ms")),
-        *(pa.string(), pa.binary(), pa.large_string(), pa.large_binary(), pa.decimal128(1)),
+        *(pa.date32(), pa.timestamp("ms"), pa.decimal128(1), pa.string(), pa.binary(), pa.large_string()),
     )
 )
 """Kinds of types that are asked for each column of each batch, and are decoded as they are."""

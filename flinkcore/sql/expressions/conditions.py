@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.sql.expressions.comparisons import common
-from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, scalar_of, truth
+from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, truth
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.plan.rex import Literal, Rex, RexCall, UserCall
 from flinkcore.sql.types.logical_types import (

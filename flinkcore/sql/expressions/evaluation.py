@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore._native.text_parts import TextParts
 from flinkcore.errors import UnsupportedOperationError
@@ -49,7 +50,7 @@ class Evaluation:
         Parts of texts by expression and separator.
     partly : dict
         Values of calls that have been evaluated for some rows: which, and theirs.
-    before : tuple of (Evaluation, numpy.ndarray of int64) or None
+    before : tuple of (Evaluation, numpy.ndarray of uint32) or None
         Evaluation of more rows, such as those of a condition, and the numbers of these rows there.
     """
 
@@ -61,7 +62,7 @@ class Evaluation:
     constants: dict[Literal, pa.Array] = field(default_factory=dict)
     parts: dict[tuple[Rex, str], TextParts] = field(default_factory=dict)
     partly: dict[RexCall, tuple[Mask, pa.Array]] = field(default_factory=dict)
-    before: tuple[Evaluation, npt.NDArray[np.int64]] | None = None
+    before: tuple[Evaluation, RowNumbers] | None = None
 
     def __call__(self, rex: Rex) -> pa.Array:
         """Return the values of an expression, of the Arrow type of its SQL type."""

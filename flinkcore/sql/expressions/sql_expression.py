@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import RowNumbers
-from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore._internal.arrow.expressions import SharingExpression
 from flinkcore.sql.expressions.evaluation import Evaluation
 from flinkcore.sql.plan.rex import InputRef, Rex, RexCall, input_refs
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS
@@ -74,7 +74,7 @@ def _hides_nulls(rex: Rex) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class SqlExpression(ColumnExpression):
+class SqlExpression(SharingExpression):
     """An expression over the columns of a node's input; picklable.
 
     Attributes

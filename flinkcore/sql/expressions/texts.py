@@ -8,7 +8,6 @@ import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,10 +20,9 @@ from flinkcore.sql.expressions.evaluation import (
     integer_of,
     strict,
     text_of,
-    truth,
 )
 from flinkcore.sql.plan.rex import Literal, RexCall
-from flinkcore.sql.types.logical_types import INTEGERS, MAX_LENGTH, TEXTS
+from flinkcore.sql.types.logical_types import INTEGERS, TEXTS
 
 
 def _all_ascii(texts: pa.Array) -> bool:
