@@ -74,7 +74,7 @@ def _compare_nested(rows: Evaluation, call: RexCall) -> pa.Array:
 def _comparable_values(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
     """Return values that compare as those of expressions: of decimals their digits, if they fit into 64 bits.
 
-    Of a constant beside decimals there may be one value.
+    A constant beside decimals may have one value for all rows.
     """
     kinds = [operand.type for operand in operands]
     roots = {kind.root for kind in kinds}
