@@ -82,6 +82,13 @@ class SharingExpression(ColumnExpression):
         """
 
 
+class TimeRequirement(ColumnExpression):
+    """True for every row; fails for one without a time, which a row needs at this step of a job.
+
+    Without a watermark strategy, steps from this one on are not taken in the pass over the times.
+    """
+
+
 class RowExpansion(ABC):
     """Rows that are made of each row, by code of the engine: none, one or several; picklable."""
 

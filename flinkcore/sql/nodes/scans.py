@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
+from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure, TimeRequirement
 from flinkcore._internal.io.stores import ENVIRONMENT
 from flinkcore._internal.io.table_directories import TableSearch
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
@@ -385,7 +385,7 @@ def _physical_columns(table: Mapping[str, Any]) -> list[tuple[str, LogicalType]]
 
 
 @dataclass(frozen=True, eq=False)
-class RequiredRowtime(ColumnExpression):
+class RequiredRowtime(TimeRequirement):
     """True for every row; fails for a null rowtime, as a watermark assigner does. Picklable."""
 
     column: str
@@ -434,11 +434,10 @@ def watermark_assigner(program: Program, node: PlanNode, rows: Rows) -> Rows:
     rowtime = node.json["rowtimeFieldIndex"]
     delay = delay_of(program, node, node.json["watermarkExpr"], rowtime)
     if program.by_arrival or not program.has_event_time:
-        stream = rows.stream
-        if not program.by_arrival:  # steps after it are not taken in the pass over the times
-            stream = stream.assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks())
-        stream = stream.filter(RequiredRowtime(rows.columns[rowtime]))
-        return replace(rows, stream=stream, types=tuple(kind for _, kind in node.fields))
+        required = RequiredRowtime(rows.columns[rowtime])
+        return replace(
+            rows, stream=rows.stream.filter(required), types=tuple(kind for _, kind in node.fields)
+        )
     if duration_ms(SOURCE_IDLE_TIMEOUT, program.settings):
         raise node.refuse(
             f"{SOURCE_IDLE_TIMEOUT.key()} is supported where the connector generates watermarks, as kafka without a "
