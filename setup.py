@@ -51,6 +51,7 @@ MODULES = (
     "regular_join",
     "relational",
     "row_places",
+    "running_aggregates",
     "session_windows",
     "state_columns",
     "state_entries",
@@ -159,11 +160,14 @@ def translate(extensions: list[Extension]) -> None:
 class BuildExtensions(build_ext):
     """Translates what it builds, so that metadata and source distributions are made at once.
 
-    Leaves no module in the source tree whose source is gone: it could still be imported, and would be packed.
+    Leaves no module in the source tree whose source is gone: it could still be imported, and would be packed. An
+    editable installation takes the modules that are compiled already, instead of compiling all in a temporary folder.
     """
 
     def run(self) -> None:
         translate(self.extensions or [])
+        if self.editable_mode:
+            self.build_lib = f"build/lib.{self.plat_name}-{sys.implementation.cache_tag}"
         super().run()
         if self.inplace:
             for module in (*CONTRACTS.glob("*.so"), *CONTRACTS.glob("*.pyd")):

@@ -3,10 +3,11 @@
 
     .venv/bin/python .ci/dependencies.py licences > docs/licences.md
     .venv/bin/python .ci/dependencies.py oldest > constraints.txt
+    .venv/bin/python .ci/dependencies.py tests > requirements.txt
 
 ``licences`` prints who needs each package, and its licence as the installed package tells it: install the extra `test`
 first. What `dev` adds to it is left out. ``oldest`` prints constraints for pip: the oldest versions that are allowed of
-what users install.
+what users install. ``tests`` prints the requirements of the extra `test`, without flinkcore itself.
 """
 
 import sys
@@ -158,6 +159,21 @@ def oldest(pyproject: str) -> str:
     return "".join(f"{name}=={version}\n" for name, version in sorted(found.items()))
 
 
+def of_tests(pyproject: str) -> str:
+    """Return the requirements of the extra `test`, and of the extras that it names, for pip."""
+    project = tomllib.loads(pyproject)["project"]
+    found: list[str] = [*project["dependencies"]]
+    left = ["test"]
+    while left:
+        for text in project["optional-dependencies"][left.pop()]:
+            requirement = Requirement(text)
+            if requirement.name == project["name"]:
+                left += requirement.extras
+            else:
+                found.append(text)
+    return "".join(f"{text}\n" for text in sorted({*found}))
+
+
 def page(pyproject: str) -> str:
     """Return docs/licences.md.
 
@@ -180,4 +196,5 @@ def page(pyproject: str) -> str:
 
 
 if __name__ == "__main__":
-    print({"licences": page, "oldest": oldest}[sys.argv[1]](PYPROJECT.read_text(encoding="utf-8")), end="")
+    printed = {"licences": page, "oldest": oldest, "tests": of_tests}[sys.argv[1]]
+    print(printed(PYPROJECT.read_text(encoding="utf-8")), end="")

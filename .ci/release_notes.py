@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print what CHANGELOG.md says of a version: .ci/release_notes.py 0.2.0
+"""Print what CHANGELOG.md says of a version: .ci/release_notes.py 0.3.0
 
 Links to files of the project become links to the same files in the version's tag, if ``GITHUB_SERVER_URL`` and
 ``GITHUB_REPOSITORY`` say where the project is.

@@ -32,6 +32,7 @@ from flinkcore._native.aggregates cimport (
     Part,
     aggregate_add_states,
     counts_words,
+    distinct_count,
     has_lazy_states,
 )
 from flinkcore._native.arrow cimport ColumnType
@@ -387,7 +388,7 @@ cdef int _add_word_sets_back(Aggregate* aggregate, const uint32_t[::1] entries, 
         word_set_reserve(&aggregate.word_sets[entries[i]], ends[i + 1] - ends[i])
     places = _repeated(entries, part[0])
     if places.shape[0]:
-        word_sets_add(aggregate.word_sets, &places[0], &words[0], places.shape[0])
+        word_sets_add(aggregate.word_sets, &places[0], &words[0], places.shape[0], NULL)
     return 0
 
 
@@ -403,7 +404,7 @@ cdef int _add_byte_sets_back(Aggregate* aggregate, const uint32_t[::1] entries, 
     places = _repeated(entries, part[0])
     try:
         if places.shape[0]:
-            byte_sets_add(aggregate.byte_sets, &places[0], views, places.shape[0])
+            byte_sets_add(aggregate.byte_sets, &places[0], views, places.shape[0], NULL)
     finally:
         free(views)
     return 0
@@ -434,8 +435,6 @@ cdef int _add_counted_back(Aggregate* aggregate, const uint32_t[::1] entries, di
                     _refuse_value(j)
                 else:
                     counted_bytes_add(&aggregate.counted[entries[i]], views[j], counts[j])
-            if aggregate.function == Function.COUNT_DISTINCT and aggregate.counted[entries[i]].n != aggregate.words[entries[i]]:
-                raise SchemaError("the number of distinct values of a frame in a checkpoint is wrong")
     finally:
         free(views)
     return 0
@@ -625,6 +624,10 @@ def restore_accumulator_parts(
                 _add_byte_sets_back(aggregate, entries, part["byte_set"])
             if aggregate.parts & Part.COUNTED_PART:
                 _add_counted_back(aggregate, entries, part)
+            if aggregate.function == Function.COUNT_DISTINCT and aggregate.parts & Part.WORD_PART:
+                for j in range(n):
+                    if distinct_count(aggregate, entries[j]) != aggregate.words[entries[j]]:
+                        raise SchemaError("the number of distinct values of a frame in a checkpoint is wrong")
             if aggregate.parts & Part.LIST_PART:
                 _check_elements(aggregate, part["list"])
                 _add_lists_back(aggregate, entries, part["list"])

@@ -489,6 +489,26 @@ cdef int _hold(Aggregate* aggregate, const uint32_t* entries, const ValueBlock* 
     return 0
 
 
+cdef int _add_distinct(
+    Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n
+) except -1 nogil:
+    cdef uint32_t[BLOCK_ROWS] counts
+    cdef int64_t i
+    aggregate_add_distinct(aggregate, entries, values, n, counts)
+    if aggregate.words != NULL:
+        for i in range(n):
+            aggregate.words[entries[i]] = counts[i]
+    return 0
+
+
+cdef int aggregate_add_distinct(
+    Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n, uint32_t* counts
+) except -1 nogil:
+    if aggregate.word_sets != NULL:
+        return word_sets_add(aggregate.word_sets, entries, values.words, n, counts)
+    return byte_sets_add(aggregate.byte_sets, entries, values.views, n, counts)
+
+
 cdef int _sketch(Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n) except -1 nogil:
     cdef uint64_t word
     cdef int64_t i
@@ -498,12 +518,11 @@ cdef int _sketch(Aggregate* aggregate, const uint32_t* entries, const ValueBlock
     return 0
 
 
-cdef int _aggregate_update(
-    Aggregate* aggregate, const Selection* selection, const ValueBlock* values, const ValueBlock* by
+cdef int aggregate_update(
+    Aggregate* aggregate, const uint32_t* entries, int64_t n, const ValueBlock* values, const ValueBlock* by
 ) except -1 nogil:
-    cdef const uint32_t* entries = selection.entries
     cdef uint64_t* words = aggregate.words
-    cdef int64_t i, n = selection.n
+    cdef int64_t i
     cdef Function function = aggregate.function
     if function == Function.COUNT:
         for i in range(n):
@@ -537,9 +556,7 @@ cdef int _aggregate_update(
     elif function == Function.COUNT_DISTINCT:
         if aggregate.counted != NULL:
             return _hold(aggregate, entries, values, n)
-        if aggregate.word_sets != NULL:
-            return word_sets_add(aggregate.word_sets, entries, values.words, n)
-        return byte_sets_add(aggregate.byte_sets, entries, values.views, n)
+        return _add_distinct(aggregate, entries, values, n)
     elif values.words != NULL:
         return word_lists_add(aggregate.lists, entries, values.words, values.states, n)
     else:
@@ -725,6 +742,9 @@ cdef bint _aggregate_is_sound(const Aggregate* aggregate, int64_t n) noexcept no
             return False
         if parts & Part.COUNTED_PART and not counted_values_are_sound(&aggregate.counted[e]):
             return False
+        if aggregate.function == Function.COUNT_DISTINCT and parts & Part.WORD_PART:
+            if aggregate.words[e] != distinct_count(aggregate, e):
+                return False
     return True
 
 
@@ -859,7 +879,7 @@ cdef int _emit_words(
         return result_append_words(&aggregate.result, words, n)
     if function == Function.COUNT_DISTINCT:
         for i in range(n):
-            if aggregate.counted != NULL:
+            if aggregate.words != NULL:
                 words[i] = aggregate.words[_entry(entries, first, i)]
             elif aggregate.word_sets != NULL:
                 words[i] = aggregate.word_sets[_entry(entries, first, i)].count
@@ -1256,11 +1276,13 @@ cdef int _parts(Function function, ColumnType type) noexcept:
     return Part.STATE_PART | (Part.WORD_PART if word else Part.BYTES_PART)
 
 
-cdef int _sliding_parts(Function function, int parts, bint retracts) noexcept:
+cdef int _frame_parts(Function function, int parts, bint slides, bint retracts) noexcept:
     # A sum that loses values must count them to know when it is null, and least values know it from the start; if any value may go,
     # they have to know all of them.
     if retracts and function == Function.LEAST:
-        return _sliding_parts(function, parts, False) | Part.COUNTED_PART
+        return _frame_parts(function, parts, slides, False) | Part.COUNTED_PART
+    if function == Function.COUNT_DISTINCT and not slides and not retracts:
+        return parts | Part.WORD_PART
     if function == Function.COUNT_DISTINCT:
         held = Part.KEY_PART if parts & Part.WORD_SET_PART else Part.BYTES_PART
         return Part.WORD_PART | Part.STATE_PART | Part.COUNTED_PART | held
@@ -1358,14 +1380,12 @@ cdef int accumulators_reserve(AccumulatorTable* table, uint32_t n_entries) excep
     return 0
 
 
-cdef int _update_block(
+cdef int accumulators_gather(
     AccumulatorTable* table, const uint32_t* entries, const uint32_t* rows, int64_t n
 ) except -1 nogil:
     cdef int64_t i
     cdef Selection* selection
     cdef ValueBlock* block
-    cdef Aggregate* aggregate
-    cdef uint8_t* touched = table.touched
     for i in range(table.n_selections):
         selection = &table.selections[i]
         if selection.column == ALL_ROWS:
@@ -1375,14 +1395,27 @@ cdef int _update_block(
     for i in range(table.n_blocks):
         block = &table.blocks[i]
         value_block_fill(block, table.columns[block.column], &table.selections[block.selection])
+    return 0
+
+
+cdef int _update_block(
+    AccumulatorTable* table, const uint32_t* entries, const uint32_t* rows, int64_t n
+) except -1 nogil:
+    cdef int64_t i
+    cdef const Selection* selection
+    cdef Aggregate* aggregate
+    cdef uint8_t* touched = table.touched
+    accumulators_gather(table, entries, rows, n)
     if touched != NULL:
         for i in range(n):
             touched[entries[i]] = 1
     for i in range(table.n_aggregates):
         aggregate = &table.aggregates[i]
-        _aggregate_update(
+        selection = &table.selections[aggregate.selection]
+        aggregate_update(
             aggregate,
-            &table.selections[aggregate.selection],
+            selection.entries,
+            selection.n,
             &table.blocks[aggregate.values] if aggregate.values != NOTHING else NULL,
             &table.blocks[aggregate.by] if aggregate.by != NOTHING else NULL,
         )
@@ -1667,9 +1700,11 @@ cdef class Accumulators:
     specs : sequence of (function, column, by) or (function, column, by, percentage)
         The aggregates: function as above; column and by are names or None; only `approx_percentile` has a percentage.
     slides : bool
-        True if `Frames` has them: entries may lose values again.
+        True if `Frames` of the last rows have them: entries lose their oldest values again.
+    runs : bool
+        True if `Frames` of all rows have them.
     retracts : bool
-        True if they may lose any value, and not the oldest alone.
+        True if those may lose any value, which is taken back.
 
     Raises
     ------
@@ -1679,8 +1714,11 @@ cdef class Accumulators:
         If a column is missing, or the aggregate does not support its type.
     """
 
-    def __cinit__(self, schema, specs, *, bint slides=False, bint retracts=False):
+    def __cinit__(self, schema, specs, *, bint slides=False, bint runs=False, bint retracts=False):
+        if (slides and runs) or (retracts and not runs):
+            raise ValueError("frames slide or run, and rows are taken back only from those that run")
         self.slides = slides
+        self.runs = runs
         self.retracts = retracts
         self._specs = [(*spec, None)[:4] for spec in specs]
         for function, column, by, percentage in self._specs:
@@ -1769,8 +1807,8 @@ cdef class Accumulators:
         )
         if percentage is not None:
             aggregate.percentage = percentage
-        if self.slides:
-            aggregate.parts = _sliding_parts(aggregate.function, aggregate.parts, self.retracts)
+        if self.slides or self.runs:
+            aggregate.parts = _frame_parts(aggregate.function, aggregate.parts, self.slides, self.retracts)
         aggregate.column = value_column
         aggregate.values = aggregate.by = NOTHING
         if aggregate.function in (Function.FIRST, Function.LAST, Function.COLLECT):

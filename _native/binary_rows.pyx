@@ -17,11 +17,14 @@ from flinkcore._native.state_columns cimport (
     MapColumn,
     StateColumn,
     WrappingColumn,
+    be32,
+    be64,
     bind_values,
     damaged,
     no_place,
     null_value,
     put32,
+    put64,
     read_count,
     spend,
     take,
@@ -514,3 +517,55 @@ cdef class SizedColumn(WrappingColumn):
         finally:
             buffer_free(&out)
         return codes
+
+
+@cython.final
+cdef class SingleColumn(WrappingColumn):
+    """Decimals and timestamps as their serializers write them, and not within a row: big endian.
+
+    Parameters
+    ----------
+    value : SqlValue
+        Of the kind of a decimal or a timestamp.
+    """
+
+    cdef SqlValue _value
+
+    def __init__(self, SqlValue value not None):
+        super().__init__(value.column)
+        self._value = value
+
+    cdef int read(self, Cursor* cursor) except -1:
+        cdef SqlColumn column = self.child
+        cdef int64_t size
+        cdef int64_t word
+        if self._value.kind == Kind.LARGE_DECIMAL:
+            size = read_count(cursor)
+            return column.append_decimal(cursor, take(cursor, size), size)
+        word = <int64_t> be64(take(cursor, 8))
+        if self._value.kind == Kind.DECIMAL:
+            return column.append_long(cursor, word)
+        size = 0
+        if self._value.kind == Kind.LARGE_TIMESTAMP:
+            size = <int32_t> be32(take(cursor, 4))
+        return column.append_time(cursor, word, size)
+
+    cdef int write(self, int64_t row, Buffer* out) except -1:
+        cdef SqlColumn column = self.child
+        cdef uint8_t[16] digits
+        cdef int64_t size = 0
+        cdef int64_t ms
+        if column.is_null(row):
+            return null_value()
+        if self._value.kind == Kind.LARGE_DECIMAL:
+            size = put_decimal(digits, column.place_of(row))
+            put32(<uint8_t*> buffer_append(out, 4), <uint32_t> size)
+            return buffer_append_bytes(out, digits, size)
+        if self._value.kind == Kind.DECIMAL:
+            put64(<uint8_t*> buffer_append(out, 8), le64(column.place_of(row)))
+            return 0
+        ms = column.milliseconds(row, &size)
+        put64(<uint8_t*> buffer_append(out, 8), <uint64_t> ms)
+        if self._value.kind == Kind.LARGE_TIMESTAMP:
+            put32(<uint8_t*> buffer_append(out, 4), <uint32_t> size)
+        return 0

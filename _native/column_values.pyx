@@ -1236,7 +1236,9 @@ cdef inline void _fetch_slot(const WordSet* words, uint64_t word) noexcept nogil
         prefetch(&words.slots[_word_hash(word) & words.mask])
 
 
-cdef int word_sets_add(WordSet* sets, const uint32_t* entries, const uint64_t* words, int64_t n) except -1 nogil:
+cdef int word_sets_add(
+    WordSet* sets, const uint32_t* entries, const uint64_t* words, int64_t n, uint32_t* counts
+) except -1 nogil:
     cdef int64_t i
     for i in range(n):
         if i + 2 * WORDS_AHEAD < n:
@@ -1244,6 +1246,8 @@ cdef int word_sets_add(WordSet* sets, const uint32_t* entries, const uint64_t* w
             _fetch_slot(&sets[entries[i + WORDS_AHEAD]], words[i + WORDS_AHEAD])
         if not (sets[entries[i]].is_range and _range_add(&sets[entries[i]], words[i])):
             _word_set_add(&sets[entries[i]], words[i])
+        if counts != NULL:
+            counts[i] = sets[entries[i]].count
     return 0
 
 
@@ -1376,10 +1380,14 @@ cdef int _byte_set_add(ByteSet* strings, uint64_t hash, ByteView view) except -1
     return 0
 
 
-cdef int byte_sets_add(ByteSet* sets, const uint32_t* entries, const ByteView* views, int64_t n) except -1 nogil:
+cdef int byte_sets_add(
+    ByteSet* sets, const uint32_t* entries, const ByteView* views, int64_t n, uint32_t* counts
+) except -1 nogil:
     cdef int64_t i
     for i in range(n):
         _byte_set_add(&sets[entries[i]], bytes_hash(views[i]), views[i])
+        if counts != NULL:
+            counts[i] = sets[entries[i]].count
     return 0
 
 
@@ -1476,7 +1484,7 @@ cdef int sketch_add(WordSet* hashes, OwnedBytes* registers, uint64_t hash) excep
     if registers.length:
         _register(registers, hash)
         return 0
-    word_sets_add(hashes, &only, &hash, 1)
+    word_sets_add(hashes, &only, &hash, 1, NULL)
     if hashes.count > MOST_HASHES:
         _make_registers(hashes, registers)
     return 0

@@ -21,9 +21,9 @@ from collections import namedtuple
 import numpy as np
 
 import cython
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int8_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 from flinkcore.errors import ConfigurationError, SchemaError
 
@@ -40,38 +40,35 @@ from flinkcore._native.aggregates cimport (
     accumulators_update,
     aggregate_clear,
     aggregate_copy,
-    aggregate_merge,
 )
 from flinkcore._native.arrow cimport RecordBatch
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
 from flinkcore._native.column_values cimport (
-    ByteView,
-    DecimalSum,
     ValueState,
     decimal_sum_add,
-    decimal_sum_is_less,
     decimal_sum_subtract,
     double_of_word,
-    is_less,
-    owned_bytes_set,
     owned_bytes_view,
     word_of_double,
 )
 from flinkcore._native.counted_values cimport (
-    CountedSlot,
-    CountedValues,
     counted_bytes_add,
     counted_bytes_remove,
     counted_word_add,
     counted_word_remove,
 )
 from flinkcore._native.memory cimport allocated_bytes, grow
+from flinkcore._native.running_aggregates cimport (
+    RUNNING_ROWS,
+    SPARE,
+    aggregate_absorb,
+    running_clear,
+    running_update,
+)
 
 
 cdef enum:
-    ROWS_AT_ONCE = 1024    # that take their entries together
-    RESULTS = 1024         # entries of results, the first ones of the table
-    SPARE = RESULTS        # entry that a copy passes through
+    RESULTS = RUNNING_ROWS # entries of results, the first ones of the table
     FIRST_ENTRY = SPARE + 1
     STEPS = 1 << 13        # that run together
     LEAST_ROWS = 4         # room of a frame
@@ -114,6 +111,7 @@ cdef struct Frame:
     uint32_t n_front    # so many of them are the front
     uint32_t capacity   # a power of two, or 0
     int64_t n_rows      # that have come and not been retracted
+    uint32_t place      # one after the key's last one in a walk over rows, or 0
     uint32_t* entries
     int64_t* times      # NULL if the frame is not one of time
 
@@ -233,113 +231,19 @@ cdef int _count_values(Aggregate* aggregate, const Step* steps, int64_t n) excep
     return 0
 
 
-cdef inline int _absorb(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil:
-    # `into` takes in all that `other` holds, which stays.
-    aggregate_copy(aggregate, SPARE, other)
-    aggregate_merge(aggregate, into, aggregate, SPARE)
-    aggregate_clear(aggregate, SPARE, 1)
-    return 0
-
-
-cdef inline ByteView _bytes(const Aggregate* aggregate, uint32_t entry) noexcept nogil:
-    # The value of an entry that is not a word.
-    cdef ByteView view
-    if aggregate.decimals == NULL:
-        return owned_bytes_view(&aggregate.strings[entry])
-    view.data = <const uint8_t*> &aggregate.decimals[entry]
-    view.length = sizeof(DecimalSum)
-    return view
-
-
-cdef inline bint _is_better(const Aggregate* aggregate, const CountedSlot* slot, const CountedSlot* best) noexcept nogil:
-    cdef ByteView own, other
-    if aggregate.words != NULL:
-        return <int64_t> slot.code < <int64_t> best.code
-    if aggregate.decimals != NULL:
-        if aggregate.descending:
-            slot, best = best, slot
-        return decimal_sum_is_less(<const DecimalSum*> slot.data, <const DecimalSum*> best.data)
-    own.data, own.length = slot.data, slot.length
-    other.data, other.length = best.data, best.length
-    return is_less(other, own, False) if aggregate.descending else is_less(own, other, False)
-
-
-cdef int _find_least(Aggregate* aggregate, uint32_t entry) except -1 nogil:
-    # Looks through all values, as Flink's MinWithRetractAggFunction does when the least one has gone.
-    cdef const CountedValues* counted = &aggregate.counted[entry]
-    cdef const CountedSlot* best = NULL
-    cdef uint64_t i
-    cdef ByteView view
-    for i in range(<uint64_t> counted.mask + 1):
-        if counted.slots[i].count and (best == NULL or _is_better(aggregate, &counted.slots[i], best)):
-            best = &counted.slots[i]
-    if best == NULL:
-        aggregate.states[entry] = ValueState.NO_VALUE
-        if aggregate.words != NULL:
-            aggregate.words[entry] = aggregate.empty_word
-    elif aggregate.words != NULL:
-        aggregate.words[entry] = best.code
-    elif aggregate.decimals != NULL:
-        memcpy(&aggregate.decimals[entry], best.data, sizeof(DecimalSum))
-    else:
-        view.data, view.length = best.data, best.length
-        owned_bytes_set(&aggregate.strings[entry], view)
-    return 0
-
-
-cdef inline bint _has_least(const Aggregate* aggregate, uint32_t entry, uint32_t other) noexcept nogil:
-    # Returns true if the value of `other` is the least one of `entry`.
-    cdef ByteView own, least
-    if aggregate.words != NULL:
-        return aggregate.words[entry] == aggregate.words[other]
-    own, least = _bytes(aggregate, other), _bytes(aggregate, entry)
-    return own.length == least.length and (own.length == 0 or memcmp(own.data, least.data, own.length) == 0)
-
-
-cdef int _least_of_all(Aggregate* aggregate, const Step* steps, int64_t n) except -1 nogil:
-    # Least and greatest values that may lose any value.
-    cdef const Step* step
-    cdef CountedValues* counted
-    cdef int64_t i
-    for i in range(n):
-        step = &steps[i]
-        if step.kind == StepKind.RESULT:
-            aggregate_copy(aggregate, step.into, step.other)
-            continue
-        if step.kind != StepKind.ENTER and step.kind != StepKind.LEAVE:
-            continue
-        if aggregate.states[step.other] != ValueState.SOME_VALUE:
-            continue
-        counted = &aggregate.counted[step.into]
-        if step.kind == StepKind.ENTER:
-            if aggregate.words != NULL:
-                counted_word_add(counted, aggregate.words[step.other], 1)
-            else:
-                counted_bytes_add(counted, _bytes(aggregate, step.other), 1)
-            _absorb(aggregate, step.into, step.other)
-            continue
-        if aggregate.words != NULL:
-            counted_word_remove(counted, aggregate.words[step.other])
-        else:
-            counted_bytes_remove(counted, _bytes(aggregate, step.other))
-        if counted.slots != NULL and _has_least(aggregate, step.into, step.other):
-            _find_least(aggregate, step.into)
-    return 0
-
-
 cdef int _stack(Aggregate* aggregate, const Step* steps, int64_t n) except -1 nogil:
     cdef const Step* step
     cdef int64_t i
     for i in range(n):
         step = &steps[i]
         if step.kind == StepKind.ENTER or step.kind == StepKind.SUFFIX:
-            _absorb(aggregate, step.into, step.other)
+            aggregate_absorb(aggregate, step.into, step.other)
         elif step.kind == StepKind.RESULT:
             if step.top == NO_ENTRY:
                 aggregate_copy(aggregate, step.into, step.other)
             else:
                 aggregate_copy(aggregate, step.into, step.top)
-                _absorb(aggregate, step.into, step.other)
+                aggregate_absorb(aggregate, step.into, step.other)
         elif step.kind == StepKind.RESTART:
             aggregate_clear(aggregate, step.into, 1)
     return 0
@@ -371,7 +275,7 @@ cdef int _list(Aggregate* aggregate, const Step* steps, int64_t n) except -1 nog
     cdef int64_t i
     for i in range(n):
         if steps[i].kind == StepKind.GATHER:
-            _absorb(aggregate, steps[i].into, steps[i].other)
+            aggregate_absorb(aggregate, steps[i].into, steps[i].other)
     return 0
 
 
@@ -392,8 +296,6 @@ cdef int _run_steps(FrameState* state) except -1 nogil:
             _add_doubles(aggregate, steps, n)
         elif aggregate.function == Function.COUNT_DISTINCT:
             _count_values(aggregate, steps, n)
-        elif aggregate.counted != NULL:
-            _least_of_all(aggregate, steps, n)
         elif aggregate.lists != NULL and state.keeps_rows:
             _list(aggregate, steps, n)
         elif aggregate.function == Function.LEAST and aggregate.words != NULL:
@@ -405,6 +307,10 @@ cdef int _run_steps(FrameState* state) except -1 nogil:
         accumulators_emit_range(state.table, 0, <uint32_t> state.n_results)
         accumulators_clear_range(state.table, 0, <uint32_t> state.n_results)
         state.n_results = 0
+    return _free_left(state)
+
+
+cdef int _free_left(FrameState* state) except -1 nogil:
     if state.n_leaving:
         accumulators_clear(state.table, state.leaving, state.n_leaving)
         if state.n_free + state.n_leaving > state.free_capacity:
@@ -607,73 +513,117 @@ cdef struct Rows:
     const int64_t* cleared_before
     const uint32_t* cleared_keys
     int64_t n_cleared
+    int64_t cleared            # so many of them have been
+    int64_t n_results          # so far
 
 
 cdef int _take_row(FrameState* state, const Rows* rows, int64_t i, uint32_t entry) except -1 nogil:
     cdef Frame* frame = &state.frames[rows.key_ids[i]]
     cdef int64_t time = rows.times[i] if rows.times != NULL else 0
     _open(state, frame)
-    if rows.retracts != NULL and rows.retracts[i]:
-        _free_later(state, entry)
-        if frame.n_rows:  # else there is nothing to withdraw: GroupAggFunction ignores it
-            _add_step(state, StepKind.LEAVE, frame.running, entry, NO_ENTRY)
-            frame.n_rows -= 1
-        return 0
     if state.size >= 0:
         if frame.n == state.size:
             _pop(state, frame)
-    elif state.range_ms >= 0:
+    else:
         # Unsigned, since the difference of two times may pass 2**63; times of a key never go back.
         while frame.n and <uint64_t> time - <uint64_t> frame.times[frame.head] > <uint64_t> state.range_ms:
             _pop(state, frame)
     _add_step(state, StepKind.ENTER, frame.running, entry, NO_ENTRY)
-    if state.keeps_rows:
-        _push(state, frame, entry, time)
-    else:
-        _free_later(state, entry)
+    _push(state, frame, entry, time)
     frame.n_rows += 1
     return 0
 
 
-cdef int64_t _process(FrameState* state, const Rows* rows, uint32_t* numbers) except -1 nogil:
-    # Writes for each row the number of its result, which is one of those of this call. Returns how many there are.
-    cdef uint32_t[ROWS_AT_ONCE] entries
-    cdef uint32_t[ROWS_AT_ONCE] places
-    cdef int64_t start = 0, i, n, cleared = 0, results = 0, group = 0, row
-    cdef uint32_t key
+cdef inline bint _has_peer(const FrameState* state, const Rows* rows, int64_t row) noexcept nogil:
+    # Returns true if the next row is a peer of this one, whose result is that of both.
+    return (
+        state.peers
+        and row + 1 < rows.n
+        and rows.key_ids[row + 1] == rows.key_ids[row]
+        and rows.times[row + 1] == rows.times[row]
+    )
+
+
+cdef int _slide(FrameState* state, Rows* rows, int64_t start, int64_t n, uint32_t* numbers) except -1 nogil:
+    # Takes rows into frames of the last rows.
+    cdef uint32_t[RUNNING_ROWS] entries
+    cdef uint32_t[RUNNING_ROWS] places
+    cdef int64_t i, row
+    for i in range(n):
+        entries[i] = <uint32_t> _new_entry(state)
+        places[i] = <uint32_t> (start + i)
+    accumulators_update(state.table, entries, places, n)
+    for i in range(n):
+        row = start + i
+        _clear_keys(state, rows, row)
+        _take_row(state, rows, row, entries[i])
+        numbers[row] = <uint32_t> rows.n_results
+        if _has_peer(state, rows, row):
+            continue
+        if state.emits:
+            _emit_frame(state, &state.frames[rows.key_ids[row]])
+        rows.n_results += 1
+    # The entries of the rows must be taken in before those of the next ones come.
+    return _run_steps(state)
+
+
+cdef int _run(FrameState* state, Rows* rows, int64_t start, int64_t n, uint32_t* numbers) except -1 nogil:
+    # Takes rows into frames of all rows.
+    cdef uint32_t[RUNNING_ROWS] entries
+    cdef uint32_t[RUNNING_ROWS] places
+    cdef uint32_t[RUNNING_ROWS] emitted
+    cdef int8_t[RUNNING_ROWS] signs
+    cdef int64_t i, row, n_emitted = 0
     cdef Frame* frame
-    while start < rows.n:
-        n = min(rows.n - start, <int64_t> ROWS_AT_ONCE)
-        for i in range(n):
-            entries[i] = <uint32_t> _new_entry(state)
-            places[i] = <uint32_t> (start + i)
+    for i in range(n):
+        row = start + i
+        _clear_keys(state, rows, row)
+        frame = &state.frames[rows.key_ids[row]]
+        _open(state, frame)
+        entries[i] = frame.running
+        places[i] = <uint32_t> row
+        signs[i] = 1
+        if rows.retracts != NULL and rows.retracts[row]:
+            signs[i] = -1 if frame.n_rows else 0  # else there is nothing to withdraw: GroupAggFunction ignores it
+        frame.n_rows += signs[i]
+        numbers[row] = <uint32_t> (rows.n_results + n_emitted)
+        if _has_peer(state, rows, row):
+            continue
+        emitted[n_emitted] = <uint32_t> i
+        n_emitted += 1
+        if frame.n_rows == 0:
+            _clear_key(state, rows.key_ids[row])
+    if state.emits or rows.retracts != NULL:
+        running_update(state.table, entries, places, signs, n)
+        if state.emits:
+            accumulators_emit(state.table, emitted, n_emitted)
+        running_clear(state.table, n)
+    else:
         accumulators_update(state.table, entries, places, n)
-        for i in range(n):
-            row = start + i
-            key = rows.key_ids[row]
-            while cleared < rows.n_cleared and rows.cleared_before[cleared] <= row:
-                _clear_key(state, rows.cleared_keys[cleared])
-                cleared += 1
-            _take_row(state, rows, row, entries[i])
-            frame = &state.frames[key]
-            if state.peers and row + 1 < rows.n and rows.key_ids[row + 1] == key and rows.times[row + 1] == rows.times[row]:
-                continue
-            if state.emits:
-                _emit_frame(state, frame)
-            while group <= row:
-                numbers[group] = <uint32_t> results
-                group += 1
-            results += 1
-            if frame.n_rows == 0:
-                _clear_key(state, key)
+    rows.n_results += n_emitted
+    return _free_left(state)
+
+
+cdef int _clear_keys(FrameState* state, Rows* rows, int64_t row) except -1 nogil:
+    # Clears the keys that are to be cleared before a row.
+    while rows.cleared < rows.n_cleared and rows.cleared_before[rows.cleared] <= row:
+        _clear_key(state, rows.cleared_keys[rows.cleared])
+        rows.cleared += 1
+    return 0
+
+
+cdef int _process(FrameState* state, Rows* rows, uint32_t* numbers) except -1 nogil:
+    # Writes for each row the number of its result, which is one of those of this call.
+    cdef int64_t start = 0, n
+    while start < rows.n:
+        n = min(rows.n - start, <int64_t> RUNNING_ROWS)
+        if state.keeps_rows:
+            _slide(state, rows, start, n, numbers)
+        else:
+            _run(state, rows, start, n, numbers)
         start += n
-        # The entries of the rows must be taken in before those of the next ones come.
-        _run_steps(state)
-    while cleared < rows.n_cleared:
-        _clear_key(state, rows.cleared_keys[cleared])
-        cleared += 1
-    _run_steps(state)
-    return results
+    _clear_keys(state, rows, rows.n)
+    return _run_steps(state)
 
 
 # ---- the frames for Python ---------------------------------------------------------------------------------------
@@ -689,7 +639,7 @@ cdef class Frames:
     Parameters
     ----------
     accumulators : Accumulators
-        The aggregates, made for these frames with `slides=True`.
+        The aggregates, made for these frames with `slides=True`, or `runs=True` if they are all rows.
     rows : int or None
         Rows of a frame, its own row included, at least 1.
     range_ms : int or None
@@ -700,8 +650,8 @@ cdef class Frames:
     Attributes
     ----------
     can_retract : bool
-        True if rows can be taken back: counts, sums, means and counts of distinct values; and least and greatest values if the
-        accumulators are made with `retracts=True`.
+        True if rows can be taken back: of frames that are all rows counts, sums and means; and counts of distinct values, least and
+        greatest ones if the accumulators are made with `retracts=True`.
 
     Raises
     ------
@@ -719,8 +669,10 @@ cdef class Frames:
         cdef int64_t i
         cdef const Aggregate* aggregate
         cdef FrameState* state = &self.state
-        if not accumulators.slides or accumulators.in_use or accumulators.table.n_entries:
-            raise ValueError("frames need accumulators of their own, made with slides=True, which hold nothing yet")
+        slides = rows is not None or range_ms is not None
+        if accumulators.slides != slides or accumulators.runs == slides or accumulators.in_use or accumulators.table.n_entries:
+            kind = "slides" if slides else "runs"
+            raise ValueError(f"these frames need accumulators of their own, made with {kind}=True, which hold nothing yet")
         if rows is not None and range_ms is not None:
             raise ConfigurationError("a frame goes back a number of rows or a time, not both")
         if rows is not None and not 1 <= rows < NO_ENTRY:
@@ -853,6 +805,24 @@ cdef class Frames:
             if key_ids[i] < self.state.n_keys:
                 counts[i] = self.state.frames[key_ids[i]].n_rows
         return counts.base
+
+    def previous(self, const uint32_t[::1] key_ids not None):
+        """Return the place of the row before each row of the same key (numpy.ndarray of int64); -1 for the first one of a key."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t i, n = key_ids.shape[0]
+        cdef int64_t[::1] places = np.empty(n, np.int64)
+        cdef Frame* frames
+        if not 0 < n < NO_ENTRY:
+            return places.base
+        _reach(&self.state, <int64_t> np.max(key_ids) + 1)
+        frames = self.state.frames
+        with nogil:
+            for i in range(n):
+                places[i] = <int64_t> frames[key_ids[i]].place - 1
+                frames[key_ids[i]].place = <uint32_t> (i + 1)
+            for i in range(n):
+                frames[key_ids[i]].place = 0
+        return places.base
 
     def snapshot(self):
         """Return the state of all keys, key by key: their running entries and the rows of their frames, oldest first.

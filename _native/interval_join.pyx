@@ -2,7 +2,8 @@
 
 Follows RowTimeIntervalJoin. A row is joined with what is kept of the other input; none is too late for that. If no row of the other
 input that is still expected can match it, it is not kept, and comes out padded at once. A timer for the rows of each key and input
-removes those that have expired, and pads them. Deliberate difference: which rows have expired follows the watermark in force, where
+removes those that have expired, and pads them. Where rows never come out padded, the timer is only a time: what it would have removed
+by now is removed when the key is seen next, or by a sweep over all keys. Deliberate difference: which rows have expired follows the watermark in force, where
 Flink keeps the time of the last clean-up for all keys of a task, so that its answer depends on the parallelism.
 """
 
@@ -40,7 +41,9 @@ cdef inline int64_t _reach_of(const JoinCore* self, int side) noexcept nogil:
 
 
 cdef inline int64_t _now(const JoinCore* self) noexcept nogil:
-    # Returns the time of the operator: TimeIntervalJoin takes watermarks below 0 as 0.
+    # Returns the time of the operator: TimeIntervalJoin takes watermarks below 0 as 0. The clock stops with the last arrival.
+    if self.by_clock:
+        return max(<int64_t> 0, min(self.core.cursor.watermark, self.end_ms))
     return max(<int64_t> 0, self.core.cursor.watermark)
 
 
@@ -74,8 +77,31 @@ cdef bint _expire(JoinCore* self, uint32_t key, int side) except -1 nogil:
 cdef int _set_timer(JoinCore* self, uint32_t key, int group, int side, int64_t time) except -1 nogil:
     cdef int64_t due = time + _reach_of(self, side) + 1
     side_of(self, key, side).timer = due
-    timer_queue_add(self.timers, due, key, group, side)
+    if is_outer(self, side):
+        timer_queue_add(self.timers, due, key, group, side)
     return 0
+
+
+cdef void _clean_up(JoinCore* self, uint32_t key, int side) noexcept nogil:
+    # Does what the timers of rows that never come out padded would have done by now. Each would have removed what had expired when it
+    # fired, and been set to the first row that was left: if one was due, they leave the rows that have not expired now.
+    cdef KeySide* own = side_of(self, key, side)
+    cdef int64_t expired
+    cdef const OrderedRow* row
+    if is_outer(self, side) or own.timer == INT64_MIN or own.timer > self.core.cursor.watermark:
+        return
+    expired = _expired(self, side)
+    while True:
+        row = rows_first(&own.rows)
+        if row == NULL or row.time > expired:
+            break
+        drop_first(self, own, side)
+    own.timer = INT64_MIN if row == NULL else row.time + _reach_of(self, side) + 1
+
+
+cdef void _sweep(JoinCore* self, uint32_t key) noexcept nogil:
+    _clean_up(self, key, 0)
+    _clean_up(self, key, 1)
 
 
 cdef bint _process(JoinCore* self, const JoinEvent* event) except -1 nogil:
@@ -87,6 +113,7 @@ cdef bint _process(JoinCore* self, const JoinEvent* event) except -1 nogil:
     cdef const OrderedRow* row
     if self.phase == Phase.BEGIN:
         self.core.processed += 1
+        _sweep(self, event.key)
         if self.lower > self.upper:  # an empty interval: Flink plans it as rows that pass through
             if is_outer(self, side):
                 add_padded(self, side, event.row, event.timestamp)
@@ -120,9 +147,14 @@ cdef bint _process(JoinCore* self, const JoinEvent* event) except -1 nogil:
 cdef bint _fire(JoinCore* self, const Timer* timer) except -1 nogil:
     cdef int side = <int> timer.namespace_id
     cdef KeySide* own = side_of(self, <uint32_t> timer.key, side)
+    if not is_outer(self, side):  # a timer of Flink's, from a savepoint
+        _clean_up(self, <uint32_t> timer.key, side)
+        return True
     if not _expire(self, <uint32_t> timer.key, side):
         return False
     own.timer = INT64_MIN
+    if self.by_clock and timer.timestamp_ms > self.end_ms:
+        return True  # the log has ended, and the clock does not come to that time
     if not rows_are_empty(&own.rows):
         _set_timer(self, <uint32_t> timer.key, timer.key_group, side, rows_first(&own.rows).time)
     return True
@@ -131,6 +163,7 @@ cdef bint _fire(JoinCore* self, const Timer* timer) except -1 nogil:
 cdef JoinVerbs _VERBS
 _VERBS.process = _process
 _VERBS.fire = _fire
+_VERBS.sweep = _sweep
 
 
 def interval_join(int64_t lower_ms, int64_t upper_ms, bint by_clock=False):
@@ -141,7 +174,8 @@ def interval_join(int64_t lower_ms, int64_t upper_ms, bint by_clock=False):
     lower_ms, upper_ms : int
         Milliseconds, also negative. If the upper bound is lower, nothing matches.
     by_clock : bool
-        Whether timestamps are the processing times at which rows come, as of ProcTimeIntervalJoin.
+        Whether timestamps are the processing times at which rows come, as of ProcTimeIntervalJoin: rows that have not
+        expired with the last arrival do not come out.
 
     Returns
     -------

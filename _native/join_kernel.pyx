@@ -19,6 +19,7 @@ from flinkcore._native.memory cimport buffer_free, buffer_reserve, grow, prefetc
 from flinkcore._native.ordered_rows cimport (
     OrderedRow,
     RowPlace,
+    rows_are_empty,
     rows_are_sound,
     rows_at,
     rows_bytes,
@@ -47,6 +48,7 @@ from flinkcore._native.timers cimport TimerHeap
 cdef enum:
     LEAST_KEYS = 1 << 10
     AHEAD = 8  # events whose keys are fetched before their turn
+    LEAST_SWEPT = 1 << 14
 
 cdef const char* _WHAT = b"the keys of a join"
 
@@ -170,6 +172,25 @@ cdef int _reach(JoinCore* self, int64_t n_keys) except -1 nogil:
     return 0
 
 
+cdef void _sweep(JoinCore* self) noexcept nogil:
+    # Removes rows that cannot match any more, and for which no timer fires, of all keys.
+    cdef int64_t key, first = self.n_keys
+    for key in range(self.swept_below, self.n_keys):
+        self.verbs.sweep(self, <uint32_t> key)
+        if first == self.n_keys and not (
+            rows_are_empty(&self.sides[2 * key].rows) and rows_are_empty(&self.sides[2 * key + 1].rows)
+        ):
+            first = key
+    self.swept_below = first
+    self.kept_since_sweep = 0
+
+
+cdef inline bint _is_sweep_due(const JoinCore* self) noexcept nogil:
+    # Returns whether about as many rows have come as there were, and enough for the keys that a sweep looks at: it takes O(1) a row.
+    cdef int64_t enough = max(self.n_rows[0] + self.n_rows[1], (self.n_keys - self.swept_below) // 2) // 2
+    return self.verbs.sweep != NULL and not self.in_event and self.kept_since_sweep > max(<int64_t> LEAST_SWEPT, enough)
+
+
 cdef bint _fire_due(RelationalCore* core) except -1 nogil:
     # Fires timers that the watermark in force has reached.
     cdef JoinCore* self = <JoinCore*> core
@@ -192,6 +213,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
     cdef int64_t i
     event.ends = NULL
     event.n_ends = 0
+    if _is_sweep_due(self):
+        _sweep(self)
     _reach(self, core_n_keys(events, first))
     for i in range(first, events.n):
         if not self.in_event and (core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False)):
@@ -204,6 +227,7 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
         event.row = events.rows[i]
         event.timestamp = events.timestamps[i]
         event.can_match = columns.can_match == NULL or columns.can_match[i]
+        event.arrival = columns.arrivals[i] if columns.arrivals != NULL else INT64_MIN
         if columns.ends != NULL:
             event.ends = columns.ends + columns.offsets[i]
             event.n_ends = columns.offsets[i + 1] - columns.offsets[i]
@@ -254,6 +278,8 @@ cdef class JoinKernel:
         Number of steps before the first event.
     result_limit : int
         Most candidates that may wait.
+    end_ms : int
+        Last arrival of the log in ms: rows that have no match by processing time come out up to then.
 
     Raises
     ------
@@ -278,6 +304,7 @@ cdef class JoinKernel:
         bint has_kinds,
         int64_t steps_done,
         int64_t result_limit,
+        int64_t end_ms=INT64_MIN,
     ):
         if how not in kind.how:
             raise ConfigurationError(f"{kind.name} has no how={how!r}; give one of {', '.join(sorted(kind.how))}")
@@ -288,6 +315,8 @@ cdef class JoinKernel:
         self.state.lower = kind.lower
         self.state.upper = kind.upper
         self.state.by_clock = kind.by_clock
+        self.state.end_ms = end_ms
+        self.state.ttl_ms = kind.ttl_ms
         self.state.forgets_matches = kind.forgets_matches
         self.state.how = _HOW[how]
         self.state.has_condition = has_condition
@@ -296,6 +325,8 @@ cdef class JoinKernel:
         self.state.keeps_matches[0] = how in ("left", "full", "semi", "anti")
         self.state.keeps_matches[1] = how in ("right", "full")
         core_open(&self.state.core, timeline, steps_done, result_limit, True, has_kinds, False)
+        if kind.ttl_ms:
+            self.state.core.cursor.n_dated = INT64_MAX  # the clocks of all steps are read
 
     def __dealloc__(self):
         cdef int64_t i
@@ -318,6 +349,7 @@ cdef class JoinKernel:
         const uint8_t[::1] can_match=None,
         const int64_t[::1] window_ends=None,
         const int64_t[::1] window_offsets=None,
+        const int64_t[::1] arrivals=None,
         int64_t first=0,
     ):
         """Take in events in total order from number `first` on, until results are full. Returns the number of the next event.
@@ -330,6 +362,8 @@ cdef class JoinKernel:
             Ends of the windows of events, those of each event ascending.
         window_offsets : int64 array (n + 1,) or None
             Where those of each event begin in `window_ends`.
+        arrivals : int64 array (n,) or None
+            Processing times in ms since the epoch, if keys expire.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
@@ -343,6 +377,10 @@ cdef class JoinKernel:
             if can_match.shape[0] != n:
                 raise ValueError("can_match must have one value per event")
             columns.can_match = &can_match[0]
+        if self.state.ttl_ms and n:
+            if arrivals is None or arrivals.shape[0] != n:
+                raise ValueError("each event needs its arrival")
+            columns.arrivals = &arrivals[0]
         if window_offsets is not None and n:
             if window_offsets.shape[0] != n + 1 or window_ends.shape[0] != window_offsets[n]:
                 raise ValueError("the offsets of windows must have one value per event, and their end")
@@ -406,6 +444,16 @@ cdef class JoinKernel:
             with nogil:
                 _settle(&self.state, each)
         return core_take(&self.state.core)
+
+    def forget_expired(self, int64_t now):
+        """Forget the rows of keys that have expired at a processing time."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t key
+        if self._kind.forget is NULL:
+            return
+        with nogil:
+            for key in range(self.state.n_keys):
+                self._kind.forget(&self.state, <uint32_t> key, now)
 
     def counts(self):
         """Return how many events it has taken in, by what became of them."""
@@ -493,6 +541,8 @@ cdef class JoinKernel:
         `left` and `right` have the rows of each input in order of their numbers, with `time`, by which the join orders them, and
         whether they have `matched`; `clean_up` has the times of the timers that clean up the rows of an `input`.
         """
+        if self.state.verbs.sweep != NULL:
+            _sweep(&self.state)
         tables = {}
         for side in range(2):
             columns = np.stack(self._of_input(side))
@@ -547,6 +597,8 @@ cdef class JoinKernel:
                 if matched[i]:
                     _set_match(&self.state, side, numbers[i], True)
         self.state.n_rows[side] += n
+        self.state.kept_since_sweep += n
+        self.state.swept_below = 0
 
     def _restore_timers(self, const int64_t[::1] keys, const int64_t[::1] inputs, const int64_t[::1] times):
         cdef int64_t i

@@ -36,7 +36,7 @@ cdef int _reserve(RowBlock* block, int64_t entry_size, uint32_t least) except -1
         block.end -= block.begin
         block.begin = 0
         return 0
-    capacity = max(least, 2 * block.capacity)
+    capacity = max(least, (4 if block.capacity == 1 else 2) * block.capacity)
     block.entries = grow(block.entries, capacity * entry_size, _WHAT)
     block.capacity = capacity
     return 0

@@ -8,6 +8,9 @@ in the order in which they arrived. What is late depends on the frame:
                 the next watermark
 
 A frame of time drops what it has of a key once no row can need it any more. That is a timer, too, which counts as one that has come up.
+
+With a time to live, a timer of processing time forgets a key of which no row waits, as of KeyedProcessFunctionWithCleanupState: it is up to
+half a time to live late, and is set again when a row of the key comes or comes up less than a time to live before it, or waits when it fires.
 """
 
 import numpy as np
@@ -63,6 +66,8 @@ cdef struct PendingKey:
     int64_t cleanup_ms   # INT64_MIN: none
     int64_t moment       # in which rows of the key have come up last
     uint32_t first       # the place of its first row in this moment
+    int64_t due          # first processing time at which a timer has forgotten it; INT64_MIN: none
+    int64_t n_waiting    # its rows that wait, if keys expire
 
 
 cdef struct DueRow:
@@ -88,6 +93,9 @@ cdef struct PendingState:
     int64_t moment_ms
     int64_t first_ms
     int64_t n_clean_ups   # timers that are no row
+    int64_t ttl_ms        # time to live of a key; 0: keys do not expire
+    int64_t end_ms        # processing time at the end of the log
+    const int64_t* arrivals
     Buffer cleared_before
     Buffer cleared_keys
 
@@ -112,7 +120,7 @@ cdef int _reach(PendingState* state, int64_t n_keys) except -1 nogil:
         state.keys = <PendingKey*> grow(state.keys, capacity * <int64_t> sizeof(PendingKey), WHAT)
         state.keys_capacity = capacity
     for i in range(state.n_keys, n_keys):
-        state.keys[i] = PendingKey(state.first_ms, INT64_MIN, -1, 0)
+        state.keys[i] = PendingKey(state.first_ms, INT64_MIN, -1, 0, INT64_MIN, 0)
     state.n_keys = n_keys
     return 0
 
@@ -155,18 +163,53 @@ cdef int _find_moment(PendingState* state) except -1 nogil:
     return 0
 
 
+cdef int _clear(PendingState* state, uint32_t key) except -1 nogil:
+    buffer_append_int64(&state.cleared_before, state.core.n_results)
+    (<uint32_t*> buffer_append(&state.cleared_keys, 4))[0] = key
+    state.keys[key].last_ms = state.first_ms
+    return 0
+
+
+cdef inline int64_t _late_by(const PendingState* state) noexcept nogil:
+    # After how long the timer of a key is due: TableConfigUtils.getMaxIdleStateRetentionTime.
+    return state.ttl_ms + (state.ttl_ms >> 1)
+
+
+cdef bint _has_expired(PendingState* state, uint32_t key_id, int64_t now) noexcept nogil:
+    # Lets the timer of a key fire as often as it has until now. Returns whether it has forgotten the key.
+    cdef PendingKey* key = &state.keys[key_id]
+    if key.due == INT64_MIN or key.due > now:
+        return False
+    if key.n_waiting:
+        key.due += ((now - key.due) // _late_by(state) + 1) * _late_by(state)
+        return False
+    key.due = INT64_MIN
+    return True
+
+
+cdef int _touch(PendingState* state, uint32_t key_id, int64_t now) except -1 nogil:
+    cdef PendingKey* key = &state.keys[key_id]
+    if _has_expired(state, key_id, now):
+        _clear(state, key_id)
+    if key.due == INT64_MIN or now + state.ttl_ms > key.due - 1:
+        # What is due at a time comes after the rows that arrive with it.
+        key.due = now + _late_by(state) + 1
+    return 0
+
+
 cdef int _come_up(PendingState* state, const DueRow* row) except -1 nogil:
     cdef PendingKey* key = &state.keys[row.key]
+    if state.ttl_ms:
+        _touch(state, row.key, min(state.core.cursor.clock, state.end_ms))
+        key.n_waiting -= 1
     if row.row != CLEAN_UP:
         core_add(
             &state.core, row.row, NO_EVENT, row.key, state.moment_ms, RowKind.INSERT
         ).fired = state.moment_ms
     elif key.cleanup_ms <= state.moment_ms:
         # No row of the key waits: each has put the time of its clean-up off beyond itself.
-        buffer_append_int64(&state.cleared_before, state.core.n_results)
-        (<uint32_t*> buffer_append(&state.cleared_keys, 4))[0] = row.key
+        _clear(state, row.key)
         key.cleanup_ms = INT64_MIN
-        key.last_ms = state.first_ms
         return 0
     # As in RowTimeRangeBoundedPrecedingFunction.onTimer, also at a time of clean-up that has been put off since.
     key.last_ms = state.moment_ms
@@ -224,10 +267,13 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
         if core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False):
             return i
         key = events.key_ids[i]
+        if state.ttl_ms:
+            _touch(state, key, state.arrivals[i])
         if _is_late(state, key, events.timestamps[i]):
             core_late(core, i)
             continue
         state.core.processed += 1
+        state.keys[key].n_waiting += state.ttl_ms > 0
         timer_queue_add(state.timers, events.timestamps[i], key, events.key_groups[i], events.rows[i])
         if state.range_ms >= 0:
             _put_off_clean_up(state, key, events.key_groups[i], events.timestamps[i])
@@ -278,11 +324,15 @@ cdef class PendingRows:
     first_ms : int
         Timestamp up to which rows of a bounded frame are dropped before one has come up: 0 for OVER, -2**63 for a sort, as in Flink's
         RowTimeSortOperator.
+    ttl_ms : int
+        Time to live of the frames of a key, in ms of processing time; 0 if keys do not expire. Not with `range_ms`.
+    end_ms : int
+        Processing time at the end of the log, in ms since the epoch.
 
     Raises
     ------
     ConfigurationError
-        If a limit or the steps done are out of their range.
+        If a limit, the time to live or the steps done are out of their range.
     """
 
     cdef CallGuard guard
@@ -293,9 +343,14 @@ cdef class PendingRows:
     def __cinit__(
         self, PackedSteps timeline not None, *, int max_parallelism, tuple key_groups not None, int64_t steps_done,
         int64_t result_limit, bint bounded, range_ms=None, int64_t first_ms=0,
+        int64_t ttl_ms=0, int64_t end_ms=0,
     ):
         if range_ms is not None and (range_ms < 0 or not bounded):
             raise ConfigurationError(f"a bounded frame that goes back {range_ms} ms: the time must not be negative")
+        if not 0 <= ttl_ms <= 1 << 61 or (ttl_ms and range_ms is not None):
+            raise ConfigurationError(f"a time to live of {ttl_ms} ms: it must be from 0 to 2**61, and frames of time have none")
+        self.state.ttl_ms = ttl_ms
+        self.state.end_ms = end_ms
         self._timeline = timeline
         self._timers = TimerHeap(max_parallelism, key_groups)
         self.state.timers = &self._timers.queue
@@ -303,6 +358,8 @@ cdef class PendingRows:
         self.state.first_ms = first_ms
         self.state.range_ms = -1 if range_ms is None else range_ms
         core_open(&self.state.core, timeline, steps_done, result_limit, False, False, False)
+        if ttl_ms:
+            self.state.core.cursor.n_dated = INT64_MAX  # the clocks of all steps are read
 
     def __dealloc__(self):
         core_free(&self.state.core)
@@ -319,13 +376,23 @@ cdef class PendingRows:
         const int64_t[::1] rows not None,
         const int64_t[::1] timestamps not None,
         const int64_t[::1] steps not None,
+        const int64_t[::1] arrivals=None,
         int64_t first=0,
     ):
-        """Take in events in total order from number `first` on, until results are full. Returns the number of the next event."""
+        """Take in events in total order from number `first` on, until results are full. Returns the number of the next event.
+
+        Parameters
+        ----------
+        arrivals : int64 array (n,) or None
+            Processing times in ms since the epoch, if keys expire.
+        """
         cdef Call call = begin_call(&self.guard, self)
         cdef Call of_timers = begin_call(&self._timers.guard, self._timers)
         cdef RelationalEvents events
         core_events(&events, key_ids, key_groups, inputs, rows, timestamps, steps, first)
+        if self.state.ttl_ms and (arrivals is None or arrivals.shape[0] != events.n):
+            raise ValueError("each row needs its arrival")
+        self.state.arrivals = &arrivals[0] if self.state.ttl_ms and events.n else NULL
         return core_process(&self.state.core, _take_events, &events, first)
 
     cdef bint _walk(self, int64_t steps_before, bint to_end) except -1:
@@ -369,6 +436,19 @@ cdef class PendingRows:
         """
         cdef Call call = begin_call(&self.guard, self)
         return _taken(&self.state.cleared_before, _INT64), _taken(&self.state.cleared_keys, _UINT32)
+
+    def expire(self, int64_t now):
+        """Forget the keys that have expired at a processing time, and return their ids as a uint32 array."""
+        cdef Call call = begin_call(&self.guard, self)
+        cdef int64_t key, n = 0
+        cdef uint32_t[::1] found = np.empty(self.state.n_keys, np.uint32)
+        with nogil:
+            for key in range(self.state.n_keys):
+                if _has_expired(&self.state, <uint32_t> key, now):
+                    self.state.keys[key].last_ms = self.state.first_ms
+                    found[n] = <uint32_t> key
+                    n += 1
+        return found.base[:n].copy()
 
     def counts(self):
         """Return how many events it has taken in and timers have fired, by their names in the report."""
@@ -426,7 +506,8 @@ cdef class PendingRows:
         """Return its state as columns by table.
 
         `pending` has the rows that wait and times of clean-up (`row` -1) in order of registration: `key`, `row` and `timestamp`.
-        `times` has `key`, `last` (the last timestamp of the key that has come up) and `cleanup` (-2**63: none).
+        `times` has `key`, `last` (the last timestamp of the key that has come up) and `cleanup` (-2**63: none); `expiry`, which is
+        there if keys expire, has `key` and `due`, the first processing time at which a timer has forgotten it.
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef int64_t key, n = 0
@@ -445,10 +526,15 @@ cdef class PendingRows:
                 columns[2, n] = known.cleanup_ms
                 n += 1
         keys, last, cleanup = columns.base
-        return {
+        tables = {
             "pending": {"key": timers.keys, "row": timers.namespaces, "timestamp": timers.timestamps_ms},
             "times": {"key": keys, "last": last, "cleanup": cleanup},
         }
+        if self.state.ttl_ms:
+            due = np.array([self.state.keys[key].due for key in range(self.state.n_keys)], np.int64)
+            keys = np.flatnonzero(due != INT64_MIN)
+            tables["expiry"] = {"key": keys, "due": due[keys]}
+        return tables
 
     cdef int _restore_rows(
         self, const int64_t[::1] keys, const int32_t[::1] key_groups, const int64_t[::1] rows, const int64_t[::1] timestamps
@@ -461,6 +547,7 @@ cdef class PendingRows:
             ):
                 raise SchemaError(f"row {i} of the rows that wait is there twice, or of another partition")
             self.state.n_clean_ups += rows[i] == CLEAN_UP
+            self.state.keys[keys[i]].n_waiting += self.state.ttl_ms > 0
         return 0
 
     def restore(
@@ -481,6 +568,11 @@ cdef class PendingRows:
             _reach(&self.state, np.max(keys) + 1)
         if table == "pending":
             self._restore_rows(keys, key_groups, rows["row"], columns.column("timestamp").to_numpy())
+            return
+        if table == "expiry" and self.state.ttl_ms:
+            last = columns.column("due").to_numpy()
+            for i in range(keys.shape[0]):
+                self.state.keys[keys[i]].due = last[i]
             return
         last = columns.column("last").to_numpy()
         cleanup = columns.column("cleanup").to_numpy()

@@ -2,6 +2,7 @@
 
 cimport cython
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 
 from flinkcore._native.arrow cimport NativeArray, RecordBatch, native_array
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_free
@@ -327,43 +328,76 @@ cdef class EntryTable:
             if column is not None:
                 (<StateColumn> column).bind_column(&batch.columns[batch.index_of(name)])
 
-    def write_block(self, int64_t number, int64_t begin, int64_t end, int64_t group):
-        """Return the block of the rows of a key group, in the canonical format.
+    def write_blocks(self, int64_t number, const int32_t[::1] groups, int64_t first_group, int64_t n_groups):
+        """Return the blocks of the rows of some key groups, in the canonical format.
+
+        The rows are read in their order, and each is appended to the block of its key group: that is quicker than to
+        sort them before.
 
         Parameters
         ----------
         number : int
             Number of the state in its file.
-        begin, end : int
-            Bounds of the rows, one at least, of the batch that the table is bound to.
-        group : int
-            The key group.
+        groups : int32 array
+            Key group of each row of the batch that the table is bound to.
+        first_group : int
+            First of the key groups.
+        n_groups : int
+            Number of key groups.
+
+        Returns
+        -------
+        list of bytes
+            By key group; empty where there are no rows.
 
         Raises
         ------
         EntryError
             If a value cannot be written; its position is the number of the row.
         ValueError
-            If there are no such rows.
+            If the table is not bound to as many rows, or a row has another key group.
         """
-        cdef Buffer out
-        cdef int64_t i, key_at = 0
-        if self._bound is None or not 0 <= begin < end <= self._bound.num_rows:
-            raise ValueError(f"the table is bound to no rows from {begin} to {end}")
-        out.data, out.size, out.capacity = NULL, 0, 0
+        cdef Buffer* blocks
+        cdef Buffer* out
+        cdef int64_t* key_at
+        cdef int64_t i, group
+        if self._bound is None or groups.shape[0] != self._bound.num_rows:
+            raise ValueError(f"the table is not bound to {groups.shape[0]} rows")
+        if n_groups < 0:
+            raise ValueError(f"there are {n_groups} key groups")
+        blocks = <Buffer*> calloc(n_groups + 1, sizeof(Buffer))
+        key_at = <int64_t*> calloc(n_groups + 1, sizeof(int64_t))
         try:
-            (<uint8_t*> buffer_append(&out, 1))[0] = number >> 8
-            (<uint8_t*> buffer_append(&out, 1))[0] = number & 0xFF
-            for i in range(begin, end):
-                key_at = out.size + 4
+            if blocks == NULL or key_at == NULL:
+                raise MemoryError()
+            for i in range(groups.shape[0]):
+                group = groups[i] - first_group
+                if not 0 <= group < n_groups:
+                    raise ValueError(f"row {i} has the key group {groups[i]}")
+                out = &blocks[group]
+                if out.size == 0:
+                    (<uint8_t*> buffer_append(out, 1))[0] = number >> 8
+                    (<uint8_t*> buffer_append(out, 1))[0] = number & 0xFF
+                key_at[group] = out.size + 4
                 try:
-                    self.write_entry(i, group, &out)
+                    self.write_entry(i, groups[i], out)
                 except ValueError as failure:
                     raise EntryError(str(failure), i, False) from None
-            out.data[key_at] |= 0x80
-            return (<const char*> out.data)[:out.size]
+            found = []
+            for i in range(n_groups):
+                out = &blocks[i]
+                if out.size:
+                    out.data[key_at[i]] |= 0x80
+                found.append((<const char*> out.data)[:out.size] if out.size else b"")
+                buffer_free(out)
+                out.data, out.size, out.capacity = NULL, 0, 0
+            return found
         finally:
-            buffer_free(&out)
+            if blocks != NULL:
+                for i in range(n_groups):
+                    buffer_free(&blocks[i])
+            free(blocks)
+            free(key_at)
 
     cdef int write_entry(self, int64_t row, int64_t group, Buffer* out) except -1:
         cdef int64_t at = out.size
@@ -496,6 +530,11 @@ cdef class EntryBlocks:
         self._group = group
         self._state = -1
         self._counts = [0] * len(tables)
+
+    @property
+    def state(self):
+        """Number of the state of the entries that are being read; -1 before the first and between two states."""
+        return self._state
 
     @property
     def counts(self):

@@ -4,15 +4,22 @@ Follows TemporalRowTimeJoinOperator. A right row is a version, valid from its ti
 counts. A left row waits until the watermark has reached its time, and then takes the latest version that is not after it, of those
 that have come by then. Left rows that are due together come in order of arrival. Versions older than the newest one that the watermark
 has reached are forgotten when left rows of the key come out.
+
+With a time to live it follows BaseTwoInputStreamOperatorWithStateRetention: a timer of processing time forgets all rows of a key, up to
+half a time to live later than that, also left rows that wait. It is set again when a row of the key comes, or a timer of event time fires
+and leaves rows behind, less than a time to live before it. Timers of event time stay, and fire for the rows that come later.
 """
 
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint32_t
 from libc.stdlib cimport qsort
 
+from flinkcore.errors import ConfigurationError
+
 from flinkcore._native.join_kernel cimport (
     Candidate,
     JoinCore,
     JoinEvent,
+    JoinKind,
     JoinVerbs,
     KeySide,
     add_candidate,
@@ -59,6 +66,26 @@ cdef int _set_timer(JoinCore* self, uint32_t key, int32_t group, int64_t time) e
     return 0
 
 
+cdef void _forget(JoinCore* self, uint32_t key, int64_t now) noexcept nogil:
+    # Forgets the rows of a key if its timer of processing time has fired until now.
+    cdef int side
+    cdef KeySide* own
+    if side_of(self, key, 1).timer == INT64_MIN or side_of(self, key, 1).timer > now:
+        return
+    for side in range(2):
+        own = side_of(self, key, side)
+        own.timer = INT64_MIN
+        while rows_first(&own.rows) != NULL:
+            drop_first(self, own, side)
+
+
+cdef void _put_off(JoinCore* self, uint32_t key, int64_t now) noexcept nogil:
+    cdef KeySide* right = side_of(self, key, 1)
+    # What is due at a time comes after the rows that arrive with it.
+    if right.timer == INT64_MIN or now + self.ttl_ms > right.timer - 1:
+        right.timer = now + self.ttl_ms + (self.ttl_ms >> 1) + 1
+
+
 cdef int _add_version(JoinCore* self, const JoinEvent* event) except -1 nogil:
     cdef KeySide* right = side_of(self, event.key, 1)
     cdef RowPlace place = rows_find(&right.rows, event.timestamp, False)
@@ -71,6 +98,9 @@ cdef int _add_version(JoinCore* self, const JoinEvent* event) except -1 nogil:
 
 cdef bint _process(JoinCore* self, const JoinEvent* event) except -1 nogil:
     self.core.processed += 1
+    if self.ttl_ms:
+        _forget(self, event.key, event.arrival)
+        _put_off(self, event.key, event.arrival)
     if not event.can_match and not is_outer(self, event.side):
         return True
     if event.side:
@@ -111,7 +141,10 @@ cdef bint _fire(JoinCore* self, const Timer* timer) except -1 nogil:
     cdef KeySide* right = side_of(self, <uint32_t> timer.key, 1)
     cdef const OrderedRow* row
     cdef const OrderedRow* version
+    cdef int64_t now = min(self.core.cursor.clock, self.end_ms)
     if self.phase == Phase.BEGIN:
+        if self.ttl_ms:
+            _forget(self, <uint32_t> timer.key, now)
         left.timer = INT64_MIN
         _begin_coming_out(self, left)
         self.phase = Phase.COMING_OUT
@@ -132,6 +165,10 @@ cdef bint _fire(JoinCore* self, const Timer* timer) except -1 nogil:
     row = rows_first(&left.rows)
     if row != NULL:
         _set_timer(self, <uint32_t> timer.key, timer.key_group, row.time)
+    if self.ttl_ms and (row != NULL or rows_first(&right.rows) != NULL):
+        _put_off(self, <uint32_t> timer.key, now)
+    elif self.ttl_ms:
+        right.timer = INT64_MIN
     return True
 
 
@@ -140,11 +177,27 @@ _VERBS.process = _process
 _VERBS.fire = _fire
 
 
-def temporal_join():
+def temporal_join(int64_t ttl_ms=0):
     """Return the join of left rows with the version of their key that was valid at their time.
+
+    Parameters
+    ----------
+    ttl_ms : int
+        Time to live of the rows of a key, in ms of processing time; 0 if they do not expire.
 
     Returns
     -------
     JoinKind
+
+    Raises
+    ------
+    ConfigurationError
+        If the time to live is not from 0 to 2**61.
     """
-    return join_kind("a temporal join", &_VERBS, ("inner", "left"))
+    if not 0 <= ttl_ms <= 1 << 61:
+        raise ConfigurationError(f"a time to live of {ttl_ms} ms: it must be from 0 to 2**61")
+    cdef JoinKind kind = join_kind("a temporal join", &_VERBS, ("inner", "left"))
+    kind.ttl_ms = ttl_ms
+    if ttl_ms:
+        kind.forget = _forget
+    return kind

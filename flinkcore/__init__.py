@@ -96,7 +96,7 @@ __all__ = [
     "sum_",
 ]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _MODULES: Final = by_name(
     {

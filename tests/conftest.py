@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 from equipment.durations import seconds_of_file
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from flinkcore import pytest_plugin
 
@@ -47,8 +47,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # As in CI: tests do not assert durations.
-    settings.register_profile("without deadlines", settings.default, deadline=None)
+    # As in CI: tests do not assert durations, which a busy machine or a sanitizer makes many times longer.
+    settings.register_profile(
+        "without deadlines", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     settings.load_profile("without deadlines")
     if not config.pluginmanager.has_plugin("flinkcore"):
         config.pluginmanager.register(pytest_plugin, "flinkcore")

@@ -81,8 +81,8 @@ cdef struct Aggregate:
     ValueList* lists
     DecimalSum* decimals # SUM, MEAN, LEAST of decimals
     double* deviations   # VARIANCE: the sum of the squares of deviations from the mean
-    CountedValues* counted # COUNT_DISTINCT that slides: all values; `keys` or `strings` have that of an entry of one row. Also of a
-                           # LEAST that may lose any value
+    CountedValues* counted # COUNT_DISTINCT that loses values: all values; `keys` or `strings` have that of an entry of one row. Also
+                           # of a LEAST that may lose any value
     # Results so far:
     ResultColumn result  # of COLLECT: the elements
     ValueType* nested    # of values that are encoded; NULL: they are not
@@ -100,6 +100,21 @@ cdef inline bint has_lazy_states(const Aggregate* aggregate) noexcept nogil:
     return aggregate.parts == Part.WORD_PART and aggregate.function != Function.COUNT
 
 
+cdef inline uint64_t distinct_count(const Aggregate* aggregate, uint32_t entry) noexcept nogil:
+    # How many values the set of a COUNT_DISTINCT has.
+    if aggregate.counted != NULL:
+        return aggregate.counted[entry].n
+    return aggregate.word_sets[entry].count if aggregate.word_sets != NULL else aggregate.byte_sets[entry].count
+
+
+# For i in range(n): entry entries[i] takes in the i-th value, of at most BLOCK_ROWS.
+cdef int aggregate_update(
+    Aggregate* aggregate, const uint32_t* entries, int64_t n, const ValueBlock* values, const ValueBlock* by
+) except -1 nogil
+# The same of a COUNT_DISTINCT whose values stay, but for its words; counts[i] is how many values the entry then has.
+cdef int aggregate_add_distinct(
+    Aggregate* aggregate, const uint32_t* entries, const ValueBlock* values, int64_t n, uint32_t* counts
+) except -1 nogil
 # One aggregate of two entries: `into` takes in all that `other` holds, as if other's elements came after its own. What `other` owns
 # may have moved afterwards.
 cdef int aggregate_merge(Aggregate* aggregate, uint32_t into, Aggregate* source, uint32_t other) except -1 nogil
@@ -135,6 +150,10 @@ cdef struct AccumulatorTable:
 cdef int accumulators_reserve(AccumulatorTable* table, uint32_t n_entries) except -1 nogil
 # A failure (MemoryError, or results beyond Arrow's limits) leaves a table that can be read, cleared and freed; rows of
 # the failed update may be in some aggregates only.
+# Fills selections and blocks with the values of rows of the bound batch, at most BLOCK_ROWS.
+cdef int accumulators_gather(
+    AccumulatorTable* table, const uint32_t* entries, const uint32_t* rows, int64_t n
+) except -1 nogil
 # For i in range(n): entry entries[i] takes in row rows[i] of the bound batch, in this order.
 cdef int accumulators_update(
     AccumulatorTable* table, const uint32_t* entries, const uint32_t* rows, int64_t n
@@ -183,6 +202,7 @@ cdef class Accumulators:
     cdef list _formats
     cdef bint in_use         # an operator has them
     cdef readonly bint slides
+    cdef readonly bint runs
     cdef readonly bint retracts
     cdef int64_t _selection(self, int64_t column) except -1
     cdef int64_t _block(self, int64_t selection, int64_t column, bint ordered, const ValueType* nested) except -1

@@ -327,9 +327,13 @@ cdef inline bint word_set_next(const WordSet* words, WordPlace* place, uint64_t*
     return False
 
 
-# For i in range(n): adds the i-th value to the set of entries[i].
-cdef int word_sets_add(WordSet* sets, const uint32_t* entries, const uint64_t* words, int64_t n) except -1 nogil
-cdef int byte_sets_add(ByteSet* sets, const uint32_t* entries, const ByteView* views, int64_t n) except -1 nogil
+# For i in range(n): adds the i-th value to the set of entries[i]; counts[i], unless NULL, is how many values that then has.
+cdef int word_sets_add(
+    WordSet* sets, const uint32_t* entries, const uint64_t* words, int64_t n, uint32_t* counts
+) except -1 nogil
+cdef int byte_sets_add(
+    ByteSet* sets, const uint32_t* entries, const ByteView* views, int64_t n, uint32_t* counts
+) except -1 nogil
 # Room for so many values in all. Values that come in the order of the slots of another table need it: where the table that they
 # come to is too small for all of them, they crowd its first slots, and each takes as long as all before it.
 cdef int word_set_reserve(WordSet* words, uint64_t count) except -1 nogil

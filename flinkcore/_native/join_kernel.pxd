@@ -32,7 +32,8 @@ cdef enum Candidate:
 
 cdef struct KeySide:
     RowBlock rows
-    int64_t timer       # time of the one timer of these rows, where the join has such; INT64_MIN: none
+    int64_t timer       # time of the one timer of these rows, where the join has such; INT64_MIN: none. Of right rows of a temporal
+                        # join: first processing time at which a timer has forgotten both sides
     bint never_matches  # a part of the key is null
 
 
@@ -43,6 +44,7 @@ cdef struct JoinEvent:
     int64_t row
     int64_t timestamp
     bint can_match       # false if a part of its key is null: it matches nothing
+    int64_t arrival      # processing time, if keys expire
     const int64_t* ends  # (n_ends,): of its windows, ascending; only in window joins
     int64_t n_ends
 
@@ -52,11 +54,14 @@ cdef struct JoinVerbs:
     bint (*process)(JoinCore* core, const JoinEvent* event) except -1 nogil
     # Lets a timer fire, in the same way.
     bint (*fire)(JoinCore* core, const Timer* timer) except -1 nogil
+    # Removes rows of a key that cannot match any more, and for which no timer fires; NULL where a join has none.
+    void (*sweep)(JoinCore* core, uint32_t key) noexcept nogil
 
 
 cdef struct JoinColumns:
     # Columns of the events of a call besides those that all kernels take; NULL where there are none.
     const uint8_t* can_match
+    const int64_t* arrivals
     const int64_t* ends
     const int64_t* offsets  # of `ends`, (n + 1,)
 
@@ -73,11 +78,15 @@ cdef struct JoinCore:
     int64_t lower            # bounds of an interval: time of the right row minus that of the left one
     int64_t upper
     bint by_clock            # the times of an interval are the processing times at which rows come
+    int64_t end_ms           # by the clock: its last reading, up to which rows expire
+    int64_t ttl_ms           # of a key, in processing time; 0: keys do not expire
     TimerQueue* timers
     KeySide* sides           # two for each key
     int64_t n_keys
     int64_t capacity
     int64_t[2] n_rows
+    int64_t kept_since_sweep  # rows kept since `sweep` has looked at all keys
+    int64_t swept_below       # keys with lower ids have no rows
     Buffer[2] matches        # a bit for each row number
     # Where an event or a timer goes on when results have been taken
     bint in_event
@@ -159,6 +168,8 @@ cdef inline int keep_row(JoinCore* core, const JoinEvent* event, int64_t time) e
     rows_insert(&side.rows, time, event.row)
     side.never_matches = not event.can_match
     core.n_rows[event.side] += 1
+    core.kept_since_sweep += 1
+    core.swept_below = min(core.swept_below, <int64_t> event.key)
     return 0
 
 
@@ -174,6 +185,8 @@ cdef class JoinKind:
     cdef int64_t upper
     cdef bint by_clock
     cdef bint forgets_matches
+    cdef int64_t ttl_ms
+    cdef void (*forget)(JoinCore* core, uint32_t key, int64_t now) noexcept nogil  # what has expired; NULL: nothing does
     cdef frozenset how
 
 

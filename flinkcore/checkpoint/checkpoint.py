@@ -207,6 +207,9 @@ class Checkpoint:
                 if table.name == name:
                     yield self._read(table, keyed_state_of_table, part.key_group_range)
 
+    def dealt(self, uid: str) -> None:
+        """Return nothing to deal out, as tasks find the state of their key groups."""
+
     def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
         """Return the operator states of an operator, including broadcast states, redistributed to its subtasks.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -23,6 +23,26 @@ if TYPE_CHECKING:
 _METADATA: Final = "_metadata"
 
 
+class DealtState(Protocol):
+    """State of an operator whose keys have other key groups in a savepoint than in the job; picklable."""
+
+    @property
+    def n_key_groups(self) -> int:
+        """Number of key groups of the savepoint."""
+
+    def deal(self, key_groups: range) -> Iterator[tuple[str, pa.RecordBatch, npt.NDArray[np.int32] | None]]:
+        """Yield the entries of some key groups of the savepoint, and read no others.
+
+        Returns
+        -------
+        iterator of (str, pyarrow.RecordBatch, numpy.ndarray of int32 or None)
+            Name of the state, entries, and their key groups in the job; None if every task needs them.
+        """
+
+    def received(self, entries: Mapping[str, Sequence[pa.RecordBatch]]) -> StateOrigin:
+        """Return the state as a task has it that has received the entries of its key groups, by state."""
+
+
 class StateOrigin(Protocol):
     """State of the operators of a job; picklable, and read by tasks."""
 
@@ -37,6 +57,9 @@ class StateOrigin(Protocol):
         self, uid: str, key_group_range: tuple[int, int], max_parallelism: int
     ) -> list[OperatorSnapshot]:
         """Return the timers, keyed state and windows of an operator in a range of key groups, both ends included."""
+
+    def dealt(self, uid: str) -> DealtState | None:
+        """Return the state of an operator if it has to be dealt out, or None if tasks find their key groups in it."""
 
     def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
         """Return the operator states of an operator, redistributed to its subtasks."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from flinkcore._internal.io.stores import Stores
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
@@ -16,7 +20,7 @@ from flinkcore.operators.state import OperatorStateSnapshot, redistribute
 from flinkcore.savepoints.flink_operators import FlinkOperator
 from flinkcore.savepoints.java_types import serializer_of
 from flinkcore.savepoints.kafka_source import READER_STATE
-from flinkcore.savepoints.keyed_state import KeyedState
+from flinkcore.savepoints.keyed_state import KeyedState, batches_of_states
 from flinkcore.savepoints.operator_ids import operator_id
 from flinkcore.savepoints.restoring.pyflink_values import PyFlinkStates, descriptors_by_name
 from flinkcore.savepoints.restoring.restored_plans import RestoredPlanState
@@ -245,6 +249,16 @@ class RestoredSavepoint:
         timers, keyed = states.snapshots(*key_group_range)
         return [OperatorSnapshot(key_group_range, timers=timers, keyed_state=keyed)]
 
+    def dealt(self, uid: str) -> DealtStates | None:
+        """Return the state of an operator if its keys have other key groups in the savepoint than in the job."""
+        states = self.restored.get(uid)
+        if states is None or (
+            isinstance(states, RestoredOperatorStates)
+            and (states.keys is None or states.keys.has_groups_of_flink(states.found.max_parallelism))
+        ):
+            return None
+        return DealtStates(self, uid)
+
     def operator_states(self, uid: str, parallelism: int) -> list[dict[str, OperatorStateSnapshot]]:
         """Return the operator states of an operator, redistributed to its subtasks."""
         states = self.restored.get(uid)
@@ -256,3 +270,56 @@ class RestoredSavepoint:
         """Return the watermark of windows of Flink SQL, and -2**63 of other operators, as a savepoint has no others."""
         states = self.restored.get(uid)
         return states.watermark_ms if isinstance(states, RestoredPlanState) else MIN_TIMESTAMP
+
+
+@dataclass(frozen=True)
+class DealtStates:
+    """State of an operator whose keys have other key groups in the savepoint than in the job; picklable.
+
+    Flink SQL hashes the bytes of a row, and so gives keys other key groups than the job, which hashes values. If each
+    task looked for its own keys, it would read all of them.
+
+    Attributes
+    ----------
+    savepoint : RestoredSavepoint
+    uid : str
+        Uid of flinkcore's operator.
+    """
+
+    savepoint: RestoredSavepoint
+    uid: str
+
+    @property
+    def _states(self) -> RestoredOperatorStates | RestoredPlanState:
+        return self.savepoint.restored[self.uid]
+
+    @property
+    def n_key_groups(self) -> int:
+        """Number of key groups of the savepoint."""
+        return self._states.found.max_parallelism
+
+    def deal(self, key_groups: range) -> Iterator[tuple[str, pa.RecordBatch, npt.NDArray[np.int32] | None]]:
+        """Yield the entries of some key groups of the savepoint, and read no others.
+
+        Returns
+        -------
+        iterator of (str, pyarrow.RecordBatch, numpy.ndarray of int32 or None)
+            Name of the state, entries, and their key groups in the job; None if every task needs them.
+
+        Raises
+        ------
+        SavepointError
+            If a file is damaged or missing.
+        DataError
+            If a key has no place in the job.
+        """
+        for state, batch in batches_of_states(self._states.dealt_states(), key_groups):
+            yield state.name, batch, self._states.key_groups_of(batch.column("key"))
+        for name, batch in self._states.first_timers(key_groups):
+            yield name, batch, None
+
+    def received(self, entries: Mapping[str, Sequence[pa.RecordBatch]]) -> RestoredSavepoint:
+        """Return the savepoint as a task has it that has received the entries of its keys, by state."""
+        states = self._states
+        own = replace(states, found=replace(states.found, received=entries))
+        return RestoredSavepoint(self.savepoint.path, {**self.savepoint.restored, self.uid: own})

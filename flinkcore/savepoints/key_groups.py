@@ -55,6 +55,8 @@ def read_entries(
 ) -> Iterator[None]:
     """Read the entries of a key group, and yield whenever a table may have become full.
 
+    Errors between the entries of two states name the state `name`.
+
     Raises
     ------
     SavepointError
@@ -78,7 +80,10 @@ def read_entries(
             try:
                 after = entries.feed(data, at, most_rows)
             except EntryError as failure:
-                raise entry_error(failure, stream, group, begin, before, header.is_compressed, name) from None
+                state = header.states[entries.state].name if 0 <= entries.state < len(header.states) else name
+                raise entry_error(
+                    failure, stream, group, begin, before, header.is_compressed, state
+                ) from None
             yield
             if after == at or entries.has_ended:
                 at = after

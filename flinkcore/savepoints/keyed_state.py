@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 import numpy as np
@@ -61,26 +61,8 @@ class KeyedState(SavepointState):
         UnsupportedSavepointError
             If the entries of the state cannot be told apart without Java.
         """
-        if self.keyed_types.obstacle is not None:
-            raise UnsupportedSavepointError(
-                f"state {self.name!r} cannot be read: {self.keyed_types.obstacle}"
-            )
-        table = self._table()
-        for file in self.files:
-            wanted = [each for each in file.ranges if key_groups is None or each[0] in key_groups]
-            if not wanted:
-                continue
-            number = next(i for i, state in enumerate(file.header.states) if state.name == self.name)
-            with self.directory.open(file.handle.stream, self.settings.block_bytes) as stream:
-                read = self._canonical_groups if file.handle.is_canonical else self._heap_groups
-                for _ in read(stream, file.header, wanted, number, table):
-                    if (
-                        table.n_rows >= self.settings.batch_rows
-                        or table.size_bytes >= self.settings.batch_bytes
-                    ):
-                        yield from self._parts(batch_of(table.take()))
-        if table.n_rows:
-            yield from self._parts(batch_of(table.take()))
+        for _, batch in batches_of_states([self], key_groups):
+            yield batch
 
     def batches_of_keys(
         self, choose: Callable[[pa.Array], npt.NDArray[np.int64]]
@@ -122,6 +104,13 @@ class KeyedState(SavepointState):
             ) from None
         return batch.set_column(number, "value", pa.array(column.array()))
 
+    def received(self, entries: Sequence[pa.RecordBatch]) -> ReceivedState:
+        """Return the state in a task that has received the entries of its keys."""
+        return ReceivedState(
+            *(self.directory, self.settings, self.name, self.kind),
+            *(self.max_parallelism, self.keyed_types, self.files, tuple(entries)),
+        )
+
     def count(self) -> int:
         return counts(self)[self.name]
 
@@ -134,30 +123,14 @@ class KeyedState(SavepointState):
         for begin in range(0, batch.num_rows, self.settings.batch_rows):
             yield batch.slice(begin, self.settings.batch_rows)
 
-    def _canonical_groups(
-        self,
-        stream: StateStream,
-        header: KeyedHeader,
-        groups: Sequence[tuple[int, int, int]],
-        number: int,
-        table: EntryTable,
-    ) -> Iterator[None]:
-        tables: list[EntryTable | None] = [None] * header.n_states
-        tables[number] = table
-        for group, begin, end in groups:
-            entries = EntryBlocks(tables, group)
-            yield from read_entries(
-                stream, header, group, begin, end, entries, self.settings.batch_rows, self.name
-            )
-
     def _heap_groups(
         self,
         stream: StateStream,
         header: KeyedHeader,
         groups: Sequence[tuple[int, int, int]],
-        number: int,
         table: EntryTable,
     ) -> Iterator[None]:
+        number = next(i for i, state in enumerate(header.states) if state.name == self.name)
         tables: list[EntryTable] = []
         for i, state in enumerate(header.states):
             types = self.keyed_types if i == number else KeyedTypes.of(header.key, state)
@@ -167,6 +140,88 @@ class KeyedState(SavepointState):
         for group in groups:
             read_heap_group(stream, header, group, tables, number, self.name)
             yield
+
+
+def batches_of_states(
+    states: Sequence[KeyedState], key_groups: range | None = None
+) -> Iterator[tuple[KeyedState, pa.RecordBatch]]:
+    """Yield the rows of states of one operator in batches, each with its state; each file is read once.
+
+    Parameters
+    ----------
+    states : sequence of KeyedState
+        States with the same settings.
+    key_groups : range or None
+        Only these key groups.
+
+    Raises
+    ------
+    SavepointError, UnsupportedSavepointError
+        As of `KeyedState.batches`.
+    """
+    for state in states:
+        if state.keyed_types.obstacle is not None:
+            raise UnsupportedSavepointError(
+                f"state {state.name!r} cannot be read: {state.keyed_types.obstacle}"
+            )
+    tables = {state.name: state._table() for state in states}
+    files = {id(file): file for state in states for file in state.files}
+    for file in files.values():
+        wanted = [each for each in file.ranges if key_groups is None or each[0] in key_groups]
+        if not wanted:
+            continue
+        names = [each.name for each in file.header.states]
+        own = [state for state in states if state.name in names]
+        settings, end = own[0].settings, max(each[2] for each in wanted)
+        with own[0].directory.open(file.handle.stream, settings.block_bytes, end) as stream:
+            if file.handle.is_canonical:
+                of_file = [tables.get(name) for name in names]
+                of_file += [None] * (file.header.n_states - len(names))
+                steps = _canonical_groups(
+                    stream, file.header, wanted, of_file, settings.batch_rows, own[0].name
+                )
+            else:
+                steps = chain.from_iterable(
+                    state._heap_groups(stream, file.header, wanted, tables[state.name]) for state in own
+                )
+            for _ in steps:
+                for state in own:
+                    table = tables[state.name]
+                    if table.n_rows >= settings.batch_rows or table.size_bytes >= settings.batch_bytes:
+                        yield from ((state, part) for part in state._parts(batch_of(table.take())))
+    for state in states:
+        if tables[state.name].n_rows:
+            yield from ((state, part) for part in state._parts(batch_of(tables[state.name].take())))
+
+
+def _canonical_groups(
+    stream: StateStream,
+    header: KeyedHeader,
+    groups: Sequence[tuple[int, int, int]],
+    tables: list[EntryTable | None],
+    most_rows: int,
+    name: str,
+) -> Iterator[None]:
+    for group, begin, end in groups:
+        entries = EntryBlocks(tables, group)
+        yield from read_entries(stream, header, group, begin, end, entries, most_rows, name)
+
+
+@dataclass(frozen=True)
+class ReceivedState(KeyedState):
+    """A keyed state whose entries a task has received, instead of reading them."""
+
+    entries: tuple[pa.RecordBatch, ...]
+
+    def batches(self, key_groups: range | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield what was received, all of which is for the task."""
+        yield from self.entries
+
+    def batches_of_keys(
+        self, choose: Callable[[pa.Array], npt.NDArray[np.int64]]
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in self.entries:
+            yield batch.take(pa.array(choose(batch.column("key"))))
 
 
 def counts(state: KeyedState) -> dict[str, int]:

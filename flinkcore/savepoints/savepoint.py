@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar
+
+import pyarrow as pa
 
 from flinkcore._internal.io.stores import Stores, stores_of
 from flinkcore.errors import ConfigurationError, SavepointError
@@ -42,11 +44,14 @@ class SavepointOperator:
     Attributes
     ----------
     metadata : OperatorMetadata
+    received : mapping of str to sequence of pyarrow.RecordBatch, or None
+        Entries of its keyed states, in a task that has received those of its keys.
     """
 
     directory: SavepointDirectory = field(repr=False)
     settings: ReadSettings = field(repr=False)
     metadata: OperatorMetadata = field(repr=False)
+    received: Mapping[str, Sequence[pa.RecordBatch]] | None = field(default=None, repr=False)
 
     def for_tasks(self) -> SavepointOperator:
         """Return the operator for tasks that read its states; picklable."""
@@ -162,7 +167,7 @@ class SavepointOperator:
     @cached_property
     def _keyed_files(self) -> list[KeyGroupsFile]:
         def read(handle: KeyGroupsHandle) -> KeyGroupsFile:
-            with self.directory.open(handle.stream, self.settings.block_bytes) as stream:
+            with self.directory.open(handle.stream, block_bytes=1) as stream:  # nothing but the header
                 return KeyGroupsFile(handle, read_keyed_header(stream, handle.first_offset))
 
         return _at_once(read, (handle for each in self.metadata.subtasks for handle in each.keyed_states))
@@ -186,12 +191,15 @@ class SavepointOperator:
                     of_file = KeyedTypes.of(file.header.key, state)
                     types[state.name] = types[state.name].merged(of_file) if state.name in types else of_file
                 files.setdefault(state.name, []).append(file)
-        return {
+        states = {
             name: KeyedState(
                 self.directory, self.settings, name, each.kind, self.max_parallelism, each, tuple(files[name])
             )
             for name, each in types.items()
         }
+        if self.received is None:
+            return states
+        return {name: state.received(self.received.get(name, ())) for name, state in states.items()}
 
     def _operator_states(self) -> dict[str, OperatorState]:
         found: dict[str, tuple[StateSerializer | None, StateSerializer]] = {}

@@ -68,7 +68,7 @@ class SavepointDirectory:
         with self._open(place) as file:
             return _read_at(file, place.name, 0, info.size)
 
-    def open(self, handle: StreamHandle, block_bytes: int) -> StateStream:
+    def open(self, handle: StreamHandle, block_bytes: int, end: int | None = None) -> StateStream:
         """Open the stream of a handle.
 
         A file that is no longer where the metadata says is looked for in the directory: it may have been moved.
@@ -78,15 +78,18 @@ class SavepointDirectory:
         handle : StreamHandle
         block_bytes : int
             Bytes that are read at once.
+        end : int or None
+            Position after which nothing is read; None for the end of the stream.
 
         Raises
         ------
         SavepointError
             If the file does not exist, does not have the right size, or cannot be read.
         """
+        size = handle.size if end is None else end
         if handle.content is not None:
             name = self.place.below("_metadata").name
-            return StateStream(pa.BufferReader(handle.content), name, handle.offset, handle.size, block_bytes)
+            return StateStream(pa.BufferReader(handle.content), name, handle.offset, size, block_bytes)
         location = handle.location or ""
         last = location.rpartition("/")[2]
         if handle.is_relative:
@@ -114,7 +117,7 @@ class SavepointDirectory:
                 min(info.size, handle.size),
                 f"it has {info.size:,} bytes instead of {handle.size:,}",
             )
-        return StateStream(self._open(place), place.name, 0, handle.size, block_bytes)
+        return StateStream(self._open(place), place.name, 0, size, block_bytes)
 
     def for_tasks(self, handles: Iterable[StreamHandle]) -> SavepointDirectory:
         """Return the directory for tasks that read some handles; picklable."""

@@ -15,7 +15,7 @@ from flinkcore.sql.expressions.user_functions import UserFunctions
 from flinkcore.sql.nodes.kinds import EXPIRING, EXPIRY_REFUSED, NODES, REFUSED, WITHOUT_TTL, needs_watermarks
 from flinkcore.sql.nodes.rows import OF_ARRIVALS, Program, Rows, Tables, zone_of
 from flinkcore.sql.nodes.scans import names_of
-from flinkcore.sql.nodes.windows import is_of_processing_time
+from flinkcore.sql.nodes.windows import is_of_processing_time, needs_one_clock
 from flinkcore.sql.plan.compiled_plan import CompiledPlan, PlanNode
 from flinkcore.sql.plan.state_ttl import STATE_TTL, ttls_of
 from flinkcore.sql.planner.planned_script import QUERY_SINK, planned
@@ -59,6 +59,7 @@ def plan_sinks(
         by_arrival or any(map(_reads_processing_time, read.nodes)),
         UserFunctions(functions),
         any(any(ttls_of(node, settings or {})) for node in read.nodes),
+        any(map(needs_one_clock, read.nodes)),
     )
     rows: dict[int, Rows] = {}
     for node in read.nodes:

@@ -24,10 +24,11 @@ _TABLE_API: Final = {
     "TableEnvironment": "table_environment:StreamTableEnvironment",
     "EnvironmentSettings": "environment_settings:EnvironmentSettings",
     "TableConfig": "environment_settings:TableConfig",
-    "Table": "table_environment:Table",
+    "ExplainDetail": "explain_detail:ExplainDetail",
+    "Table": "table:Table",
     "TableResult": "table_result:TableResult",
     "ResultKind": "table_result:ResultKind",
-    "StatementSet": "table_environment:StatementSet",
+    "StatementSet": "table:StatementSet",
 }
 """Names that lie above this package, and where: they are found by name, so that it does not import them."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +17,7 @@ from flinkcore.datastream.stream_execution_environment import StreamExecutionEnv
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Tables, zone_named
 from flinkcore.sql.planner.declared_functions import creation, declared_function, has_temporary
-from flinkcore.sql.planner.planned_script import QUERY_SINK
+from flinkcore.sql.planner.planned_script import QUERY_SINK, SessionAnswer, session_answer
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.program import statement_sinks
 from flinkcore.sql.sink_rows import SinkRows
@@ -23,51 +25,18 @@ from flinkcore.table.types import DataType
 from flinkcore.table.udf import AggregateFunction, DeclaredFunction
 from flinkcore.table_api.elements import table_of_elements
 from flinkcore.table_api.environment_settings import EnvironmentSettings, TableConfig
-from flinkcore.table_api.stream_tables import columns_of, ddl_of, log_of_stream, quoted
+from flinkcore.table_api.session_catalog import SessionCatalog, refuse_method
+from flinkcore.table_api.stream_tables import columns_of, ddl_of, log_of_stream, path_text, quoted
+from flinkcore.table_api.table import StatementSet, Table
 from flinkcore.table_api.table_result import TableResult
 
 if TYPE_CHECKING:
     from flinkcore import JobResult
 
-
-class Table:
-    """A query of a table environment; made by `sql_query`, `from_path` and `from_data_stream`.
-
-    Notes
-    -----
-    Follows ``pyflink.table.Table``, as far as programs of SQL text go.
-    """
-
-    def __init__(self, environment: StreamTableEnvironment, query: str) -> None:
-        self._environment = environment
-        self._query = query
-        self._name: str | None = None
-
-    def execute(self) -> TableResult:
-        """Run the query, and return its result."""
-        return self._environment.execute_sql(self._query)
-
-    def execute_insert(self, table_path: str, overwrite: bool = False) -> TableResult:
-        """Append the rows to a table; raise UnsupportedOperationError for ``overwrite``."""
-        _check_append(table_path, overwrite)
-        return self._environment.execute_sql(f"INSERT INTO {_path(table_path)} {self._query}")
-
-    def to_pandas(self) -> Any:
-        """Return the rows as a DataFrame of pandas."""
-        return self.execute().results[QUERY_SINK].to_arrow().to_pandas()
-
-    def __str__(self) -> str:
-        """Return a name of the table for the text of another query."""
-        if self._name is None:
-            self._name = self._environment._new_name()
-            self._environment.create_temporary_view(self._name, self)
-        return quoted(self._name)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        _refuse(self, name)
+_SHOWS: Final = re.compile(r"SHOW\s+(?:TABLES|VIEWS)\b", re.IGNORECASE)
 
 
-class StreamTableEnvironment:
+class StreamTableEnvironment(SessionCatalog):
     """Runs statements of Flink SQL, one after the other, over logs.
 
     Parameters
@@ -91,6 +60,7 @@ class StreamTableEnvironment:
         self._tables: dict[str, Any] = {}
         self._sinks: dict[str, str | os.PathLike[str]] = {}
         self._names = 0
+        self._unnamed: list[str] = []  # tables that Flink has for no name
 
     @staticmethod
     def create(
@@ -125,15 +95,17 @@ class StreamTableEnvironment:
         ----------
         stmt : str
             A query or an insertion is run, or several, as a script; statements such as ``CREATE`` and ``SET`` are kept
-            for those that follow.
+            for those that follow. Flink answers one that begins with ``SHOW``, ``DESCRIBE`` or ``EXPLAIN``.
 
         Raises
         ------
         SqlError, ConfigurationError, UnsupportedOperationError
             As of :meth:`StreamExecutionEnvironment.execute_sql`; also if the rows of a sink are neither printed nor
-            written, and for ``CREATE TABLE ... AS`` and statements such as ``SHOW``.
+            written, and for ``CREATE TABLE ... AS`` and ``SHOW MODULES``.
         """
         statements = statements_of(stmt)
+        if len(statements) == 1 and statements[0].asks:
+            return TableResult(answer=self._asked(statements[0].text))
         for each in statements:
             _check_statement(each)
         found = self._sinks_of(statements)
@@ -156,7 +128,7 @@ class StreamTableEnvironment:
 
     def from_path(self, path: str) -> Table:
         """Return a table by its name."""
-        return Table(self, f"SELECT * FROM {_path(path)}")
+        return Table(self, f"SELECT * FROM {path_text(path)}")
 
     def from_data_stream(self, data_stream: Any, schema: Any = None) -> Table:
         """Return a stream as a table of its columns.
@@ -200,8 +172,32 @@ class StreamTableEnvironment:
         log = self._environment.from_event_log(rows, timestamp=pc.scalar(0), timestamp_unit="ms")
         return self._declared(columns, log)
 
+    def from_pandas(
+        self, pdf: Any, schema: DataType | Sequence[str] | None = None, splits_num: int = 1
+    ) -> Table:
+        """Return the rows of a DataFrame of pandas as a table; the index is left out.
+
+        Parameters
+        ----------
+        pdf : pandas.DataFrame
+        schema : DataType or sequence of str, optional
+            Type of the rows, or names of the columns; types are else those of the columns.
+        splits_num : int
+            Taken for PyFlink's sake: a DataFrame is one split.
+        """
+        rows = pa.Table.from_pandas(pdf, preserve_index=False).replace_schema_metadata()
+        if isinstance(schema, DataType):
+            return self.from_elements(
+                list(zip(*(each.to_pylist() for each in rows.columns), strict=True)), schema
+            )
+        if schema is not None:
+            rows = rows.rename_columns(list(schema))
+        log = self._environment.from_event_log(rows, timestamp=pc.scalar(0), timestamp_unit="ms")
+        return self._declared(columns_of(rows.schema), log)
+
     def _declared(self, columns: Iterable[tuple[str, str]], log: Any) -> Table:
         name = self._new_name()
+        self._unnamed.append(name)
         self._statements += statements_of(ddl_of(name, columns))
         self._tables[name] = log
         return Table(self, f"SELECT * FROM {quoted(name)}")
@@ -211,15 +207,15 @@ class StreamTableEnvironment:
         table = table_or_data_stream
         if not isinstance(table, Table):
             table = self.from_data_stream(table)
-        self._statements += statements_of(f"CREATE TEMPORARY VIEW {_path(view_path)} AS {table._query}")
+        self._statements += statements_of(f"CREATE TEMPORARY VIEW {path_text(view_path)} AS {table._query}")
 
     def drop_temporary_view(self, view_path: str) -> bool:
         """Forget a view; return whether there was one."""
-        return self._drop("VIEW", _path(view_path))
+        return self._drop("VIEW", path_text(view_path))
 
     def drop_temporary_table(self, table_path: str) -> bool:
         """Forget a table; return whether there was one."""
-        return self._drop("TABLE", _path(table_path))
+        return self._drop("TABLE", path_text(table_path))
 
     def use_catalog(self, catalog_name: str) -> None:
         """Let names without a catalog be of this one."""
@@ -244,7 +240,7 @@ class StreamTableEnvironment:
         ConfigurationError
             If there is such a temporary function, or its type is not known.
         """
-        self._create_function(_path(path), path, False, function)
+        self._create_function(path_text(path), path, False, function)
 
     def create_temporary_system_function(
         self, name: str, function: DeclaredFunction | AggregateFunction
@@ -254,7 +250,7 @@ class StreamTableEnvironment:
 
     def drop_temporary_function(self, path: str) -> bool:
         """Forget a function; return whether there was one."""
-        return self._drop("FUNCTION", _path(path))
+        return self._drop("FUNCTION", path_text(path))
 
     def drop_temporary_system_function(self, name: str) -> bool:
         """Forget a function; return whether there was one."""
@@ -307,9 +303,24 @@ class StreamTableEnvironment:
             return {}
         tables = Tables(self._tables, reads_paths=True)
         script = [*self._statements, *statements]
-        try:
+        with self._forgetting_refused():
             return statement_sinks(self._environment, script, tables, self._config.settings)
-        except SqlError as error:  # a kept statement that Flink refuses would make each further query fail
+
+    def _asked(self, question: str) -> SessionAnswer:
+        hidden = [f"DROP TABLE {quoted(name)}" for name in self._unnamed] if _SHOWS.match(question) else []
+        statements = [
+            *self._statements,
+            *(each for text in (*hidden, question) for each in statements_of(text)),
+        ]
+        with self._forgetting_refused():
+            return session_answer(statements, self._config.settings)
+
+    @contextmanager
+    def _forgetting_refused(self) -> Iterator[None]:
+        """Forget a kept statement that Flink refuses: it would make each further query fail."""
+        try:
+            yield
+        except SqlError as error:
             self._statements = [each for each in self._statements if each.text != error.statement]
             raise
 
@@ -329,43 +340,7 @@ class StreamTableEnvironment:
         return f"UnnamedTable${self._names}"
 
     def __getattr__(self, name: str) -> NoReturn:
-        _refuse(self, name)
-
-
-class StatementSet:
-    """Insertions that are run together.
-
-    Notes
-    -----
-    Follows ``pyflink.table.StatementSet``.
-    """
-
-    def __init__(self, environment: StreamTableEnvironment) -> None:
-        self._environment = environment
-        self._inserts: list[str] = []
-
-    def add_insert_sql(self, stmt: str) -> StatementSet:
-        """Add an insertion."""
-        self._inserts += [each.text for each in statements_of(stmt)]
-        return self
-
-    def add_insert(self, target_path: str, table: Table, overwrite: bool = False) -> StatementSet:
-        """Add the insertion of the rows of a query; raise UnsupportedOperationError for ``overwrite``."""
-        _check_append(target_path, overwrite)
-        return self.add_insert_sql(f"INSERT INTO {_path(target_path)} {table._query}")
-
-    def execute(self) -> TableResult:
-        """Run the insertions."""
-        inserts, self._inserts = self._inserts, []
-        return self._environment.execute_sql(f"EXECUTE STATEMENT SET BEGIN {_joined(inserts)} END")
-
-
-def _check_append(table: str, overwrite: bool) -> None:
-    if overwrite:
-        raise UnsupportedOperationError(
-            f"overwrite=True is not supported: rows are appended to {table}. Delete its files before, or call "
-            "StreamExecutionEnvironment.execute_sql(script, mode='overwrite')"
-        )
+        refuse_method(self, name)
 
 
 def _check_statement(statement: Statement) -> None:
@@ -378,21 +353,3 @@ def _check_statement(statement: Statement) -> None:
         else "Statements create, drop and alter tables and views, set options, query and insert. Leave it out"
     )
     raise UnsupportedOperationError(f"the statement {statement.shown!r} is not supported. {remedy}")
-
-
-def _joined(inserts: Iterable[str]) -> str:
-    return " ".join(f"{each};" for each in inserts)
-
-
-def _path(path: str) -> str:
-    """Return the name of a table as SQL has it: a name that has no quotes is quoted part by part."""
-    return path if "`" in path else ".".join(map(quoted, path.split(".")))
-
-
-def _refuse(instance: object, name: str) -> NoReturn:
-    kind = type(instance).__name__
-    if name.startswith("_"):
-        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
-    raise AttributeError(
-        f"flinkcore's {kind} has no {name}: tables are queried by SQL text. Write it as a query for sql_query(...)"
-    )

@@ -21,6 +21,7 @@ from flinkcore.sql.types.logical_types import BINARIES, MAX_LENGTH, LogicalType,
 
 if TYPE_CHECKING:
     from flinkcore import JobResult
+    from flinkcore.sql.planner.planned_script import SessionAnswer
     from flinkcore.sql.sink_rows import SinkRows
 
 _STRING: Final = LogicalType(Root.VARCHAR, precision=MAX_LENGTH)
@@ -76,16 +77,26 @@ class TableResult:
     """
 
     def __init__(
-        self, results: Mapping[str, JobResult] | None = None, rows: SinkRows | None = None, zone: str = "UTC"
+        self,
+        results: Mapping[str, JobResult] | None = None,
+        rows: SinkRows | None = None,
+        zone: str = "UTC",
+        answer: SessionAnswer | None = None,
     ) -> None:
         self.results: Mapping[str, JobResult] = results or {}
-        self._rows, self._zone = rows, zone
+        self._rows, self._zone, self._answer = rows, zone, answer
 
     def collect(self) -> CloseableIterator:
         """Return the rows of a query, with their kinds; a statement without rows has the row ``OK``."""
         return CloseableIterator(self._all())
 
     def _all(self) -> Iterator[Row]:
+        if self._answer is not None:
+            for answer in self._answer.rows:
+                row = Row(*answer)
+                row.set_field_names(list(self._answer.columns))
+                yield row
+            return
         if self._rows is None:
             yield Row("OK")
             return
@@ -104,6 +115,9 @@ class TableResult:
 
     def print(self) -> None:
         """Print the rows as Flink's SQL client does: with their kinds in a column ``op``."""
+        if self._answer is not None:
+            print(self._answer.printed, end="")
+            return
         if self._rows is None:
             print("OK")
             return
@@ -134,8 +148,9 @@ class TableResult:
         """Return: the statement is done."""
 
     def get_result_kind(self) -> ResultKind:
-        """Return whether the statement was a query or an insertion, which have content, or another one."""
-        return ResultKind.SUCCESS_WITH_CONTENT if self.results else ResultKind.SUCCESS
+        """Return whether the statement was a query, an insertion or a question, which have content, or another one."""
+        has_content = bool(self.results) or self._answer is not None
+        return ResultKind.SUCCESS_WITH_CONTENT if has_content else ResultKind.SUCCESS
 
     def get_job_client(self) -> None:
         """Return None, for the statement is done."""

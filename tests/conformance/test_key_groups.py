@@ -27,6 +27,7 @@ from flinkcore.operators.keys.java_keys import JavaKeys
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 Key = dict[str, Any]
+KeyAndOutput = tuple[Key, dict[str, Any]]
 
 # Java types that no Arrow type stands for: their keys run through the model only.
 WITHOUT_ARROW = {
@@ -159,36 +160,37 @@ def without_text(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test per scenario, Java type, and reason why its keys do not run over columns."""
+    """One test per Java type, and reason why its keys do not run over columns."""
     if "keys_of_a_type" not in metafunc.fixturenames:
         return
     path = Path(metafunc.config.getoption("--golden") or GOLDEN) / "key_groups.jsonl"
-    cases, names = [], []
+    cases: dict[tuple[str, str | None], list[tuple[str, dict[str, Any], list[KeyAndOutput]]]] = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         scenario = json.loads(line)
         pairs = zip(scenario["input"]["keys"], scenario["output"]["keys"], strict=True)
         by_type = sorted(pairs, key=lambda pair: (pair[0]["type"], why_not_arrow(pair[0]) or ""))
-        for (kind, reason), found in groupby(by_type, lambda pair: (pair[0]["type"], why_not_arrow(pair[0]))):
-            cases.append((scenario["input"], reason, list(found)))
-            names.append(f"{scenario['name']}-{kind}{'-without_arrow_type' if reason else ''}")
-    metafunc.parametrize("keys_of_a_type", cases, ids=names)
+        for case, found in groupby(by_type, lambda pair: (pair[0]["type"], why_not_arrow(pair[0]))):
+            cases.setdefault(case, []).append((scenario["name"], scenario["input"], list(found)))
+    names = [f"{kind}-{'without_arrow_type' if reason else 'columns'}" for kind, reason in cases]
+    metafunc.parametrize("keys_of_a_type", cases.items(), ids=names)
 
 
 def test_columns_fall_into_the_key_groups_of_flink(
-    keys_of_a_type: tuple[dict[str, Any], str | None, list[tuple[Key, dict[str, Any]]]],
+    keys_of_a_type: tuple[tuple[str, str | None], list[tuple[str, dict[str, Any], list[KeyAndOutput]]]],
 ) -> None:
-    item, reason, found = keys_of_a_type
+    (kind, reason), scenarios = keys_of_a_type
     if reason:
         pytest.skip(reason)
-    keys = [key for key, _ in found]
-    want = [without_text(output) for _, output in found]
-    columns = [column_of([key]) for key in keys] if keys[0]["type"] in ONE_BY_ONE else [column_of(keys)]
-    got = [
-        result
-        for column in columns
-        for result in run_column(column, item["max_parallelism"], item["parallelism"])
-    ]
-    assert got == want
+    for name, item, found in scenarios:
+        keys = [key for key, _ in found]
+        want = [without_text(output) for _, output in found]
+        columns = [column_of([key]) for key in keys] if kind in ONE_BY_ONE else [column_of(keys)]
+        got = [
+            result
+            for column in columns
+            for result in run_column(column, item["max_parallelism"], item["parallelism"])
+        ]
+        assert got == want, name
 
 
 def test_python_keys_fall_into_the_key_groups_of_flink(key_groups_scenario: dict[str, Any]) -> None:

@@ -133,12 +133,8 @@ def test_a_job_keeps_the_watermark_of_its_savepoint(job: str, kind: str, tmp_pat
 @pytest.mark.parametrize(
     ("job", "reason"),
     [
-        (
-            "count_of_distinct_decimals",
-            "the accumulators of COUNT(DISTINCT) of DECIMAL(10, 2) are not exchanged",
-        ),
         ("sum_of_floats", "the accumulators of SUM of FLOAT are not exchanged"),
-        ("highest_of_changes", "the accumulators of MAX of DECIMAL(38, 2) over rows that are withdrawn"),
+        ("concatenation", "the accumulators of LISTAGG of CHAR(3) are not exchanged"),
     ],
 )
 def test_other_states_are_refused_by_node(job: str, reason: str, tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ QUERIES: Final[dict[str, str]] = {
         "COUNT(DISTINCT n) FILTER (WHERE i > 0), COUNT(DISTINCT n), COUNT(DISTINCT v), COUNT(DISTINCT `day`) FROM "
         "clicks GROUP BY flag"
     ),
+    "count_distinct_decimals_and_times": (
+        "SELECT u, COUNT(DISTINCT m), COUNT(DISTINCT big), COUNT(DISTINCT f), COUNT(DISTINCT d) FILTER (WHERE flag), "
+        "COUNT(DISTINCT `at`), COUNT(DISTINCT z) FROM clicks GROUP BY u"
+    ),
+    "extreme_decimals_and_times_of_changes": (
+        "SELECT k, MAX(m), MIN(big), MIN(`at`), MAX(z), COUNT(DISTINCT m), MAX(d), MIN(f) FROM (SELECT u, i, COUNT(*) "
+        "k, SUM(m) m, MAX(big) big, MAX(`at`) `at`, MIN(z) z, SUM(d) d, MAX(f) f FROM clicks GROUP BY u, i) GROUP BY k"
+    ),
     "count_distinct_of_changes": (
         "SELECT k, COUNT(DISTINCT u), COUNT(DISTINCT i), SUM(n) FROM (SELECT u, i, COUNT(*) k, SUM(n) n FROM clicks "
         "GROUP BY u, i) GROUP BY k"
@@ -256,7 +264,7 @@ FEWER: Final = (
 """States in which Flink also keeps rows that never come up: of lower ranks, and of keys that match nothing."""
 
 IN_ONE_TASK: Final = (
-    *("count_distinct_of_changes", "extremes_of_changes"),
+    *("count_distinct_of_changes", "extremes_of_changes", "extreme_decimals_and_times_of_changes"),
     *("group_by_count", "count_of_distinct", "sum_of_sums", "rank_of_counts", "rank_of_sums"),
     *("join_of_counts", "right_join_of_counts", "full_join_of_counts", "anti_join_of_counts"),
 )
@@ -269,8 +277,7 @@ OF_CHANCE: Final = (
 """Jobs whose two inputs Flink reads in turns of chance, so that it is chance which changes cancel each other."""
 
 REFUSED: Final[dict[str, str]] = {
-    "count_of_distinct_decimals": "SELECT u, COUNT(DISTINCT m) FROM clicks GROUP BY u",
-    "highest_of_changes": "SELECT k, MAX(m) FROM (SELECT u, SUM(m) m, COUNT(*) k FROM clicks GROUP BY u) GROUP BY k",
+    "concatenation": "SELECT u, LISTAGG(c) FROM clicks GROUP BY u",
     "sum_of_floats": "SELECT u, SUM(f) FROM clicks GROUP BY u",
 }
 """Queries whose state is refused by name."""
@@ -366,9 +373,11 @@ def table(part: str) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema(_COLUMNS))
 
 
-def replay(job: str, part: str, parallelism: int = 2, rows: slice = slice(None)) -> fc.LogStream:
-    """Return the rows of a job's sink over a part of the table, or some of its rows."""
-    env = fc.StreamExecutionEnvironment.get_execution_environment()
+def replay(
+    job: str, part: str, parallelism: int = 2, rows: slice = slice(None), env: Any = None
+) -> fc.LogStream:
+    """Return the rows of a job's sink over a part of the table, or some of its rows; embedded by default."""
+    env = fc.StreamExecutionEnvironment.get_execution_environment() if env is None else env
     env.set_max_parallelism(128)
     env.set_parallelism(parallelism)
     log = env.from_event_log(table(part)[rows], timestamp="ts", arrival="arrival", split=None)

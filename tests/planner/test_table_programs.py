@@ -50,6 +50,58 @@ def test_a_program_of_sql_runs_unedited(tmp_path: Path) -> None:
     )
 
 
+QUESTIONS = """
+from pyflink.table import ExplainDetail, StreamTableEnvironment
+
+t_env = StreamTableEnvironment.create()
+x = t_env.from_elements([(1, "a"), (2, "b")], ["a", "b"])
+t_env.create_temporary_view("x", x)
+t_env.execute_sql(
+    "CREATE TEMPORARY TABLE s (a BIGINT NOT NULL, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH "
+    " ('connector' = 'kafka', 'format' = 'json')"
+)
+print(t_env.list_tables(), t_env.list_views(), t_env.list_user_defined_functions())
+print(t_env.list_catalogs(), t_env.get_current_catalog(), t_env.list_databases(), t_env.get_current_database())
+print("upper" in t_env.list_functions())
+t_env.execute_sql("SHOW TABLES").print()
+t_env.from_path("s").print_schema()
+print(t_env.execute_sql("SHOW CREATE TABLE s").collect().__next__()[0].split("(")[0])
+count = t_env.sql_query("SELECT a, COUNT(*) AS n FROM s GROUP BY a")
+print("changelogMode=[I,UA]" in count.explain(ExplainDetail.CHANGELOG_MODE))
+print("Sink(" in t_env.create_statement_set().add_insert_sql("INSERT INTO s SELECT a, ts FROM s").explain())
+"""
+
+ANSWERS = """\
+['s', 'x'] ['x'] []
+['default_catalog'] default_catalog ['default_database'] default_database
+True
++------------+
+| table name |
++------------+
+|          s |
+|          x |
++------------+
+2 rows in set
+(
+  `a` BIGINT NOT NULL,
+  `ts` TIMESTAMP(3) *ROWTIME*
+)
+CREATE TEMPORARY TABLE `default_catalog`.`default_database`.`s`
+True
+True
+"""
+
+
+def test_flink_answers_what_a_program_asks_about_its_session(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(QUESTIONS)
+    command = [sys.executable, "-m", "flinkcore", "run", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [line.rstrip() for line in done.stdout.splitlines()] == [
+        line.rstrip() for line in ANSWERS.splitlines()
+    ]
+
+
 FUNCTIONS = """
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment

@@ -156,12 +156,11 @@ def test_rows_that_are_taken_back_leave_no_trace(
             native = restored(native, specs, {"retracts": True})
 
 
-def test_accumulators_that_slide_have_the_results_of_others() -> None:
+def test_accumulators_that_run_have_the_results_of_others() -> None:
     batch = pa.RecordBatch.from_pylist([{"i64": 3, "f64": 1.5, "text": "a"}, {"f64": 0.5}], schema=SCHEMA)
-    specs = [spec for spec in SPECS if spec[0] != "count_distinct"]  # which frames count
     found = []
-    for slides in (False, True):
-        accumulators = Accumulators(SCHEMA, specs, slides=slides)
+    for runs in (False, True):
+        accumulators = Accumulators(SCHEMA, SPECS, runs=runs)
         accumulators.reserve(2)
         accumulators.update(batch, np.zeros(2, np.uint32))
         accumulators.emit_range(0, 2)

@@ -17,6 +17,43 @@ _NumberT = TypeVar("_NumberT", bound=np.signedinteger[Any])
 MOST_TEXT = 2**31 - 1
 """Bytes of text that the offsets of a plain column can count."""
 
+_PLAIN = frozenset(
+    kind.id
+    for kind in (
+        *(
+            pa.null(),
+            pa.bool_(),
+            pa.int8(),
+            pa.int16(),
+            pa.int32(),
+            pa.int64(),
+            pa.uint8(),
+            pa.uint16(),
+            pa.uint32(),
+        ),
+        *(
+            pa.uint64(),
+            pa.float32(),
+            pa.float64(),
+            pa.string(),
+            pa.large_string(),
+            pa.binary(),
+            pa.large_binary(),
+        ),
+        *(
+            pa.binary(1),
+            pa.decimal128(1),
+            pa.date32(),
+            pa.date64(),
+            pa.timestamp("ms"),
+            pa.time32("ms"),
+            pa.time64("us"),
+        ),
+        pa.duration("ms"),
+    )
+)
+"""Numbers of the types that are plain, whatever their parameters: most columns have one, and each batch asks."""
+
 MOST_SHARED = 1 << 24
 """Values of which views of lists may be made that share them, however few there are."""
 

@@ -22,7 +22,7 @@ from flinkcore.columnar.operator_plans.relational import (
 )
 from flinkcore.columnar.operator_plans.row_windows import require_row_windows
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.join_operations import JoinOperation, RegularJoin, WindowJoin
+from flinkcore.datastream.graph.join_operations import JoinOperation, RegularJoin, TemporalJoin, WindowJoin
 from flinkcore.datastream.window import LocalEventTimeWindows
 from flinkcore.errors import ConfigurationError, SchemaError
 
@@ -112,12 +112,18 @@ class Join(RelationalPlan):
 
     @property
     def ttl_ms(self) -> int:
-        return max(self.operation.ttl_ms) if isinstance(self.operation, RegularJoin) else 0
+        return max(self._ttls_ms, default=0)
+
+    @property
+    def _ttls_ms(self) -> tuple[int, ...]:
+        if isinstance(self.operation, TemporalJoin):
+            return (self.operation.ttl_ms,)
+        return self.operation.ttl_ms if isinstance(self.operation, RegularJoin) else ()
 
     @property
     def keeps_changes(self) -> bool:
         """Return whether rows may be withdrawn, or forgotten."""
-        return any(self.changing) or self.ttl_ms > 0
+        return any(self.changing) or (isinstance(self.operation, RegularJoin) and self.ttl_ms > 0)
 
     @property
     def is_retracting(self) -> bool:
@@ -191,7 +197,7 @@ class Join(RelationalPlan):
             "how": operation.how,
             **operation.settings,
             **changing,
-            **(shown_ttl(*operation.ttl_ms) if isinstance(operation, RegularJoin) else {}),
+            **shown_ttl(*self._ttls_ms),
             "where": str(operation.where),
             "nulls_equal": str(operation.nulls_equal),
             "rows": left,

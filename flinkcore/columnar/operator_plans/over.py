@@ -47,8 +47,7 @@ class Over(RelationalPlan):
         Columns that order rows of equal timestamps, before the order of arrival. `order_by` is None if the rows are not
         sorted: a sort does not drop rows at timestamps up to 0, as frames do.
     ttl_ms : int
-        Time to live of a key's state after its last row, in ms of processing time, of rows by arrival; 0 if it never
-        expires.
+        Time to live of a key's state after its last row, in ms of processing time; 0 if it never expires.
     expires_by_timer : bool
         Whether a timer clears the state, which is up to half a time to live late.
     late_tag : OutputTag or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,8 +13,6 @@ from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.columnar.outputs.result_files import PartNames
 from flinkcore.columnar.outputs.table_files import PartitionField, TableFiles, WrittenFile
 from flinkcore.errors import ConfigurationError, SourceError
-
-WriteMode: TypeAlias = Literal["error", "append", "overwrite", "overwrite_partitions"]
 
 MODES: Final = ("error", "append", "overwrite", "overwrite_partitions")
 

@@ -36,7 +36,7 @@ class FrameAggregates:
     rows, range_ms, peers
         As of `Frames`.
     retracts : bool
-        Whether any row may be taken back.
+        Whether any row may be taken back; of frames that are all rows.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class FrameAggregates:
         peers: bool = False,
         retracts: bool = False,
     ) -> None:
-        self._accumulators = Accumulators(schema, specs, slides=True, retracts=retracts)
+        slides = rows is not None or range_ms is not None
+        self._accumulators = Accumulators(schema, specs, slides=slides, runs=not slides, retracts=retracts)
         self._frames = Frames(self._accumulators, rows=rows, range_ms=range_ms, peers=peers)
         names = {name for spec in specs for name in spec[1:3] if name is not None}
         self._columns = [name for name in schema.names if name in names]
@@ -106,6 +107,10 @@ class FrameAggregates:
     def rows_of(self, key_ids: KeyIds) -> Int64s:
         """Return how many rows of keys have come and not been taken back."""
         return self._frames.rows_of(key_ids)
+
+    def previous(self, key_ids: KeyIds) -> Int64s:
+        """Return the place of the row before each row of the same key, or -1."""
+        return self._frames.previous(key_ids)
 
     def take(self) -> list[pa.Array]:
         """Return the results that wait, a column for each aggregate.

@@ -17,6 +17,9 @@ from flinkcore.log.order.content_order import content_identities
 ROW_KINDS: Final = pa.array(["+I", "-U", "+U", "-D"])
 """Row kinds in words, by Flink's number."""
 
+_LETTERS: Final = np.frombuffer(b"+I-U+U-D", np.uint16)
+"""The same, each as one number of two bytes."""
+
 Kinds = npt.NDArray[np.uint8]
 Identities = npt.NDArray[np.uint64]
 
@@ -40,6 +43,12 @@ def kinds_of(rows: pa.RecordBatch) -> Kinds:
         )
     numbers: Kinds = kinds.to_numpy().astype(np.uint8)
     return numbers
+
+
+def kind_column(kinds: Kinds) -> pa.Array:
+    """Return the words of row kinds."""
+    ends = np.arange(0, 2 * len(kinds) + 1, 2, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(kinds), pa.py_buffer(ends), pa.py_buffer(_LETTERS[kinds]))
 
 
 def identities_of(rows: pa.RecordBatch, names: Sequence[str] | None = None) -> Identities:

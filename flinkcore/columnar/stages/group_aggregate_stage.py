@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -77,7 +77,7 @@ class GroupKernel(ImmediateKernel):
         *,
         changes: bool,
         withdraws: bool,
-        compared: Callable[[list[pa.Array]], list[pa.Array]],
+        compared: Callable[[list[pa.Array]], Iterable[pa.Array]],
         expiry: KeyExpiry | None = None,
         update_before: bool = True,
     ) -> None:
@@ -135,18 +135,17 @@ class GroupKernel(ImmediateKernel):
 
         `expired` has for each row whether its key has expired before it; by default keys never do.
         """
-        own, first, places = np.unique(ids, return_index=True, return_inverse=True)
+        previous = self._frames.previous(ids)
+        first = np.flatnonzero(previous < 0)
+        own = ids[first]
         is_known = self._frames.rows_of(own) > 0
         self._emit(own)
         self._take_in(rows, ids, retracts, emits=True, expired=expired)
         values = self._taken_results()
         # The result before a row is that of the key's row before, or the one before all these rows.
         n, n_own = len(ids), len(own)
-        by_key = np.argsort(places, kind="stable")
-        before = np.empty(n, np.int64)
-        before[by_key[1:]] = n_own + by_key[:-1]
+        before, after = previous + n_own, n_own + np.arange(n)
         before[first] = np.arange(n_own)
-        after = n_own + np.arange(n)
         had, has = np.ones(n, np.bool_), np.ones(n, np.bool_)
         had[first] = is_known
         if self._withdraws:
@@ -156,23 +155,29 @@ class GroupKernel(ImmediateKernel):
             had &= ~expired
         is_update = had & has
         if expired is None:
-            is_update[is_update] = ~are_same_rows(self._compared(values), before[is_update], after[is_update])
-        inserted, deleted = np.flatnonzero(has & ~had), np.flatnonzero(had & ~has)
-        updated = np.flatnonzero(is_update)
-        withdrawn = updated if self._update_before else updated[:0]
-        events = np.concatenate((inserted, deleted, withdrawn, updated))
-        sources = np.concatenate((after[inserted], before[deleted], before[withdrawn], after[updated]))
-        kinds = np.repeat(
-            np.array((_INSERT, _DELETE, _UPDATE_BEFORE, _UPDATE_AFTER), np.uint8),
-            (len(inserted), len(deleted), len(withdrawn), len(updated)),
-        )
-        order = np.argsort(events, kind="stable")
-        self.values = [column.take(pa.array(sources[order])) for column in values]
-        n_results = len(order)
-        none = np.full(n_results, MIN_TIMESTAMP)
-        return NO_RESULTS._replace(
-            left=np.full(n_results, -1), kinds=kinds[order], events=events[order], fired=none
-        )
+            updated = np.flatnonzero(is_update)
+            is_update[updated] = ~are_same_rows(self._compared(values), before[updated], after[updated])
+        is_before = (had & ~has) | is_update if self._update_before else had & ~has
+        is_after = (has & ~had) | is_update
+        if not is_before.any() and is_after.all():
+            events, kinds = np.arange(n), np.where(had, _UPDATE_AFTER, _INSERT).astype(np.uint8)
+            self.values = [column.slice(n_own) for column in values]
+        else:
+            ends = np.cumsum(is_before.astype(np.int64) + is_after)
+            n_results = int(ends[-1])
+            events, sources = np.empty(n_results, np.int64), np.empty(n_results, np.int64)
+            kinds = np.empty(n_results, np.uint8)
+            for emits, places, results, of_update, alone in (
+                (is_before, ends - is_after - 1, before, _UPDATE_BEFORE, _DELETE),
+                (is_after, ends - 1, after, _UPDATE_AFTER, _INSERT),
+            ):
+                which = np.flatnonzero(emits)
+                at = places[which]
+                events[at], sources[at] = which, results[which]
+                kinds[at] = np.where(is_update[which], of_update, alone)
+            self.values = [column.take(pa.array(sources)) for column in values]
+        none = np.full(len(events), MIN_TIMESTAMP)
+        return NO_RESULTS._replace(left=np.full(len(events), -1), kinds=kinds, events=events, fired=none)
 
     def finish(self) -> bool:
         super().finish()
@@ -264,12 +269,16 @@ class GroupKernel(ImmediateKernel):
             kept.restore(keys, columns)
 
 
-def _results(operator: GroupAggregation, values: list[pa.Array]) -> list[pa.Array]:
-    """Return the results that are made of aggregates."""
-    if not operator.results:
-        return values
+def _results(operator: GroupAggregation, values: list[pa.Array]) -> Iterable[pa.Array]:
+    """Return the results that are made of aggregates, counts first: they change with most rows."""
+    counts = {name for name, aggregate in operator.aggregates if aggregate.function == "count"}
     batch = pa.RecordBatch.from_arrays(values, [name for name, _ in operator.aggregates])
-    return [result.evaluate(batch) for result in operator.results]
+    if not operator.results:
+        return (
+            batch.column(name) for name in sorted(batch.schema.names, key=lambda name: name not in counts)
+        )
+    results = sorted(operator.results, key=lambda result: not result.required_columns <= counts)
+    return (result.evaluate(batch) for result in results)
 
 
 class GroupAggregateStage(RelationalStage):
@@ -333,9 +342,17 @@ class GroupAggregateStage(RelationalStage):
         if results.kinds is None:
             keys = pa.record_batch(self._keys.keys()).take(pa.array(results.key_ids))
         else:
-            keys = self._key_columns(self._rows).take(pa.array(results.events))
+            keys = _rows_at(self._key_columns(self._rows), results.events)
         fields = zip((*keys.columns, *values), self._own_schema, strict=False)
         return [column.cast(field.type) if column.type != field.type else column for column, field in fields]
 
     def shown_state(self) -> str:
         return f"aggregates of {len(self._keys):,} keys"
+
+
+def _rows_at(batch: pa.RecordBatch, places: Int64s) -> pa.RecordBatch:
+    """Return rows of a batch, at least one; those that follow each other are not copied."""
+    first, n = int(places[0]), len(places)
+    if np.array_equal(places, np.arange(first, first + n)):
+        return batch.slice(first, n)
+    return batch.take(pa.array(places))

@@ -31,6 +31,7 @@ from flinkcore.columnar.relational.row_changes import Identities, Kinds, identit
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.timestamp_range import require_timestamps
+from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.join_operations import (
     JoinOperation,
     RegularJoin,
@@ -44,7 +45,7 @@ JOIN_KINDS: Final[Mapping[type[JoinOperation], Callable[[Any], JoinKind]]] = {
     TimeIntervalJoin: lambda join: interval_join(join.lower_ms, join.upper_ms, join.by_clock),
     WindowJoin: lambda join: window_join(),
     RegularJoin: lambda join: regular_join(),
-    TemporalJoin: lambda join: temporal_join(),
+    TemporalJoin: lambda join: temporal_join(join.ttl_ms),
 }
 """The kernel of each kind of join."""
 
@@ -114,6 +115,7 @@ class JoinStage(RelationalStage):
             has_kinds=operation.changes,
             steps_done=steps_done,
             result_limit=result_limit,
+            end_ms=MIN_TIMESTAMP if self._context.last_arrival_ms is None else self._context.last_arrival_ms,
         )
 
     def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: Join) -> list[pa.Schema]:
@@ -128,7 +130,7 @@ class JoinStage(RelationalStage):
         return [left, right]
 
     def _forget_expired(self, now_ms: int) -> None:
-        assert isinstance(self._kernel, ChangingJoinKernel)
+        assert isinstance(self._kernel, ChangingJoinKernel | JoinKernel)
         self._kernel.forget_expired(now_ms)
 
     # ---- events ----
@@ -147,7 +149,7 @@ class JoinStage(RelationalStage):
             places = np.flatnonzero(is_second == bool(side))
             if len(places):
                 at = places if rows is None else rows[places]
-                if self._changing[side] or self._operator_plan.ttl_ms:
+                if self._changing[side] or (self._keeps_changes and self._operator_plan.ttl_ms):
                     whole = self._inputs.batch_of(side, events.batch)
                     self._read_changes(side, whole.take(pa.array(at)), places)
                 numbers[places] = self._kept_of_side(side, events, at)
@@ -217,6 +219,8 @@ class JoinStage(RelationalStage):
             can_match = can_match.view(np.uint8)
         if self._changes is not None:
             return *events, can_match, *self._changes, self._arrivals
+        if self._arrivals is not None:
+            return *events, can_match, None, None, self._arrivals
         if self._windows is None:
             return *events, can_match
         windows, each = windows_of(self._windows, timestamps), np.arange(len(timestamps) + 1)

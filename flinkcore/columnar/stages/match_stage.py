@@ -81,7 +81,7 @@ class MatchKernel:
         steps: Int64s,
         first: int = 0,
     ) -> int:
-        taken = self._order.process(key_ids, key_groups, inputs, rows, timestamps, steps, first)
+        taken = self._order.process(key_ids, key_groups, inputs, rows, timestamps, steps, first=first)
         self._search(int(steps[-1]) if taken == len(steps) else None)
         return taken
 

@@ -83,7 +83,6 @@ class OverKernel:
 
     def forget_expired(self, now_ms: int) -> None:
         """Forget the keys that have expired at a processing time."""
-        assert isinstance(self.order, ArrivingRows)
         self._clear(self.order.expire(now_ms))
 
     def _clear(self, key_ids: npt.NDArray[np.uint32]) -> None:
@@ -135,6 +134,8 @@ class OverStage(RelationalStage):
                 bounded=operator.is_bounded,
                 range_ms=operator.range_ms if operator.is_bounded else None,
                 first_ms=0 if operator.order_by is None else MIN_TIMESTAMP,
+                ttl_ms=operator.ttl_ms,
+                end_ms=self._end_ms,
             )
         else:
             expiry = None

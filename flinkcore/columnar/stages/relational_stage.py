@@ -30,7 +30,7 @@ from flinkcore.columnar.operator_plans.row_windows import window_starts
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.relational.relation_tables import TIMERS, RelationTables
-from flinkcore.columnar.relational.row_changes import ROW_KINDS
+from flinkcore.columnar.relational.row_changes import kind_column
 from flinkcore.columnar.stages.placed_events import Order, PlacedEvents, cause_of_firing, order_of
 from flinkcore.columnar.stages.restored_operator import RestoredOperator, StagePlace, SuspendedOperator
 from flinkcore.columnar.stages.stage import Stage, StageContext
@@ -300,7 +300,7 @@ class RelationalStage(Stage[Events]):
             part = _part(results, begin, begin + step)
             columns = self._result_columns(part, [column.slice(begin, step) for column in values])
             if part.kinds is not None:
-                columns = [*columns, ROW_KINDS.take(pa.array(part.kinds))]
+                columns = [*columns, kind_column(part.kinds)]
             batch = pa.RecordBatch.from_arrays(columns, schema=self._own_schema)
             if self._emissions is not None:
                 batch = self._with_emission_times(batch, part, events, rows)

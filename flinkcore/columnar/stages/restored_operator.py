@@ -9,7 +9,7 @@ from typing import NamedTuple
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.snapshot_tables import SnapshotTable
-from flinkcore.checkpoint.state_origin import StateOrigin
+from flinkcore.checkpoint.state_origin import DealtState, StateOrigin
 from flinkcore.time_plane.timeline import Timeline
 
 
@@ -59,6 +59,11 @@ class RestoredOperator:
             return StagePlace(0, MIN_TIMESTAMP, MIN_TIMESTAMP)
         steps = timeline.steps_done(self.last_arrival_ms)
         return StagePlace(steps, self.last_arrival_ms, self.state.watermark_ms(self.uid))
+
+    @property
+    def dealt(self) -> DealtState | None:
+        """The state if it has to be dealt out, or None if tasks find their key groups in it."""
+        return self.state.dealt(self.uid)
 
     def snapshots(self, key_groups: tuple[int, int], max_parallelism: int) -> list[OperatorSnapshot]:
         """Return what the operator held of a range of key groups, the first and the last included."""

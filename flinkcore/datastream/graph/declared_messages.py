@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,6 +27,8 @@ class DeclaredMessages:
         Prefix of the columns of the keys' fields.
     options : mapping of str to str
         Options of the table.
+    value_schema, key_schema : dict or None
+        Schemas of Avro that Flink derives of the fields, for the format ``avro``.
     """
 
     value_format: str
@@ -34,6 +37,14 @@ class DeclaredMessages:
     key_fields: pa.Schema = field(default_factory=lambda: pa.schema([]))
     key_prefix: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    value_schema: Any = None
+    key_schema: Any = None
+
+
+def format_options(name: str, options: Mapping[str, str], column: str) -> dict[str, str]:
+    """Return the options of the format of the column ``key`` or ``value`` of records, without their prefix."""
+    prefix = f"{column}.{name}." if column == "key" or "value.format" in options else f"{name}."
+    return {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
 
 
 def ignores_errors(options: Mapping[str, str]) -> bool:

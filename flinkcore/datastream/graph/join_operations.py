@@ -105,7 +105,8 @@ class TimeIntervalJoin(JoinOperation):
         Bounds of the right timestamp minus the left one.
     by_clock : bool
         Whether timestamps are arrivals: a row that may only match earlier ones matches none that comes after it in the
-        same millisecond, as in Flink's ``ProcTimeIntervalJoin``.
+        same millisecond, and rows that have not expired with the last arrival do not come out without a match, as in
+        Flink's ``ProcTimeIntervalJoin``.
     """
 
     call: ClassVar[str] = "join_interval"
@@ -212,8 +213,16 @@ class RegularJoin(JoinOperation):
 
 @dataclass(frozen=True, eq=False)
 class TemporalJoin(JoinOperation):
-    """A join with the version of the key that is valid at the time of the left row."""
+    """A join with the version of the key that is valid at the time of the left row.
+
+    Attributes
+    ----------
+    ttl_ms : int
+        Time to live of the rows of a key, in ms of processing time; 0 if they never expire.
+    """
 
     call: ClassVar[str] = "join_temporal"
     operator_name: ClassVar[str] = "TemporalJoin"
     choices: ClassVar[tuple[str, ...]] = ("inner", "left")
+
+    ttl_ms: int = 0

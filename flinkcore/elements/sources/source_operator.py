@@ -426,14 +426,6 @@ class SourceOperator(Generic[SplitT]):
         """Return how far the source may read, in ms since the epoch; 2**63 - 1 before the first announcement."""
         return self._splits.max_desired_watermark
 
-    @property
-    def watermark_lag_ms(self) -> int | None:
-        """Return how far the emitted watermark is behind the clock, in ms; None before the first and after the last."""
-        watermark = self.watermark_gauge.value
-        if watermark in (MIN_TIMESTAMP, MAX_TIMESTAMP):
-            return None
-        return self._time_service.current_processing_time() - watermark
-
     # ---- the WatermarkUpdateListener
 
     def update_idle(self, is_idle: bool) -> None:

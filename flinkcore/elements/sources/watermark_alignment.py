@@ -216,10 +216,6 @@ class SourceCoordinator:
         """Announce to this receiver of a subtask, instead of a previous one."""
         self._receivers[subtask_index] = receiver
 
-    def subtask_failed(self, subtask_index: int) -> None:
-        """Stop announcements to a subtask; its last report counts until it reports again."""
-        self._receivers.pop(subtask_index, None)
-
     def handle_reported_watermark(self, subtask_index: int, watermark: int) -> None:
         """Take the watermark of a subtask, in ms since the epoch; 2**63 - 1 if it is idle or has ended."""
         combined = self._combined_watermark.aggregate(subtask_index, watermark)

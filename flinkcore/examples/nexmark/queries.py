@@ -20,7 +20,6 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, mean, min_, sum_
-from flinkcore.datastream.window import GlobalWindows
 from flinkcore.examples.nexmark.functions import BIDS_WITH_VALUES, SideInput
 from flinkcore.examples.nexmark.generator import AUCTION, BID, Log
 
@@ -29,7 +28,6 @@ WATERMARKS = WatermarkStrategy.for_bounded_out_of_orderness(OUT_OF_ORDERNESS)
 TEN_SECONDS = TumblingEventTimeWindows.of(Time.seconds(10))
 LONGEST_AUCTION = Time.seconds(10)
 DAYS = TumblingEventTimeWindows.of(Time.days(1))
-UNTIL_THE_END = GlobalWindows.create_with_end_of_stream_trigger()
 
 
 class Streams:

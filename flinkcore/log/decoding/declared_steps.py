@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.datastream.graph.declared_messages import DeclaredMessages, ignores_errors
+from flinkcore.datastream.graph.declared_messages import DeclaredMessages, format_options, ignores_errors
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.log.decoding.avro_values import avro_values
 from flinkcore.log.decoding.base64_fields import Base64Fields, has_binaries, types_within
@@ -47,9 +46,9 @@ def declared_steps(schema: pa.Schema, declared: DeclaredMessages, gives_position
     """
     if not _has_messages(schema, declared):
         return ()
-    decoders = {_VALUE: _decoder(declared.value_format, declared.value_fields, declared.options, _VALUE)}
+    decoders = {_VALUE: _decoder(declared, declared.value_format, declared.value_fields, _VALUE)}
     if declared.key_format is not None and len(declared.key_fields) and _KEY in schema.names:
-        decoders[_KEY] = _decoder(declared.key_format, declared.key_fields, declared.options, _KEY)
+        decoders[_KEY] = _decoder(declared, declared.key_format, declared.key_fields, _KEY)
     is_upsert = declared.options.get("connector", "").startswith("upsert-")
     decoding = steps_of(schema, decoders, gives_positions)
     if not isinstance(decoders[_VALUE], DebeziumValues):  # whose step leaves null messages out by itself
@@ -102,22 +101,19 @@ def _of_json(name: str, fields: pa.Schema, is_lenient: bool) -> ValueDecoder | D
     return messages if is_json else DebeziumValues(messages)
 
 
-def _options(name: str, options: Mapping[str, str], column: str) -> dict[str, str]:
-    """Return the options of the format of keys or values, without their prefix."""
-    prefix = f"{column}.{name}." if column == _KEY or "value.format" in options else f"{name}."
-    return {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
-
-
 def _decoder(
-    name: str, fields: pa.Schema, options: Mapping[str, str], column: str
+    declared: DeclaredMessages, name: str, fields: pa.Schema, column: str
 ) -> ValueDecoder | DebeziumValues:
+    options = declared.options
+    if name == "avro":
+        return avro_values(declared.key_schema if column == _KEY else declared.value_schema)
     if name in ("json", "debezium-json"):
         return _of_json(name, fields, ignores_errors(options))
     if name == "csv":
-        return csv_values(fields, _options(name, options, column))
+        return csv_values(fields, format_options(name, options, column))
     if name == "raw":
         keeps_nulls = column == _KEY or not options.get("connector", "").startswith("upsert-")
-        return raw_values(fields, _options(name, options, column), keeps_nulls)
+        return raw_values(fields, format_options(name, options, column), keeps_nulls)
     if name == "avro-confluent":
         found = {
             key.rpartition("avro-confluent.")[2]: value
@@ -127,7 +123,7 @@ def _decoder(
         topic = options.get("topic", "")
         return avro_values(registry=found.get("url"), subject=found.get("subject", f"{topic}-value"))
     raise UnsupportedOperationError(
-        f"messages of the format {name!r} are not decoded for a table: json, csv, raw, debezium-json and "
-        "avro-confluent are. Give a log with the columns of the table, or one of from_event_log(decode=...) with "
-        "columns that are selected"
+        f"messages of the format {name!r} are not decoded for a table: json, csv, raw, debezium-json, "
+        "avro and avro-confluent are. Give a log with the columns of the table, or one of from_event_log(decode=...) "
+        "with columns that are selected"
     )

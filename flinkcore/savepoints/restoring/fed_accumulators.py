@@ -23,7 +23,8 @@ def fed_accumulators(
     what: str,
     *,
     orders: Mapping[str, pa.Array] | None = None,
-    slides: bool = False,
+    runs: bool = False,
+    retracts: bool = False,
 ) -> dict[str, pa.Array]:
     """Return the columns of `n` accumulators, some of which have results.
 
@@ -39,8 +40,8 @@ def fed_accumulators(
         Names the state in messages.
     orders : mapping of str to pyarrow.Array, optional
         Columns by which aggregates such as ``min_by`` choose, by the name of the aggregate.
-    slides : bool
-        Whether the accumulators are those of frames.
+    runs, retracts : bool
+        As of `Accumulators`.
 
     Raises
     ------
@@ -58,7 +59,7 @@ def fed_accumulators(
         if by is not None:
             fields.append((by, contents.columns.field(by).type))
         spec = (function, column, by, percentage)
-        accumulators = Accumulators(pa.schema(fields), [spec], slides=slides)
+        accumulators = Accumulators(pa.schema(fields), [spec], runs=runs, retracts=retracts)
         accumulators.reserve(n)
         counts = np.zeros(n, np.uint64)
         if name in values:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -164,6 +165,23 @@ class RestoredPlanState:
         }
         return OperatorSnapshot(key_groups, windows=[CheckpointTable(batch, {}, attributes)])
 
+    def dealt_states(self) -> list[KeyedState]:
+        """Return the states that tasks need for their keys."""
+        return [self._state(name) for name in self._states if name != WINDOW_TIMERS]
+
+    def key_groups_of(self, keys: pa.Array) -> npt.NDArray[np.int32]:
+        """Return the key groups that keys of the savepoint have in the job."""
+        columns = self._key_columns(keys)
+        return event_key_groups(columns, columns.schema.names, self.operator.max_parallelism)
+
+    def first_timers(self, key_groups: range) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the first timer of some key groups of the savepoint if it says which windows have fired."""
+        if self.state.windows is None or not self.state.windows.by_window:
+            return
+        for batch in self._state(WINDOW_TIMERS).batches(key_groups):
+            first = int(np.argmin(batch.column("timestamp_ms").to_numpy()))
+            yield WINDOW_TIMERS, batch.slice(first, 1)
+
     def _kept_rows(self, first: int, last: int) -> dict[str, CheckpointTable]:
         found = SavepointTables(self.state, self.operator, lambda name: self._entries(name, first, last))
         tables = layout_of(self.state).restored(found)
@@ -193,8 +211,7 @@ class RestoredPlanState:
 
         def own(key: pa.Array) -> Int64s:
             # Flink hashes the bytes of a row, so that keys of any of its key groups are among those of the task.
-            keys = self._key_columns(key)
-            groups = event_key_groups(keys, keys.schema.names, self.operator.max_parallelism)
+            groups = self.key_groups_of(key)
             return np.flatnonzero((groups >= first) & (groups <= last))
 
         for batch in state.batches_of_keys(own):
@@ -223,6 +240,7 @@ class RestoredPlanState:
         windows, n = self.operator.windows, entries.num_rows
         contents: AggregateContents = self.operator.aggregates if windows is None else windows.contents
         what = f"the accumulators of operator {self.state.uid!r}"
+        runs, retracts = windows is None, windows is None and ROW_KIND in self.operator.row_names[0]
         held = fed_accumulators(
             contents,
             values.results,
@@ -230,13 +248,14 @@ class RestoredPlanState:
             n,
             what,
             orders=values.orders,
-            slides=windows is None,
+            runs=runs,
+            retracts=retracts,
         )
         numbers = {name: number for number, (name, *_) in enumerate(contents.aggregates)}
         for view in self.state.views:
             found = self._view(view.state, entries, own)
             for bit, name in enumerate(view.aggregates):
-                parts = held_values(view, found, n, bit, slides=windows is None)
+                parts = held_values(view, found, n, bit, runs=runs, retracts=retracts)
                 held |= {f"{numbers[name]}.{part}": column for part, column in parts.items()}
         return dict(sorted(held.items(), key=lambda each: _number_of(each[0])))
 

@@ -115,6 +115,19 @@ class RestoredOperatorStates:
             return range(first, last + 1)
         return None
 
+    def dealt_states(self) -> list[KeyedState]:
+        """Return the states that tasks need for their keys."""
+        return [state for state in self.found.states.values() if isinstance(state, KeyedState)]
+
+    def key_groups_of(self, keys: pa.Array) -> npt.NDArray[np.int32]:
+        """Return the key groups that keys of the savepoint have in the job."""
+        assert self.keys is not None
+        return self.keys.groups(keys)[0]
+
+    def first_timers(self, key_groups: range) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield nothing: timers belong to keys."""
+        yield from ()
+
     def names_of_values(self, name: str) -> Names:
         """Return the names of the fields of rows in a state, or None if its values have none."""
         of_rows = self.operator.row_names

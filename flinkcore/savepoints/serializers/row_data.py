@@ -15,7 +15,13 @@ from flinkcore.savepoints.serializers.basic import snapshot_class
 from flinkcore.savepoints.serializers.composite import ExternalSerializer
 from flinkcore.savepoints.serializers.java_objects import JavaObject
 from flinkcore.savepoints.serializers.serializer import StateSerializer
-from flinkcore.savepoints.serializers.sql import SQL_TEXT, SqlSerializer, row_type, sql_type
+from flinkcore.savepoints.serializers.sql import (
+    SQL_TEXT,
+    SqlSerializer,
+    row_type,
+    single_serializer,
+    sql_type,
+)
 from flinkcore.sql.types.logical_types import LogicalType, Root
 
 _TYPES: Final = "org.apache.flink.table.types.logical."
@@ -25,7 +31,7 @@ _RAW_SNAPSHOT: Final = f"{_TYPEUTILS}RawValueDataSerializer$RawValueDataSerializ
 _NULL_SNAPSHOT: Final = "org.apache.flink.table.dataview.NullSerializer$NullSerializerSnapshot"
 _COMPOSITE: Final = 911108
 _DELEGATE, _DELEGATE_VERSION = 1333245, 1
-_CURRENT, _TIMESTAMP_VERSION = 3, 1
+_CURRENT: Final = 3
 
 _CLASSES: Final[dict[Root, tuple[str, str, str]]] = {
     Root.BOOLEAN: ("BooleanType", "BOOLEAN", "Boolean"),
@@ -57,6 +63,8 @@ _EXTERNAL: Final[dict[Root, tuple[str, int, str, StateSerializer]]] = {
     Root.BIGINT: ("java.lang.Long", 0x3B8BE490CC8F23DF, "J", basic.LONG),
     Root.CHAR: ("org.apache.flink.table.data.StringData", 0, "", SQL_TEXT),
     Root.VARCHAR: ("org.apache.flink.table.data.StringData", 0, "", SQL_TEXT),
+    Root.FLOAT: ("java.lang.Float", 0xDAEDC9A2DB3CF0EC, "F", basic.FLOAT),
+    Root.DOUBLE: ("java.lang.Double", 0x80B3C24A296BFB04, "D", basic.DOUBLE),
 }
 """By type, the class of the values of views, its version, the letter of its field, and the serializer of its values."""
 
@@ -180,11 +188,19 @@ def view_data(type: LogicalType) -> ExternalSerializer:
     -----
     Flink's ``ExternalSerializer`` of an ``AtomicDataType``.
     """
-    if type.root not in _EXTERNAL:
+    serializer: StateSerializer
+    if type.root is Root.DECIMAL:
+        serializer = single_serializer(type.precision, type.scale)
+        name, version, letter = "org.apache.flink.table.data.DecimalData", 0, ""
+    elif type.root in _WITH_KIND:
+        serializer = single_serializer(type.precision)
+        name, version, letter = "org.apache.flink.table.data.TimestampData", 0, ""
+    elif type.root in _EXTERNAL:
+        name, version, letter, serializer = _EXTERNAL[type.root]
+    else:
         raise UnsupportedOperationError(
             f"values of {type} in views of SQL's aggregates cannot be written or restored yet"
         )
-    name, version, letter, serializer = _EXTERNAL[type.root]
     writer = ByteWriter().add(_STREAM + _OBJECT)
     _write_class(writer, "org.apache.flink.table.types.AtomicDataType", 0x1A885329FA7A2332, _SERIALIZABLE, 0)
     writer.add(_END)
@@ -200,7 +216,7 @@ def view_data(type: LogicalType) -> ExternalSerializer:
         _write_class(writer, "java.lang.Number", 0x86AC951D0B94E08B, _SERIALIZABLE, 0)
         writer.add(_END)
     writer.add(_NULL)
-    _write_type(writer, type)
+    _write_type(writer, type, begins=False)
     return ExternalSerializer((serializer,), writer.flag(False).data())
 
 
@@ -219,8 +235,11 @@ def _java_type(field: LogicalType | ExtremeType) -> JavaObject:
     )
 
 
-def _write_type(writer: ByteWriter, field: LogicalType) -> None:
-    """Append a type as ``ObjectOutputStream`` writes it: its class, the classes above it, then the values of each."""
+def _write_type(writer: ByteWriter, field: LogicalType, *, begins: bool = True) -> None:
+    """Append a type as ``ObjectOutputStream`` writes it: its class, the classes above it, then the values of each.
+
+    If the stream begins with it, the class of all enums is referred to by its place, as Flink does.
+    """
     name, root, _ = _CLASSES[field.root]
     numbers = []
     if field.root in _WITH_LENGTH:
@@ -243,7 +262,12 @@ def _write_type(writer: ByteWriter, field: LogicalType) -> None:
     if has_kind:
         writer.add(_ENUM)
         _write_class(writer, f"{_TYPES}TimestampKind", 0, _SERIALIZABLE_ENUM, 0)
-        writer.add(_END + _ENUM_BASE + _STRING).utf(field.time_attribute or "REGULAR")
+        writer.add(_END)
+        if begins:
+            writer.add(_ENUM_BASE)
+        else:
+            _write_enums(writer)
+        writer.add(_STRING).utf(field.time_attribute or "REGULAR")
 
 
 def _write_extreme(writer: ByteWriter, field: ExtremeType) -> None:
@@ -282,12 +306,12 @@ def _write_extreme(writer: ByteWriter, field: ExtremeType) -> None:
         if name == "map":
             _write_type_of_view(writer)
         else:
-            _write_type(writer, field.type if name == field.name else LogicalType(Root.BIGINT))
+            _write_type(writer, field.type if name == field.name else LogicalType(Root.BIGINT), begins=False)
     writer.add(_END + _STRING).utf(field.class_name).add(_ENUM)
     _write_class(writer, f"{structured}$StructuredComparison", 0, _SERIALIZABLE_ENUM, 0)
     writer.add(_END)
-    _write_class(writer, "java.lang.Enum", 0, _SERIALIZABLE_ENUM, 0)
-    writer.add(_END + _NULL + _STRING).utf("EQUALS").add(_CLASS_ITSELF)
+    _write_enums(writer)
+    writer.add(_STRING).utf("EQUALS").add(_CLASS_ITSELF)
     _write_class(writer, field.class_name, 0, 0, 0)
     writer.add(_END + _NULL + _NULL)
 
@@ -328,8 +352,14 @@ def _write_common(writer: ByteWriter, root: str, *, nullable: bool) -> None:
     writer.flag(nullable).add(_ENUM)
     _write_class(writer, f"{_TYPES}LogicalTypeRoot", 0, _SERIALIZABLE_ENUM, 0)
     writer.add(_END)
+    _write_enums(writer)
+    writer.add(_STRING).utf(root)
+
+
+def _write_enums(writer: ByteWriter) -> None:
+    """Append the description of the class of all enums."""
     _write_class(writer, "java.lang.Enum", 0, _SERIALIZABLE_ENUM, 0)
-    writer.add(_END + _NULL + _STRING).utf(root)
+    writer.add(_END + _NULL)
 
 
 def _write_class(writer: ByteWriter, name: str, version: int, flags: int, n_fields: int) -> None:
@@ -340,12 +370,9 @@ def _write_class(writer: ByteWriter, name: str, version: int, flags: int, n_fiel
 def _write_field_serializer(writer: ByteWriter, field: LogicalType) -> None:
     serializer = _CLASSES[field.root][2]
     if field.root is Root.DECIMAL:
-        writer.utf(f"{_TYPEUTILS}DecimalDataSerializer$DecimalSerializerSnapshot").integer(_CURRENT)
-        writer.integer(field.precision).integer(field.scale)
+        single_serializer(field.precision, field.scale).write_snapshot(writer)
     elif field.root in _WITH_KIND:
-        writer.utf(snapshot_class(serializer, _TYPEUTILS)).integer(_TIMESTAMP_VERSION).integer(
-            field.precision
-        )
+        single_serializer(field.precision).write_snapshot(writer)
     elif serializer == "StringData":
         writer.utf(snapshot_class(serializer, _TYPEUTILS)).integer(_CURRENT)
     else:

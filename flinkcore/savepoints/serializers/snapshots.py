@@ -22,7 +22,13 @@ from flinkcore.savepoints.serializers.composite import (
 from flinkcore.savepoints.serializers.java_objects import JavaObjectReader
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
 from flinkcore.savepoints.serializers.serializer import NothingSerializer, OpaqueSerializer, StateSerializer
-from flinkcore.savepoints.serializers.sql import SQL_TEXT, read_array_data, read_map_data, read_row_data
+from flinkcore.savepoints.serializers.sql import (
+    SQL_TEXT,
+    read_array_data,
+    read_map_data,
+    read_row_data,
+    single_serializer,
+)
 from flinkcore.savepoints.serializers.times import TIME_SERIALIZERS
 
 COMPOSITE, NESTED, OPTIONAL_MAP = 911108, 1333245, 0x4F2C69A3D70
@@ -212,12 +218,18 @@ def _read_sorted_map(reader: ByteReader, version: int, depth: int) -> StateSeria
 
 
 def _read_decimal_data(reader: ByteReader, version: int, depth: int) -> StateSerializer:
-    precision, scale = reader.integer(4), reader.integer(4)
-    return OpaqueSerializer(f"DecimalData({precision}, {scale})")
+    return _single(reader, reader.integer(4), reader.integer(4))
 
 
 def _read_timestamp_data(reader: ByteReader, version: int, depth: int) -> StateSerializer:
-    return OpaqueSerializer(f"TimestampData({reader.integer(4)})")
+    return _single(reader, reader.integer(4))
+
+
+def _single(reader: ByteReader, *numbers: int) -> StateSerializer:
+    try:
+        return single_serializer(*numbers)
+    except ValueError as failure:
+        reader.fail(str(failure))
 
 
 _OTHERS: Final[dict[str, Callable[[ByteReader, int, int], StateSerializer]]] = {

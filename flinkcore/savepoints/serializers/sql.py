@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from flinkcore._native.binary_rows import (
     RowsColumn,
+    SingleColumn,
     SizedColumn,
     SqlBooleanColumn,
     SqlColumn,
@@ -17,6 +18,7 @@ from flinkcore._native.binary_rows import (
 from flinkcore._native.state_columns import BytesColumn, ChoiceColumn, ListColumn, MapColumn
 from flinkcore.errors import UnsupportedSavepointError
 from flinkcore.savepoints.byte_reader import ByteReader
+from flinkcore.savepoints.byte_writer import ByteWriter
 from flinkcore.savepoints.serializers.basic import snapshot_class
 from flinkcore.savepoints.serializers.java_objects import JavaObject, JavaObjectReader
 from flinkcore.savepoints.serializers.serializer import SimpleSerializer, StateSerializer
@@ -24,6 +26,8 @@ from flinkcore.savepoints.serializers.serializer import SimpleSerializer, StateS
 _ONE, _TWO, _FOUR, _EIGHT, _TEXT, _BYTES, _DECIMAL, _LARGE_DECIMAL = range(8)
 _TIMESTAMP, _LARGE_TIMESTAMP, _ROW, _ARRAY, _MAP = range(8, 13)
 _COMPACT_DECIMAL, _COMPACT_TIMESTAMP = 18, 3
+_TYPEUTILS: Final = "org.apache.flink.table.runtime.typeutils."
+_DECIMAL_VERSION, _TIMESTAMP_VERSION = 3, 1
 _ROW_KINDS: Final = [b"+I", b"-U", b"+U", b"-D"]
 _MOST_NESTED: Final = 64
 
@@ -80,6 +84,56 @@ class SqlSerializer(StateSerializer):
 
     def column(self, exact: bool) -> SizedColumn:
         return SizedColumn(self.type.make(exact))
+
+
+@dataclass(frozen=True)
+class SingleSerializer(StateSerializer):
+    """Decimals and timestamps that are not fields of rows, such as the values of a view.
+
+    Attributes
+    ----------
+    type : SqlType
+    numbers : tuple of int
+        Precision, and scale of a decimal, which the snapshot has.
+
+    Notes
+    -----
+    Flink's ``DecimalDataSerializer`` and ``TimestampDataSerializer``. The former knows no time zones.
+    """
+
+    type: SqlType
+    numbers: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{'DecimalData' if len(self.numbers) == 2 else 'TimestampData'}({', '.join(map(str, self.numbers))})"
+
+    def column(self, exact: bool) -> SingleColumn:
+        return SingleColumn(self.type.make(exact))
+
+    def write_snapshot(self, writer: ByteWriter) -> None:
+        """Append the snapshot with its class and version."""
+        if len(self.numbers) == 2:
+            writer.utf(f"{_TYPEUTILS}DecimalDataSerializer$DecimalSerializerSnapshot").integer(
+                _DECIMAL_VERSION
+            )
+        else:
+            writer.utf(snapshot_class("TimestampData", _TYPEUTILS)).integer(_TIMESTAMP_VERSION)
+        for number in self.numbers:
+            writer.integer(number)
+
+
+def single_serializer(*numbers: int) -> SingleSerializer:
+    """Return the serializer of decimals of a precision and scale, or of timestamps of a precision.
+
+    Raises
+    ------
+    ValueError
+        If there is no such type.
+    """
+    fields = dict(zip(("precision", "scale"), numbers, strict=False))
+    kind = "DecimalType" if len(numbers) == 2 else "TimestampType"
+    return SingleSerializer(sql_type(JavaObject(kind, fields)), numbers)
 
 
 def sql_type(logical: Any, depth: int = 0) -> SqlType:
@@ -228,6 +282,6 @@ SQL_TEXT: Final = SimpleSerializer(
     "STRING",
     lambda exact: SqlTextColumn(exact),
     None,
-    snapshot_class("StringData", "org.apache.flink.table.runtime.typeutils."),
+    snapshot_class("StringData", _TYPEUTILS),
 )
 """Texts by themselves: their size, then UTF-8."""

@@ -26,6 +26,7 @@ from flinkcore.savepoints.serializers.snapshots import (
     PROXY_VERSION,
     StateDescription,
 )
+from flinkcore.savepoints.serializers.sql import SingleSerializer
 
 _CURRENT: Final = 3
 _POJO: Final = 2
@@ -54,7 +55,7 @@ def write_serializer(writer: ByteWriter, serializer: StateSerializer) -> None:
         writer.integer(len(serializer.constants))
         for constant in serializer.constants:
             writer.utf(constant)
-    elif isinstance(serializer, RowDataSerializer):
+    elif isinstance(serializer, RowDataSerializer | SingleSerializer):
         serializer.write_snapshot(writer)
     elif isinstance(serializer, PojoSerializer):
         _write_pojo(writer, serializer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,13 @@ from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.sql.names import OF_NULL
 from flinkcore.savepoints.sql.row_layout import place_ids
 from flinkcore.sql.plan.flink_state import ValuesView
-from flinkcore.sql.types.logical_types import TEXTS, LogicalType, Root
+from flinkcore.sql.types.logical_types import FLOATS, TEXTS, LogicalType, Root
 
 _COUNT = LogicalType(Root.BIGINT, False)
+_DECIMAL_BYTES: Final = 16
+"""Bytes of a decimal of Arrow. Native aggregates keep 24 of those among which they choose, as of sums."""
+_SIGNS: Final = bytes(0xFF if each >> 7 else 0 for each in range(256))
+"""Bytes that extend integers, by their most significant byte."""
 
 
 def view_states(
@@ -96,15 +101,25 @@ def _values_of(view: ValuesView, held: Mapping[str, pa.Array], number: int, bit:
     type = _value_type(view.type)
     if view.type.root in TEXTS:
         values = elements.cast(pa.binary()).cast(type)
+    elif view.type.root is Root.DECIMAL:
+        content = b"".join(each[:_DECIMAL_BYTES] for each in elements.cast(pa.binary()).to_pylist())
+        values = pa.Array.from_buffers(type, len(elements), [None, pa.py_buffer(content)])
     else:
-        values = pa.array(_in_order(view, elements.to_numpy()).view(np.int64)).cast(type)
+        words = _in_order(view, elements.to_numpy()).view(np.int64)
+        if view.type.root in FLOATS:
+            # Words of floats are in the order of integers: of those below 0 all bits but the sign are turned.
+            values = pa.array((words ^ (words >> 63 & 2**63 - 1)).view(np.float64)).cast(type)
+        else:
+            values = pa.array(words).cast(type)
     counts = np.full(len(rows), bit)
     if view.is_counted:
         counts = held[f"{number}.set_counts"].flatten().to_numpy()
     return ViewRows(rows, values, counts)
 
 
-def held_values(view: ValuesView, found: ViewRows, n: int, bit: int, *, slides: bool) -> dict[str, pa.Array]:
+def held_values(
+    view: ValuesView, found: ViewRows, n: int, bit: int, *, runs: bool, retracts: bool
+) -> dict[str, pa.Array]:
     """Return what a native aggregate of a view holds for `n` accumulators, by the name of the part.
 
     Parameters
@@ -114,8 +129,8 @@ def held_values(view: ValuesView, found: ViewRows, n: int, bit: int, *, slides: 
     n : int
     bit : int
         Number of the aggregate among those of the view.
-    slides : bool
-        Whether the accumulators are those of frames.
+    runs, retracts : bool
+        As of `Accumulators`.
 
     Raises
     ------
@@ -135,9 +150,9 @@ def held_values(view: ValuesView, found: ViewRows, n: int, bit: int, *, slides: 
     parts = {
         _part(view): pa.LargeListArray.from_arrays(offsets, _elements(view, values).take(pa.array(order)))
     }
-    if slides:
+    if retracts:
         parts["set_counts"] = pa.LargeListArray.from_arrays(offsets, pa.array(counts[order]))
-    if slides and not view.extreme:
+    if runs and not view.extreme:
         parts["words"] = pa.array(sizes.astype(np.uint64))
     return parts
 
@@ -151,7 +166,10 @@ def _elements(view: ValuesView, values: pa.Array) -> pa.Array:
     batch = pa.RecordBatch.from_arrays([values.cast(type)], ["value"])
     accumulators.update(RecordBatch(batch, any_type=True), each)
     elements = accumulator_columns(accumulators, each)[f"0.{_part(view)}"].flatten()
-    return elements if view.type.root in TEXTS else pa.array(_in_order(view, elements.to_numpy()))
+    if view.type.root is Root.DECIMAL and view.extreme:
+        wide = [each + each[-1:].translate(_SIGNS) * 8 for each in elements.cast(pa.binary()).to_pylist()]
+        return pa.array(wide, elements.type)
+    return elements if _part(view) == "byte_set" else pa.array(_in_order(view, elements.to_numpy()))
 
 
 def _in_order(view: ValuesView, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -160,9 +178,11 @@ def _in_order(view: ValuesView, words: npt.NDArray[np.uint64]) -> npt.NDArray[np
 
 
 def _part(view: ValuesView) -> str:
-    return "byte_set" if view.type.root in TEXTS else "word_set"
+    return "byte_set" if view.type.root in (*TEXTS, Root.DECIMAL) else "word_set"
 
 
 def _value_type(type: LogicalType) -> pa.DataType:
     """Return the type of values in a savepoint: days are numbers there."""
+    if type.root is Root.TIMESTAMP_LTZ:  # the serializer knows no time zones
+        return pa.timestamp(type.arrow.unit)
     return pa.int32() if type.root is Root.DATE else type.arrow

@@ -192,8 +192,8 @@ class _SqlOperator:
             accumulators = Accumulators(contents.columns, specs)
             touched = batch.column("touched").to_numpy()
         else:
-            retracts = any(view.extreme for view in self.state.views)
-            accumulators = Accumulators(contents.columns, specs, slides=True, retracts=retracts)
+            retracts = any(view.is_counted for view in self.state.views)
+            accumulators = Accumulators(contents.columns, specs, runs=True, retracts=retracts)
             # A count of rows comes last if they are withdrawn, and no aggregate has its number.
             names = [name for name in batch.schema.names if name.partition("_")[0] in numbers]
             batch = held_by_frames(batch.select(names))

@@ -285,12 +285,10 @@ class _Windows:
 
     def _timers(self, rows: _WindowRows) -> dict[str, pa.Array]:
         """Return the timers of windows: at their end, unless they have fired, and at the end of their lateness."""
-        ends = rows.batch.column("window_end").to_numpy()
-        last = ends - 1
-        cleanup = _cleanup_times(last, self.contents.lateness_ms)
+        last = rows.batch.column("window_end").to_numpy() - 1
         fired = _FIRED_SESSION if self.kind == "session_windows" else _FIRED_PANE
         states = rows.trigger_states
-        moments = [np.where(cleanup == MAX_TIMESTAMP, MIN_TIMESTAMP, cleanup)]
+        moments: list[Int64s] = []
         if self.contents.trigger == "event_time" and self.kind == "triggered_windows":
             is_armed = (states == last) & (last > rows.watermark_ms)
             moments.append(np.where(is_armed, last, MIN_TIMESTAMP))
@@ -298,18 +296,19 @@ class _Windows:
             moments.append(np.where((rows.flags & fired) == 0, last, MIN_TIMESTAMP))
         elif self.contents.trigger == "continuous_event_time":
             moments += [last, np.where(states == last, MIN_TIMESTAMP, states)]
-        if self.contents.lateness_ms == 0 and len(moments) > 1:
-            del moments[0]  # the timer at the end of a window is also that of its lateness
-        every = np.concatenate(moments)
-        of_rows = np.tile(np.arange(len(ends)), len(moments))
+        if (
+            self.contents.lateness_ms or not moments
+        ):  # else the timer at the end of a window is also that of its lateness
+            cleanup = _cleanup_times(last, self.contents.lateness_ms)
+            moments.append(np.where(cleanup == MAX_TIMESTAMP, MIN_TIMESTAMP, cleanup))
+        every = np.concatenate(moments) if len(moments) > 1 else moments[0]
         there = every != MIN_TIMESTAMP
-        chosen = pa.array(of_rows[there])
-        return {
-            "key_group": pa.array(rows.groups[of_rows[there]], pa.int32()),
-            "key": rows.key.take(chosen),
-            "namespace": rows.windows.take(chosen),
-            "timestamp_ms": pa.array(every[there]),
-        }
+        names = self._names(rows)
+        if len(moments) > 1 or not there.all():
+            of_rows = pa.array(np.flatnonzero(there) % len(last))
+            names = {name: column.take(of_rows) for name, column in names.items()}
+            every = every[there]
+        return {**names, "timestamp_ms": pa.array(every)}
 
 
 @dataclass(frozen=True)

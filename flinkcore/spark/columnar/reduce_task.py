@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from flinkcore.columnar.stages.restored_operator import RestoredOperator
 from flinkcore.columnar.stages.stage import StageContext, events_taken
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import OutputTag
+from flinkcore.spark.columnar.deal_state_task import ranges_of
 from flinkcore.spark.columnar.late_counts import PARTITION, Counts
 from flinkcore.spark.columnar.progress import ProgressAddress, TaskProgress
 from flinkcore.spark.exchange.blocks import (
@@ -38,6 +39,7 @@ from flinkcore.spark.exchange.blocks import (
     read_events,
     read_results,
     read_side_rows,
+    read_state_entries,
 )
 from flinkcore.spark.exchange.manifests import ReceivedManifests
 from flinkcore.spark.exchange.sent_timeline import SentTime
@@ -139,7 +141,7 @@ class PartitionReplay:
             If not every event that the map tasks sent is accounted for.
         """
         batch_bytes = self._context.plan.batch_bytes
-        with PartitionRun.opened(self._context, self.partition, self._task.pending) as run:
+        with PartitionRun.opened(self._with_received_state(), self.partition, self._task.pending) as run:
             if self._context.plan.results:
                 with closing(PlacedMerge(batch_bytes)) as merge:
                     yield from self._process_blocks(run, merge, self._placed)
@@ -150,6 +152,33 @@ class PartitionReplay:
             self._progress.advance(0, at_end=True)
             self.parts, self._counts = run.parts, run.counts()
         self._manifests.check(self.partition, events_taken(self._counts))
+
+    def _with_received_state(self) -> StageContext:
+        """Take the blocks of state, which come first, and return the context with it.
+
+        Raises
+        ------
+        InternalError
+            If not every entry that was sent is there.
+        """
+        restored = self._task.restored
+        dealt = None if restored is None else restored.dealt
+        if restored is None or dealt is None:
+            return self._context
+        manifests = ReceivedManifests(len(ranges_of(dealt, self._task.partitions)))
+        entries: dict[str, list[pa.RecordBatch]] = {}
+        for block in self._blocks:
+            if block.place.kind is BlockKind.STATE_MANIFEST:
+                manifests.add(block.payload.to_pybytes())
+            elif block.place.kind is BlockKind.STATE:
+                state, batch = read_state_entries(block)
+                entries.setdefault(state, []).append(batch)
+            else:
+                self._blocks = chain([block], self._blocks)
+                break
+        n_entries = sum(batch.num_rows for batches in entries.values() for batch in batches)
+        manifests.check(self.partition, n_entries)
+        return replace(self._context, restored=replace(restored, state=dealt.received(entries)))
 
     def _process_blocks(
         self, run: PartitionRun, merge: _Merge[RowsT], read: Callable[[Block], RowsT]

@@ -28,6 +28,7 @@ from flinkcore.datastream.graph.pipeline_executor import ProgressChoice
 from flinkcore.errors import InternalError
 from flinkcore.log.sources.chunks import Chunk, ChunkTask
 from flinkcore.spark.columnar.chunks_task import GIVEN, ChunksTask
+from flinkcore.spark.columnar.deal_state_task import DealStateTask
 from flinkcore.spark.columnar.element_pass import run_element_pass
 from flinkcore.spark.columnar.forward_task import ForwardTask, ForwardWay
 from flinkcore.spark.columnar.late_counts import Counts, ExpectedCounts, LateSample, LateWarnings
@@ -68,7 +69,9 @@ if TYPE_CHECKING:
 
 PASS_2: Final = "pass 2 of 2, events by key"
 
-TASK_MODULES: Final = frozenset(task.__module__ for task in (SummariseTask, MapTask, ReduceTask, ForwardTask))
+TASK_MODULES: Final = frozenset(
+    task.__module__ for task in (SummariseTask, MapTask, DealStateTask, ReduceTask, ForwardTask)
+)
 """Names of the modules that the tasks of a replay import."""
 
 
@@ -323,6 +326,17 @@ class SparkReplay:
             for level, dataframe, task in self._map_tasks(progress, stopping, late_counts)
         ]
         by_id = chooses_partitions(mapped[0][1])
+        mapped += [
+            (
+                level,
+                self._spark.range(0, task.n_ranges, 1, task.n_ranges).mapInArrow(
+                    portable(self._spark, task, for_user), BLOCKS.struct_type
+                ),
+            )
+            for level, operators in enumerate(self._levels.levels)
+            for number in operators
+            if (task := self._deal_state_task(number, level, by_id)) is not None
+        ]
         levels = self._levels
         passed_on: list[Any] = []
         for level, operators in enumerate(levels.levels):
@@ -430,6 +444,18 @@ class SparkReplay:
             pending,
             number,
             late_counts,
+        )
+
+    def _deal_state_task(self, number: int, level: int, by_id: bool) -> DealStateTask | None:
+        """Return the task that deals out the state of an operator, or None if the operator finds it by itself."""
+        restored, levels = self.checkpoints.operator(number), self._levels
+        dealt = None if restored is None else restored.dealt
+        if dealt is None:
+            return None
+        slots = levels.slots(level, self._tasks(level), by_id)
+        max_parallelism = self.plan.stages[number].max_parallelism
+        return DealStateTask(
+            dealt, max_parallelism, levels.first_partitions[number], levels.partitions[number], slots
         )
 
     def _senders(self, number: int) -> int:

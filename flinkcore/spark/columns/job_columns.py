@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final, NamedTuple
@@ -23,7 +23,8 @@ from flinkcore._internal.arrow.column_ops import (
     column_behind,
     shown_column,
 )
-from flinkcore._internal.arrow.expressions import Expression, is_expression
+from flinkcore._internal.arrow.expression_trees import FieldNode, expression_tree
+from flinkcore._internal.arrow.expressions import ColumnExpression, Expression, is_expression
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore._native.event_log import MAX_ARRIVAL_MS
 from flinkcore.columnar.operator_plans.forward import Forward
@@ -81,6 +82,50 @@ class _Times(NamedTuple):
     unit: str | None
     least: int
     most: int
+
+
+class _RowsColumn(NamedTuple):
+    """A column of the rows, whose column of Spark is made where it is needed: that takes about 20 calls of the JVM.
+
+    Parameters
+    ----------
+    name : str
+        Name that it has in the rows.
+    type : pyarrow.DataType
+        As of `SparkValue`.
+    failing : frozenset of str
+        As of `SparkValue`.
+    """
+
+    name: str
+    type: pa.DataType
+    failing: frozenset[str] = frozenset()
+
+    @property
+    def column(self) -> Column:
+        """The column of Spark."""
+        return F.col(quoted(self.name))
+
+    @property
+    def value(self) -> SparkValue:
+        """The same as a value of expressions."""
+        return SparkValue(self.column, self.type, self.failing)
+
+
+class _Values(Mapping[str, SparkValue]):
+    """The columns of the rows as values of expressions, each made where an expression has it."""
+
+    def __init__(self, columns: Mapping[str, _RowsColumn]) -> None:
+        self._columns = columns
+
+    def __getitem__(self, name: str) -> SparkValue:
+        return self._columns[name].value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 def has_no_operator(plan: JobPlan) -> bool:
@@ -146,8 +191,8 @@ class _LogColumns:
     ----------
     plan : LogPlan
     rows : pyspark.sql.DataFrame
-    values : dict of str to SparkValue
-        Its columns by name, hidden ones included.
+    columns : dict of str to _RowsColumn
+        Their columns by the names that they have after the steps, hidden ones included.
     files : LogFiles or None
         The files that have the rows, where they are just these.
     settings : SessionSettings
@@ -155,7 +200,7 @@ class _LogColumns:
 
     plan: LogPlan
     rows: Any
-    values: dict[str, SparkValue]
+    columns: dict[str, _RowsColumn]
     files: LogFiles | None
     settings: SessionSettings
 
@@ -190,8 +235,8 @@ class _LogColumns:
             raise NotJustColumns("Spark compares text of the log by a collation")
         if log_schema(rows).types != list(SparkSchema(schema).arrow.types):
             raise NotJustColumns("Spark gives columns of the log other types")
-        values = {field.name: SparkValue(F.col(quoted(field.name)), field.type) for field in schema}
-        columns = cls(plan, rows, values, files, settings)
+        read = {field.name: _RowsColumn(field.name, field.type) for field in schema}
+        columns = cls(plan, rows, read, files, settings)
         arrival, made = arrival_column(log)
         for op in made:
             columns.apply(op)
@@ -208,7 +253,7 @@ class _LogColumns:
         self._take_bad_rows_out()
         for op in self.plan.after:
             self.apply(op)
-        return self.rows.select(*(self.values[name].column.alias(name) for name in names))
+        return self._selected({name: self.columns[name] for name in names})
 
     def apply(self, op: ColumnOp) -> None:
         """Do a step over columns."""
@@ -216,26 +261,49 @@ class _LogColumns:
             condition = self._value(op.predicate)
             if condition.type != pa.bool_():
                 raise NotJustColumns(f"{op.predicate} is not a condition")
-            if any(value.failing - condition.failing for value in self.values.values()):
+            if any(each.failing - condition.failing for each in self.columns.values()):
                 raise NotJustColumns("Spark may filter rows out before a column fails for them")
             self.rows = self.rows.where(condition.column)
             return
         if not isinstance(op, Select | WithColumns):
             raise NotJustColumns("its columns are decoded")
-        made = {name: self._value(expression) for name, expression in op.expressions}
-        if isinstance(op, Select):
-            hidden = [name for name in self.values if name.startswith(HIDDEN_PREFIX)]
-            made = {name: self.values[name] for name in (*hidden, *op.names)} | made
-        else:
-            made = self.values | made
-        _refuse_alike_names(made)
-        self.rows = self.rows.select(*(value.column.alias(name) for name, value in made.items()))
-        self.values = {
-            name: SparkValue(F.col(quoted(name)), value.type, value.failing) for name, value in made.items()
+        made: dict[str, _RowsColumn | SparkValue] = {
+            name: self._column(expression) for name, expression in op.expressions
         }
+        if isinstance(op, Select):
+            hidden = [name for name in self.columns if name.startswith(HIDDEN_PREFIX)]
+            made = {**{name: self.columns[name] for name in (*hidden, *op.names)}, **made}
+        else:
+            made = {**self.columns, **made}
+        _refuse_alike_names(made)
+        if any(isinstance(each, SparkValue) for each in made.values()):
+            self.rows = self._selected(made)
+            made = {name: _RowsColumn(name, each.type, each.failing) for name, each in made.items()}
+        self.columns = {name: each for name, each in made.items() if isinstance(each, _RowsColumn)}
+
+    def _selected(self, made: Mapping[str, _RowsColumn | SparkValue]) -> Any:
+        """Return rows of some columns."""
+        return self.rows.select(
+            *(
+                quoted(name)
+                if isinstance(each, _RowsColumn) and each.name == name
+                else each.column.alias(name)
+                for name, each in made.items()
+            )
+        )
+
+    def _column(self, expression: Expression) -> _RowsColumn | SparkValue:
+        """Return a column of the rows as it is, and else the value of an expression."""
+        if not isinstance(expression, ColumnExpression):
+            node = expression_tree(expression)
+            if isinstance(node, FieldNode) and len(node.path) == 1 and node.path[0] in self.columns:
+                found = self.columns[node.path[0]]
+                if not pa.types.is_null(found.type):
+                    return found
+        return self._value(expression)
 
     def _value(self, expression: Expression) -> SparkValue:
-        value = spark_value(expression, self.values, self.settings)
+        value = spark_value(expression, _Values(self.columns), self.settings)
         if value is None or pa.types.is_null(value.type):
             raise NotJustColumns(f"Spark may give another value of {expression}")
         return value
@@ -278,19 +346,19 @@ class _LogColumns:
                 )
             )
         for time in times:
-            value = self.values[time.column]
-            kind = value.type
+            column = self.columns[time.column]
+            kind = column.type
             is_number = pa.types.is_signed_integer(kind) and time.unit in (None, "ms")
             if not is_number and not pa.types.is_timestamp(kind) and not pa.types.is_date32(kind):
                 raise NotJustColumns(f"the {time.what} is {kind}")
             if self._is_proven(time.of_log, (time.least, time.most) if is_number else None):
                 continue
-            yield f"null {time.what}", time.shown, value.column.isNull()
+            yield f"null {time.what}", time.shown, column.column.isNull()
             if is_number:
-                outside = (value.column < time.least) | (value.column > time.most)
+                outside = (column.column < time.least) | (column.column > time.most)
                 yield f"{time.what} out of range", time.shown, F.coalesce(outside, F.lit(False))
         if isinstance(log.split, str) and not self._is_proven(log.split, None):
-            yield "null split", log.split, self.values[_SPLIT].column.isNull()
+            yield "null split", log.split, self.columns[_SPLIT].column.isNull()
 
     def _is_proven(self, name: str | None, within: tuple[int, int] | None) -> bool:
         """Return whether statistics of the files say that no value of a column of the log is null or out of range."""

@@ -5,15 +5,17 @@ The row, sorted within its partition by partition and place, whose parts are pac
     slot       | partition | place                                                    | payload
                |           | arrival            kind               input  sender  no. |
     -----------+-----------+----------------------------------------------------------+--------
-    where the  | 3         | least              0 manifest         0      17      4   | JSON
-    shuffle    | 3         | 1,700,000,123      1 events           0      17      0   | Arrow
-    puts it    | 3         | 1,700,000,124      3 results          1      52      9   | Arrow
-               | 3         | greatest           4 side rows        0      17      1   | Arrow
+    where the  | 3         | least              0 state manifest   0      5       1   | JSON
+    shuffle    | 3         | least              1 state            0      5       0   | Arrow
+    puts it    | 3         | least              2 manifest         0      17      4   | JSON
+               | 3         | 1,700,000,123      3 events           0      17      0   | Arrow
+               | 3         | 1,700,000,124      5 results          1      52      9   | Arrow
+               | 3         | greatest           6 side rows        0      17      1   | Arrow
 
 The sender is a chunk of a log, the first one of a task, or a partition of an operator; senders are counted over all
 that send to an operator. A manifest lists the senders of a task and how many rows they have sent to the partition.
 Results of another operator come with their places (`PlacedEvents`). Partitions are counted over all operators
-(`OperatorLevels`).
+(`OperatorLevels`). State comes from a savepoint of Flink; its senders are ranges of key groups (`DealStateTask`).
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ BLOCKS_ORDER: Final = ("partition", "place")
 
 _PLACE: Final = struct.Struct(">QBBII")
 _TAG: Final = b"tag"
+_STATE: Final = b"state"
 
 _WRITTEN: Final = ipc.IpcWriteOptions()
 """The default, which pyarrow would look up in the environment for each block."""
@@ -52,7 +55,7 @@ BATCH_BYTES = 16 << 20
 
 BEFORE_ALL: Final = -(2**63)
 AFTER_ALL: Final = 2**63 - 1
-"""In place of the first arrival of manifests and of side rows, which come before and after all others."""
+"""In place of the first arrival of state and manifests, and of side rows, which come before and after all others."""
 
 MOST_BLOCK_BYTES = 2**31 - 1
 """Most bytes of a column of a batch, and so of a block."""
@@ -61,11 +64,13 @@ MOST_BLOCK_BYTES = 2**31 - 1
 class BlockKind(IntEnum):
     """Kind of a block's payload."""
 
-    MANIFEST = 0
-    EVENTS = 1
-    PARTIALS = 2
-    RESULTS = 3
-    SIDE_ROWS = 4
+    STATE_MANIFEST = 0
+    STATE = 1
+    MANIFEST = 2
+    EVENTS = 3
+    PARTIALS = 4
+    RESULTS = 5
+    SIDE_ROWS = 6
 
 
 class BlockPlace(NamedTuple):
@@ -74,7 +79,7 @@ class BlockPlace(NamedTuple):
     Attributes
     ----------
     first_arrival : int
-        Arrival of its first row, ms since the epoch; `BEFORE_ALL` for manifests, and `AFTER_ALL` for side rows.
+        Arrival of its first row, ms since the epoch; `BEFORE_ALL` for state and manifests, `AFTER_ALL` for side rows.
     kind : BlockKind
     input_number : int
         Input of the operator, 0 or 1, that the sender sends to.
@@ -230,3 +235,14 @@ def read_side_rows(block: Block) -> tuple[str, list[pa.RecordBatch]]:
     stream = ipc.open_stream(block.payload)
     tag_id = stream.schema.metadata[_TAG].decode()
     return tag_id, [batch.replace_schema_metadata(None) for batch in stream]
+
+
+def state_entries(state: str, entries: pa.RecordBatch) -> pa.RecordBatch:
+    """Return entries of a state as a block has them, with its name."""
+    return entries.replace_schema_metadata({_STATE: state.encode()})
+
+
+def read_state_entries(block: Block) -> tuple[str, pa.RecordBatch]:
+    """Return the name of a state, and its entries in a block."""
+    batch = ipc.open_stream(block.payload).read_next_batch()
+    return batch.schema.metadata[_STATE].decode(), batch.replace_schema_metadata(None)

@@ -8,6 +8,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,15 +19,12 @@ from flinkcore.log.sources.log_sources import LogFiles
 from flinkcore.spark.shipping.preflight import least_versions
 from flinkcore.spark.shipping.sent_files import SentFiles
 from flinkcore.spark.shipping.task_errors import PacksErrors
-from flinkcore.spark.shipping.worker_environment import (
-    provide_flinkcore,
-    provide_modules,
-    require_versions,
-    worker_place,
-    working_directory,
-)
+from flinkcore.spark.shipping.worker_environment import run_with_flinkcore, worker_place
 
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+KEPT_BYTES: Final = 64 << 20
+"""A worker keeps the memory of its tasks for the next one if Arrow has never used more than this at once."""
 
 IN_OPEN: Final = "Let functions make what cannot be pickled (connections, locks, the Spark session) in open()"
 """Advice where a function cannot be pickled."""
@@ -92,11 +90,21 @@ class ShippedTask:
         """Run the task; see `unpickled`."""
         yield from unpickled(self.pickled)(batches)
         _leave_imports_out_of_collections()
-        # A worker runs other tasks next, which take much of their memory from elsewhere.
-        pa.default_memory_pool().release_unused()
+        # A worker runs other tasks next, which take much of their memory from elsewhere. To take the memory of a small
+        # task from the system again costs a third as much as the task.
+        pool = pa.default_memory_pool()
+        if (pool.max_memory() or 0) > KEPT_BYTES:
+            pool.release_unused()
 
 
 _modules_left_out = 0
+
+
+@cache
+def _pickled_runner() -> bytes:
+    """Return the function that runs a task where flinkcore may be missing: to pickle it by value takes long."""
+    pickled: bytes = cloudpickle.dumps(run_with_flinkcore)
+    return pickled
 
 
 def _leave_imports_out_of_collections() -> None:
@@ -142,17 +150,13 @@ def portable(
         raise unsendable(
             "the job", failure, f"{IN_OPEN}, and generators when the worker makes them"
         ) from failure
-    builds, wheels, modules, archives = SentFiles.of(spark).for_tasks(spark)
-    least = least_versions()
+    artifacts = tuple(SentFiles.of(spark).for_tasks(spark))
+    least, runner = least_versions(), _pickled_runner()
     pickled = pickle.dumps(PacksErrors(shipped, None) if for_user else PacksErrors(shipped))
 
     # A nested function is pickled by value, and so must be what it refers to in flinkcore.
     def run(batches: Any) -> Any:
-        require_versions(least)
-        provide_flinkcore(builds, wheels)
-        provide_modules(modules)
-        with working_directory(archives):
-            yield from pickle.loads(pickled)(batches)
+        yield from pickle.loads(runner)(batches, pickled, least, *artifacts)
 
     run.__dict__["broadcasts"] = tuple(broadcasts)
     # Spark's plans show the step by this name, even in a query that begins from a DataFrame of results.

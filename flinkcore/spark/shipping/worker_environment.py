@@ -12,6 +12,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import pickle
 import platform
 import re
 import socket
@@ -21,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark import cloudpickle
 
@@ -309,6 +310,43 @@ def provide_modules(names: Sequence[str]) -> None:
         if not any(_is_compiled(sys.modules[name]) for name in imported):
             for name in imported:
                 del sys.modules[name]
+
+
+def run_with_flinkcore(
+    batches: Any,
+    pickled: bytes,
+    least: Mapping[str, tuple[int, ...]],
+    builds: Sequence[str],
+    wheels: Sequence[ShippedWheel],
+    modules: Sequence[str],
+    archives: Sequence[ShippedArchive],
+) -> Iterator[Any]:
+    """Yield the results of a task, once this worker has what the task needs.
+
+    Parameters
+    ----------
+    batches : iterator of pyarrow.RecordBatch
+    pickled : bytes
+        The task, from batches to batches.
+    least : mapping of str to tuple of int
+        As of `require_versions`.
+    builds, wheels
+        As of `provide_flinkcore`.
+    modules
+        As of `provide_modules`.
+    archives
+        As of `working_directory`.
+
+    Raises
+    ------
+    RuntimeError
+        If the worker lacks something; others as of the task.
+    """
+    require_versions(least)
+    provide_flinkcore(builds, wheels)
+    provide_modules(modules)
+    with working_directory(archives):
+        yield from pickle.loads(pickled)(batches)
 
 
 @contextmanager

@@ -136,9 +136,14 @@ def date_format(rows: Evaluation, call: RexCall) -> pa.Array:
         array = local_time(array, rows.zone)
     parts = pattern_parts(text_of(call.operands[1]) or "") or ()
     values, is_valid = integers(array), valid(array)
-    # Moments that the pattern writes alike are formatted once.
+    # Moments that the pattern writes alike are formatted once; most of them follow each other.
     step = _finest(parts) * per_milli(kind) // 1000
-    distinct, at = np.unique(values // step if step > 1 else values, return_inverse=True)
+    moments = values // step if step > 1 else values
+    begins = np.ones(len(moments), np.bool_)
+    np.not_equal(moments[1:], moments[:-1], out=begins[1:])
+    starts = np.flatnonzero(begins)
+    distinct, of_starts = np.unique(moments[starts], return_inverse=True)
+    at = np.repeat(of_starts, np.diff(starts, append=len(moments)))
     nanos = 10**6 * max(step, 1) // per_milli(kind)
     texts = pa.array([_formatted(number * nanos, parts) for number in distinct.tolist()], pa.string())
     return texts.take(pa.array(at, mask=None if is_valid.all() else ~is_valid))

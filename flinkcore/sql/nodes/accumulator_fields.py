@@ -35,7 +35,9 @@ _EXCHANGED: Final = frozenset(
 )
 """Calls whose accumulators in Flink hold what the native aggregates do."""
 
-_IN_VIEWS: Final = frozenset((*INTEGERS, *TEXTS, Root.BOOLEAN, Root.DATE))
+_IN_VIEWS: Final = frozenset(
+    (*INTEGERS, *FLOATS, *TEXTS, Root.BOOLEAN, Root.DATE, Root.DECIMAL, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
+)
 """Types of arguments whose views are exchanged."""
 
 _TAKEN_BACK: Final = ("COUNT", "SUM", "AVG")
@@ -92,7 +94,8 @@ def accumulator_fields(
             return _refused(
                 f"the accumulators of {what} of {result.given} are not exchanged with Flink{instead}"
             )
-        if call.name in ("MIN", "MAX") and can_take_back and result.given.root in _IN_VIEWS:
+        is_extreme = call.name in ("MIN", "MAX") and result.form == "as it is"
+        if is_extreme and can_take_back and result.given.root in _IN_VIEWS:
             own = call.type.with_nullable(True)
             fields.append(AccumulatorField(RETRACTED_EXTREME, own, result.parts))
             extremes.append(ValuesView(f"agg{number}$map", own, result.parts, True, call.name.lower()))

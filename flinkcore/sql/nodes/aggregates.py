@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
-from flinkcore.datastream.aggregates import Aggregate
+from flinkcore.datastream.aggregates import Aggregate, count
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.sql.expressions.decimals import fit_one, quotient
 from flinkcore.sql.expressions.evaluation import column, missing_function, numbers, truth, valid
@@ -133,7 +133,7 @@ class Argument(ColumnExpression):
             array = pa.StructArray.from_arrays([array, pane, separators], ["value", "pane", "separator"])
         if self.condition is None:
             return array
-        return pc.if_else(pa.array(truth(batch.column(self.condition))), array, pa.scalar(None, array.type))
+        return pc.if_else(batch.column(self.condition), array, pa.scalar(None, array.type))
 
     def __str__(self) -> str:
         condition = f" where {self.condition}" if self.condition is not None else ""
@@ -216,16 +216,14 @@ def _mean(result: AggregateResult, total: pa.Array, count: pa.Array) -> pa.Array
             ],
             kind.arrow,
         )
+    if kind.root in INTEGERS:
+        # The quotient is truncated, as in Java.
+        means = pc.divide(total, pc.max_element_wise(count, pa.scalar(1, pa.int64())))
+        return cast_number(means, _BIGINT, kind)
     is_valid = valid(total)
-    divisor = np.where(is_valid, numbers(count), 1)
-    if kind.root in FLOATS:
-        # Flink adds the values to 0.0, so that the sum is never -0.0.
-        means = (numbers(total) + 0.0) / divisor
-        return cast_number(column(means, is_valid, pa.float64()), _DOUBLE, kind)
-    values = numbers(total)
-    floor = values // divisor
-    truncated = floor + ((floor * divisor != values) & (values < 0))
-    return cast_number(column(truncated, is_valid, pa.int64()), _BIGINT, kind)
+    # Flink adds the values to 0.0, so that the sum is never -0.0.
+    floats = (numbers(total) + 0.0) / np.where(is_valid, numbers(count), 1)
+    return cast_number(column(floats, is_valid, pa.float64()), _DOUBLE, kind)
 
 
 def _moment(result: AggregateResult, variance: pa.Array, count: pa.Array) -> pa.Array:
@@ -453,11 +451,12 @@ class NativeAggregates:
     def _native(
         self, function: str, call: AggregateCall, form: str = "as it is", by: str | None = None
     ) -> str:
-        value = self._argument(call, form)
-        if by is None:
-            aggregate = Aggregate(function, value)
+        if function == "count" and not call.arguments and call.filter < 0:
+            aggregate = count()
+        elif by is None:
+            aggregate = Aggregate(function, self._argument(call, form))
         else:
-            aggregate = Aggregate(f"{function}_by", value, self._argument(call, by))
+            aggregate = Aggregate(f"{function}_by", self._argument(call, form), self._argument(call, by))
         for name, known in self.aggregates.items():
             if known == aggregate:
                 return name

@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.join_operations import RegularJoin, TimeIntervalJoin
+from flinkcore.datastream.graph.join_operations import RegularJoin, TemporalJoin, TimeIntervalJoin
 from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
 from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
 from flinkcore.sql.nodes.flink_states import interval_join_state, join_state, window_join_state
 from flinkcore.sql.nodes.rows import Program, Rows, by_key
-from flinkcore.sql.nodes.windows import WindowBound, is_utc, zone_of
+from flinkcore.sql.nodes.windows import WindowBound, is_utc, needs_one_clock, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import input_refs
 from flinkcore.sql.plan.settings import MIN_CLEANUP_INTERVAL, duration_ms
@@ -168,11 +168,11 @@ def interval_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
             "Leave it out: they then come as soon as no match is expected",
         )
     by_clock = not bounds["isEventTime"]
-    if by_clock and sides.how != "inner":
+    if needs_one_clock(node) and program.environment.get_config().get_auto_watermark_interval() != 1:
         raise node.refuse(
-            "an outer join of an interval of processing time is not supported: rows without a match come by one clock, "
-            "and two logs have one each",
-            "Write an inner join, or compare the rowtimes",
+            "rows without a match in an interval of processing time come by one clock, and a log without rows learns "
+            "the time at the ticks of watermarks alone",
+            "Write SET 'pipeline.auto-watermark-interval' = '1 ms' before the query, or --set",
         )
     operation = TimeIntervalJoin(
         **sides.settings(), nulls_equal=sides.nulls_equal, lower_ms=lower, upper_ms=upper, by_clock=by_clock
@@ -233,7 +233,10 @@ def temporal_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> 
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
     streams = sides.keyed()
     # TemporalRowTimeJoinOperator looks a version up by its key alone, and null is a key.
-    results = streams[0].join_temporal(streams[1], nulls_equal=True, **sides.settings())
+    (ttl_ms,) = program.ttls(node)
+    # BaseTwoInputStreamOperatorWithStateRetention sets no timer for a time to live of 1 ms.
+    operation = TemporalJoin(**sides.settings(), nulls_equal=True, ttl_ms=ttl_ms if ttl_ms > 1 else 0)
+    results = streams[0]._joined(streams[1], operation)
     return program.of_operator(node, results, sides.columns(), times=left.times)
 
 

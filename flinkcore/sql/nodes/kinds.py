@@ -86,7 +86,7 @@ _STATELESS: Final = frozenset(
 
 
 EXPIRING: Final = frozenset(
-    ("group-aggregate", "deduplicate", "changelog-normalize", "join", "over-aggregate")
+    ("group-aggregate", "deduplicate", "changelog-normalize", "join", "over-aggregate", "temporal-join")
 )
 """Nodes whose state may have a time to live."""
 
@@ -96,10 +96,10 @@ WITHOUT_TTL: Final = (
 EXPIRY_REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("rank", "sort-limit", "limit"),
-        "Flink may keep rows longer than that, in a cache whose content depends on the parallelism and on restarts "
+        "Flink may keep rows longer than that, in a cache whose content depends on the parallelism, restarts and "
+        "the clock of the system "
         f"(table.exec.rank.topn-cache-size). {WITHOUT_TTL}",
     ),
-    "temporal-join": "Run the plan without the setting table.exec.state.ttl",
 }
 """Advice for other nodes whose state has one."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
-from flinkcore.datastream.graph.declared_messages import DeclaredMessages
+from flinkcore.datastream.graph.declared_messages import DeclaredMessages, format_options
 from flinkcore.errors import UnsupportedOperationError
+from flinkcore.sql.formats.avro_schemas import derived_schema
 from flinkcore.sql.types.logical_types import BINARIES, TEXTS, LogicalType, Root
 
 _NOT_PLAIN: Final = frozenset((Root.TIME, Root.MAP, Root.MULTISET, Root.INTERVAL_MONTHS, Root.INTERVAL_MS))
@@ -70,11 +71,35 @@ def declared_messages(
         ),
         prefix,
         dict(options),
+        _avro_schema(
+            [each for each in columns if not (leaves_keys_out and each[0] in keys)], value, options, "value"
+        ),
+        _avro_schema(
+            [(name.removeprefix(prefix), kind) for name, kind in columns if name in keys], key, options, "key"
+        ),
     )
+
+
+def _avro_schema(
+    columns: Sequence[tuple[str, LogicalType]], of_format: str | None, options: Mapping[str, str], column: str
+) -> Any:
+    """Return the schema of messages of the format ``avro``; None of another one."""
+    if of_format != "avro":
+        return None
+    found = format_options(of_format, options, column)
+    if found.get("encoding", "binary") != "binary":
+        raise UnsupportedOperationError(
+            f"messages of the format 'avro' are decoded with 'avro.encoding' = 'binary', not {found['encoding']!r}. "
+            "Give a log with the columns of the table"
+        )
+    row = LogicalType(Root.ROW, False, children=tuple(columns))
+    return derived_schema(row, found.get("timestamp_mapping.legacy", "true") == "true")
 
 
 def _message_type(name: str, kind: LogicalType, of_format: str) -> pa.DataType:
     """Return the type as which the decoder of a format reads a column."""
+    if of_format == "avro":
+        return kind.arrow
     return _plain_type(name, kind, of_format) if of_format in ("csv", "raw") else _json_type(kind)
 
 

@@ -34,6 +34,9 @@ _IN_PLACE_OF_NULL: Final[Mapping[Root, Any]] = {
 _POSITIONS: Final = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 """Each is the number of rows up to a row: RANK and DENSE_RANK have no order in streams of Flink, and count all rows."""
 
+_VERSION_OF_TIMERS: Final = 2
+"""Version of unbounded OVER by rowtime with a timer for each timestamp, RowTimeUnboundedPrecedingOverFunctionV2."""
+
 _COUNT: Final = AggregateCall("COUNT", (), -1, False, LogicalType(Root.BIGINT, False))
 
 
@@ -203,12 +206,12 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
             )
     if group["upperBound"]["kind"] != "CURRENT_ROW":
         raise node.refuse("frames end with the current row", "Write AND CURRENT ROW")
-    frame = _expiring(program, node, Frame.of(node, spec, group, by))
     constants = [program.rex(node, each) for each in spec["constants"]]
     over = _Over(program, node, _with_constants(program, node, rows, constants))
     calls = [AggregateCall.of(written, program.functions) for written in group["aggCalls"]]
+    frame = _expiring(program, node, Frame.of(node, spec, group, by), calls)
     for call in calls:
-        if frame.ttl_ms and not frame.is_bounded:
+        if frame.ttl_ms and not frame.expires_by_timer:
             require_one_state(node, call, withdraws=False)
         if call.function is not None and call.function.columns and not frame.is_bounded:
             raise node.refuse(
@@ -236,18 +239,25 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     return program.of_operator(node, over.through(frame, native), columns, times=rows.times, state=state)
 
 
-def _expiring(program: Program, node: PlanNode, frame: Frame) -> Frame:
+def _expiring(program: Program, node: PlanNode, frame: Frame, calls: Sequence[AggregateCall]) -> Frame:
     """Return a frame whose keys expire as the setting says: not a range of time, whose rows leave by themselves."""
     (ttl_ms,) = program.ttls(node)
-    if not ttl_ms or frame.range_ms is not None:
+    by_timer = frame.is_bounded or frame.by == "event_time"
+    # KeyedProcessFunctionWithCleanupState sets no timer for a time to live of 1 ms.
+    if not ttl_ms or frame.range_ms is not None or (by_timer and ttl_ms == 1):
         return frame
     if frame.by == "event_time":
-        raise node.refuse(
-            f"its state expires ({STATE_TTL.key()}), which is supported for frames by the processing time alone",
-            "Write RANGE BETWEEN INTERVAL ... PRECEDING AND CURRENT ROW, whose rows leave by themselves, or run the "
-            "plan without the setting",
-        )
-    return replace(frame, ttl_ms=ttl_ms, expires_by_timer=frame.is_bounded)
+        expiring = f"its state expires ({STATE_TTL.key()})"
+        if not frame.is_bounded and node.json.get("unboundedOverVersion", 1) != _VERSION_OF_TIMERS:
+            raise node.refuse(
+                f"{expiring}, which is supported for plans with table.exec.unbounded-over.version = 2",
+                "Compile the plan with that setting, or run it without the time to live",
+            )
+        if any(call.name == "LAG" for call in calls):
+            raise node.refuse(
+                f"{expiring}, which is not supported for LAG by a rowtime", "Run the plan without the setting"
+            )
+    return replace(frame, ttl_ms=ttl_ms, expires_by_timer=by_timer)
 
 
 def _with_constants(program: Program, node: PlanNode, rows: Rows, constants: Sequence[Rex]) -> Rows:

@@ -223,6 +223,8 @@ class Program:
         Functions of the user.
     expires : bool
         Whether state of a node has a time to live, by the arrivals of rows.
+    has_one_clock : bool
+        Whether logs without rows follow the processing time of the others.
     """
 
     environment: StreamExecutionEnvironment
@@ -234,6 +236,7 @@ class Program:
     reads_arrivals: bool = False
     functions: UserFunctions = field(default_factory=lambda: UserFunctions(None))
     expires: bool = False
+    has_one_clock: bool = False
 
     def ttls(self, node: PlanNode) -> tuple[int, ...]:
         """Return the times to live of a node's states, in ms; 0 for none."""

@@ -228,6 +228,8 @@ def _with_arrivals(
     strategy = WatermarkStrategy.for_generator(RowtimeWatermarksSupplier(1, 0)).with_timestamp_assigner(
         ARRIVAL
     )
+    if program.has_one_clock:
+        strategy = strategy.with_idleness(1)
     return replace(rows, stream=rows.stream.assign_timestamps_and_watermarks(strategy))
 
 

@@ -269,6 +269,14 @@ def is_range_of_processing_time(node: PlanNode) -> bool:
     return is_bounded and kind.time_attribute == "PROCTIME"
 
 
+def needs_one_clock(node: PlanNode) -> bool:
+    """Return whether a node has rows that come by the processing time alone, whichever input the last row is of."""
+    if node.kind != "interval-join":
+        return False
+    spec = node.json["intervalJoinSpec"]
+    return not spec["windowBounds"]["isEventTime"] and spec["joinSpec"]["joinType"] != "INNER"
+
+
 def is_of_processing_time(node: PlanNode) -> bool:
     """Return whether a node waits for the processing time: for the end of its windows, ranges, intervals or ties."""
     if node.kind == "temporal-sort":

@@ -1,4 +1,5 @@
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.Serializable;
@@ -12,10 +13,13 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.connector.source.Source;
+import org.apache.flink.api.connector.source.lib.NumberSequenceSource;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.table.api.CompiledPlan;
 import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.api.EnvironmentSettings;
@@ -23,17 +27,20 @@ import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.TableDescriptor;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
+import org.apache.flink.table.api.internal.TableResultInternal;
 import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.catalog.DataTypeFactory;
 import org.apache.flink.table.catalog.ObjectIdentifier;
 import org.apache.flink.table.catalog.ResolvedSchema;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
+import org.apache.flink.table.connector.sink.SinkV2Provider;
 import org.apache.flink.table.connector.sink.abilities.SupportsPartitioning;
 import org.apache.flink.table.connector.sink.abilities.SupportsWritingMetadata;
 import org.apache.flink.table.connector.source.DynamicTableSource;
 import org.apache.flink.table.connector.source.LookupTableSource;
 import org.apache.flink.table.connector.source.ScanTableSource;
+import org.apache.flink.table.connector.source.SourceProvider;
 import org.apache.flink.table.connector.source.abilities.SupportsProjectionPushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsReadingMetadata;
 import org.apache.flink.table.connector.source.abilities.SupportsWatermarkPushDown;
@@ -69,6 +76,7 @@ import org.apache.flink.table.types.inference.TypeInference;
 import org.apache.flink.table.types.inference.TypeStrategies;
 import org.apache.flink.table.types.logical.utils.LogicalTypeUtils;
 import org.apache.flink.table.types.utils.TypeConversions;
+import org.apache.flink.types.Row;
 import org.apache.flink.types.RowKind;
 
 /**
@@ -100,9 +108,15 @@ public class Planner {
         final Map settings = new LinkedHashMap();
         final Map declared = new HashMap();
         final Functions functions;
+        final boolean asks; // of the session, and for no plan: temporary tables stay temporary ones
 
         Script(JsonNode request) {
             this.request = request;
+            JsonNode statements = (JsonNode) request.get("statements");
+            this.asks =
+                    statements.size() > 0
+                            && text((JsonNode) statements.get(statements.size() - 1))
+                                    .matches("(?is)\\s*(SHOW|DESC|DESCRIBE|EXPLAIN)\\b.*");
             this.tables = TableEnvironmentImpl.create(EnvironmentSettings.newInstance().inStreamingMode().build());
             this.tables.loadModule("logs", new Logs());
             this.tables.getConfig().set("table.local-time-zone", "UTC");
@@ -175,16 +189,45 @@ public class Planner {
                 select(number, text, (QueryOperation) operation);
             } else if (kind.startsWith("AddJar")) {
                 return; // connectors are replaced by logs; a function of the jar is missing where it is called
-            } else if (operation instanceof CreateTableOperation) {
+            } else if (operation instanceof CreateTableOperation && !asks) {
                 create((CreateTableOperation) operation);
-            } else if (operation instanceof DropTableOperation && ((DropTableOperation) operation).isTemporary()) {
+            } else if (operation instanceof DropTableOperation
+                    && ((DropTableOperation) operation).isTemporary()
+                    && !asks) {
                 DropTableOperation table = (DropTableOperation) operation;
                 tables.executeInternal(new DropTableOperation(table.getTableIdentifier(), table.isIfExists(), false));
             } else if (kind.matches("(Create|Drop|Alter|Use|Load|Unload).*|NopOperation")) {
                 tables.executeInternal(operation);
+            } else if (kind.matches("(Show|Describe|Explain).*") && !kind.startsWith("ShowModules")) {
+                answer(number, tables.executeInternal(operation));
             } else {
                 throw new UnsupportedOperationException(kind);
             }
+        }
+
+        /** Answers a question about the session with its rows, and as Flink prints them. */
+        void answer(int number, TableResultInternal result) throws Exception {
+            ObjectNode step = steps.addObject();
+            step.put("statement", number);
+            step.set("columns", MAPPER.valueToTree(result.getResolvedSchema().getColumnNames()));
+            ArrayNode rows = step.putArray("rows");
+            for (Iterator each = result.collect(); each.hasNext(); ) {
+                Row row = (Row) each.next();
+                ArrayNode values = rows.addArray();
+                for (int field = 0; field < row.getArity(); field++) {
+                    Object value = row.getField(field);
+                    values.add((JsonNode) MAPPER.valueToTree(value instanceof Boolean || value == null ? value : value.toString()));
+                }
+            }
+            ByteArrayOutputStream printed = new ByteArrayOutputStream();
+            PrintStream out = System.out;
+            System.setOut(new PrintStream(printed, true, "UTF-8"));
+            try {
+                result.print();
+            } finally {
+                System.setOut(out);
+            }
+            step.put("printed", printed.toString("UTF-8"));
         }
 
         void create(CreateTableOperation table) {
@@ -602,9 +645,13 @@ public class Planner {
         }
 
         public ScanTableSource.ScanRuntimeProvider getScanRuntimeProvider(ScanTableSource.ScanContext context) {
-            return new ScanTableSource.ScanRuntimeProvider() {
+            return new SourceProvider() {
                 public boolean isBounded() {
                     return false;
+                }
+
+                public Source createSource() { // for EXPLAIN, which makes the operators of a job, and runs none
+                    return new NumberSequenceSource(0, 0);
                 }
             };
         }
@@ -680,7 +727,11 @@ public class Planner {
         }
 
         public DynamicTableSink.SinkRuntimeProvider getSinkRuntimeProvider(DynamicTableSink.Context context) {
-            throw new UnsupportedOperationException();
+            return new SinkV2Provider() {
+                public org.apache.flink.api.connector.sink2.Sink createSink() { // as createSource
+                    return new DiscardingSink();
+                }
+            };
         }
 
         public void applyStaticPartition(Map partition) {}

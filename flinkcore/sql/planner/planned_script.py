@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flinkcore.errors import SqlError, UnsupportedOperationError
-from flinkcore.sql.planner.declared_functions import functions_of
+from flinkcore.sql.planner.declared_functions import CreatedFunction, functions_of
 from flinkcore.sql.planner.flink_process import PROCESS, SOURCE, FlinkLibraries, required_libraries
 from flinkcore.sql.planner.plan_cache import cache_key, cached_answer, keep_answer
 from flinkcore.sql.planner.statements import Statement
@@ -49,6 +49,24 @@ class PlannedStatement:
     functions: Mapping[str, DeclaredFunction]
 
 
+@dataclass(frozen=True, eq=False)
+class SessionAnswer:
+    """The answer of Flink to a question about a session, such as its tables.
+
+    Attributes
+    ----------
+    columns : sequence of str
+    rows : sequence of sequences
+        Texts, and values of ``BOOLEAN``.
+    printed : str
+        As Flink prints it.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | bool | None]]
+    printed: str
+
+
 def planned(
     statements: Sequence[Statement], settings: Mapping[str, str], functions: Mapping[str, Any] | None = None
 ) -> list[PlannedStatement]:
@@ -71,6 +89,32 @@ def planned(
     UnsupportedOperationError
         If a statement is not supported.
     """
+    for each in statements:
+        if each.asks:
+            raise _unsupported(each)
+    created, steps = _answered(statements, settings, functions)
+    return [
+        PlannedStatement(
+            statements[step["statement"]],
+            step["is_query"],
+            step["settings"],
+            step["plan"],
+            {name: created[number].function for name, number in step.get("functions", {}).items()},
+        )
+        for step in steps
+    ]
+
+
+def session_answer(statements: Sequence[Statement], settings: Mapping[str, str]) -> SessionAnswer:
+    """Return the answer of Flink to the last statement, which asks about the session; errors are those of `planned`."""
+    _, (*_, step) = _answered(statements, settings, None)
+    return SessionAnswer(step["columns"], step["rows"], step["printed"])
+
+
+def _answered(
+    statements: Sequence[Statement], settings: Mapping[str, str], functions: Mapping[str, Any] | None
+) -> tuple[Sequence[CreatedFunction], Sequence[Mapping[str, Any]]]:
+    """Return the functions that statements create, and the planner's steps."""
     created = functions_of(statements, functions or {})
     declared = [each.declaration(number) for number, each in enumerate(created)]
     texts = [each.padded for each in statements]
@@ -83,18 +127,10 @@ def planned(
         if "steps" not in answer:
             raise _failure(statements[answer["statement"]], answer["messages"], answer["failure"])
         for step in answer["steps"]:
-            _renumber(step["plan"])
+            if "plan" in step:
+                _renumber(step["plan"])
         keep_answer(key, libraries.version, answer)
-    return [
-        PlannedStatement(
-            statements[step["statement"]],
-            step["is_query"],
-            step["settings"],
-            step["plan"],
-            {name: created[number].function for name, number in step.get("functions", {}).items()},
-        )
-        for step in answer["steps"]
-    ]
+    return created, answer["steps"]
 
 
 def _renumber(plan: Mapping[str, Any]) -> None:
@@ -111,16 +147,22 @@ def _remedy(statement: Statement) -> str:
         return "Write its INSERT INTO alone: the plan is compiled when the script runs, and kept"
     if re.match(r"EXECUTE\s+PLAN\b", statement.shown, re.IGNORECASE):
         return "Give the plan in place of the script, as in flinkcore sql plan.json or from_plan"
+    if statement.asks:
+        return "Leave it out, or call execute_sql of a StreamTableEnvironment"
     return "Leave it out"
+
+
+def _unsupported(statement: Statement) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"line {statement.line}: the statement {statement.shown!r} is not supported: scripts create tables, views "
+        f"and databases, set settings, query and insert. {_remedy(statement)}"
+    )
 
 
 def _failure(statement: Statement, messages: Sequence[str], failure: str) -> Exception:
     """Return the error for an exception of the planner: a message without Java, with its place in the script."""
     if failure == _UNSUPPORTED and re.fullmatch(r"\w+", messages[0]):
-        return UnsupportedOperationError(
-            f"line {statement.line}: the statement {statement.shown!r} is not supported: scripts create tables, views "
-            f"and databases, set settings, query and insert. {_remedy(statement)}"
-        )
+        return _unsupported(statement)
     place = next((found for message in messages if (found := _PLACE.search(message))), None)
     line, column = (statement.line, statement.column) if place is None else map(int, place.groups())
     reason = _reason(messages)

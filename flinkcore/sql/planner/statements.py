@@ -12,12 +12,15 @@ _TOKEN: Final = re.compile(
     r"(?P<text>'(?:[^']|'')*'|`(?:[^`]|``)*`|/\*\+.*?\*/)|(?P<comment>--[^\n]*|/\*.*?\*/)|(?P<end>;)",
     re.DOTALL,
 )
-_SET_OF_INSERTS: Final = re.compile(r"\s*EXECUTE\s+STATEMENT\s+SET\s+BEGIN\b", re.IGNORECASE)
+_SET_OF_INSERTS: Final = re.compile(
+    r"\s*(?:EXECUTE|EXPLAIN\b[\w\s,]*?)\s+STATEMENT\s+SET\s+BEGIN\b", re.IGNORECASE
+)
 _BEGIN_OF_CLIENT: Final = re.compile(r"(\s*)BEGIN\s+STATEMENT\s+SET\s*", re.IGNORECASE)
 _END: Final = re.compile(r"(?:.*;)?\s*END\s*", re.IGNORECASE | re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z]+")
 _PLANNED: Final = frozenset(("SELECT", "WITH", "VALUES", "TABLE", "INSERT", "EXECUTE", "REPLACE", "UPSERT"))
 _KEPT: Final = frozenset(("CREATE", "DROP", "ALTER", "USE", "LOAD", "UNLOAD", "SET", "RESET", "ADD"))
+_ASKING: Final = frozenset(("SHOW", "DESC", "DESCRIBE", "EXPLAIN"))
 _GROUP: Final = re.compile(r"\([^()]*\)")
 _TABLE_OF_QUERY: Final = re.compile(
     r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+|MATERIALIZED\s+)?TABLE\b.*\bAS\b",
@@ -70,6 +73,11 @@ class Statement:
     def is_kept(self) -> bool:
         """Return whether it changes the catalog or the session, without rows of its own."""
         return self.first_word in _KEPT and not self.creates_from_query
+
+    @property
+    def asks(self) -> bool:
+        """Return whether it asks about the catalog or a plan, such as ``SHOW TABLES``."""
+        return self.first_word in _ASKING
 
     @property
     def creates_from_query(self) -> bool:

@@ -140,18 +140,6 @@ def test_a_watermark_that_goes_back_takes_the_group_back() -> None:
     assert receiver.heard == [52, 22]
 
 
-def test_a_subtask_that_failed_is_told_nothing_until_it_is_ready_again() -> None:
-    job = Job()
-    coordinator, (receiver,) = job.source("clicks")
-    coordinator.handle_reported_watermark(0, 42)
-    coordinator.subtask_failed(0)
-    coordinator.announce_combined_watermark()
-    assert receiver.heard == []
-    coordinator.subtask_ready(0, receiver)
-    coordinator.announce_combined_watermark()
-    assert receiver.heard == [52]
-
-
 def test_a_coordinator_is_started_once() -> None:
     coordinator, _ = Job().source("clicks")
     with pytest.raises(LifecycleError, match="'clicks' was started before"):

@@ -7,9 +7,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.state_columns import EntryError
 from flinkcore.savepoints.serializers.java_objects import JavaObject
-from flinkcore.savepoints.serializers.sql import SqlSerializer, sql_type
+from flinkcore.savepoints.serializers.sql import SqlSerializer, single_serializer, sql_type
 
 MOST = 1 << 20
 
@@ -198,3 +199,34 @@ def test_texts_that_are_not_utf_8_are_bytes_if_they_are_read_exactly() -> None:
 def test_types_that_are_not_known_are_refused(kind: object) -> None:
     with pytest.raises(ValueError, match=r"not known|of a type is|are not a list|not an object"):
         sql_type(kind)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "value", "data"),
+    [
+        ((10, 2), Decimal("-1.25"), struct.pack(">q", -125)),
+        ((25, 3), Decimal("1.280"), b"\0\0\0\2\x05\0"),
+        ((25, 3), Decimal("-0.001"), b"\0\0\0\1\xff"),
+        ((3,), datetime.datetime(1969, 12, 31, 23, 59, 59, 999000), struct.pack(">q", -1)),
+        ((6,), datetime.datetime(1970, 1, 1, 0, 0, 0, 1002), struct.pack(">qi", 1, 2000)),
+    ],
+)
+def test_decimals_and_timestamps_that_are_in_no_row_are_read_and_written(
+    numbers: tuple[int, ...], value: object, data: bytes
+) -> None:
+    column = single_serializer(*numbers).column(False)
+    assert column.read_value(data, 0, MOST) == len(data)
+    found = pa.array(column.array())
+    assert found.to_pylist() == [value]
+    batch = RecordBatch(pa.RecordBatch.from_arrays([found], ["value"]), any_type=True)
+    column.bind_batch(batch, 0)
+    assert column.write_value(0) == data
+
+
+@pytest.mark.parametrize(
+    ("numbers", "data"),
+    [((25, 3), b"\0\0\0\0"), ((25, 3), b"\0\0\0\x11" + bytes(17)), ((6,), struct.pack(">qi", 1, -1))],
+)
+def test_damaged_decimals_and_timestamps_are_refused(numbers: tuple[int, ...], data: bytes) -> None:
+    with pytest.raises(EntryError, match=r"bytes|nanoseconds"):
+        single_serializer(*numbers).column(False).read_value(data, 0, MOST)

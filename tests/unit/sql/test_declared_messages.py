@@ -125,9 +125,9 @@ def test_a_format_without_a_decoder_is_refused_by_name(script: Recorded) -> None
     for step in script.json["steps"]:
         for node in step["plan"]["nodes"]:
             if "scanTableSource" in node:
-                node["scanTableSource"]["table"]["resolvedTable"]["options"]["value.format"] = "avro"
+                node["scanTableSource"]["table"]["resolvedTable"]["options"]["value.format"] = "protobuf"
     environment = StreamExecutionEnvironment.get_execution_environment()
-    with pytest.raises(UnsupportedOperationError, match="messages of the format 'avro' are not decoded"):
+    with pytest.raises(UnsupportedOperationError, match="messages of the format 'protobuf' are not decoded"):
         environment.from_sql(script.text, {"clicks": CLICKS}, sink="select").to_arrow()
 
 

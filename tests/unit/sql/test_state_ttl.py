@@ -25,6 +25,7 @@ EXPIRING = [
         "ttl-join_condition-7",
     ),
     *("ttl-join_full-1", "ttl-join_aggregates_left-1", "ttl-join_anti-1", "ttl-over_proctime-1"),
+    *("ttl-over_rowtime_unb_range-12", "ttl-over_rowtime_rows-16", "ttl-temporal_left-10"),
 ]
 
 
@@ -145,6 +146,14 @@ def test_a_range_of_no_processing_time_is_refused() -> None:
     refused("proctime-zero_range", r"Flink forgets the rows.*Write INTERVAL '0.001' SECOND PRECEDING")
 
 
+def test_rows_without_a_match_need_ticks_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = golden("proctime-interval_left_back")
+    monkeypatch.setitem(scenario["settings"], "pipeline.auto-watermark-interval", "200 ms")
+    environment = environment_of(scenario)
+    with pytest.raises(UnsupportedOperationError, match=r"come by one clock.*interval' = '1 ms'"):
+        plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
+
+
 def test_a_log_without_arrivals_has_no_state_that_expires() -> None:
     scenario = golden("ttl-group-1")
     environment = environment_of(scenario)
@@ -180,18 +189,21 @@ def test_sums_of_floats_that_are_withdrawn_are_refused() -> None:
 
 
 def test_a_setting_that_is_not_in_plans_is_not_ignored() -> None:
-    refused("ttl-over_rowtime-1", r"its state expires \(table.exec.state.ttl\).*Write RANGE BETWEEN INTERVAL")
-    scenario = golden("temporal_join-1-0")
+    scenario = golden("ttl-over_rowtime_unb_rows-12")
     environment = environment_of(scenario)
-    with pytest.raises(
-        UnsupportedOperationError, match=r"not supported for a temporal-join. Run the plan without"
-    ):
-        plan_sinks(
-            environment,
-            scenario["plan"],
-            tables_of(environment, scenario),
-            {"table.exec.state.ttl": "1 h"},
-        )
+    tables = tables_of(environment, scenario)
+    (kept,) = plan_sinks(environment, scenario["plan"], tables, {}).values()
+    (expiring,) = plan_sinks(environment, scenario["plan"], tables, scenario["settings"]).values()
+    assert kept.stream.to_arrow() != expiring.stream.to_arrow()
+
+
+def test_versions_of_over_without_a_timer_for_each_timestamp_are_refused() -> None:
+    scenario = golden("ttl-over_rowtime_unb_rows-12")
+    (over,) = [node for node in scenario["plan"]["nodes"] if "over-aggregate" in node["type"]]
+    over["unboundedOverVersion"] = 1
+    environment = environment_of(scenario)
+    with pytest.raises(UnsupportedOperationError, match=r"unbounded-over.version = 2"):
+        plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
 
 
 def test_ranks_that_flink_keeps_in_a_cache_are_refused() -> None:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from jobs.sql_scenarios import golden
 
+from flinkcore._internal.python.missing_features import MissingMethodError
 from flinkcore.common import Row, Types
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
@@ -19,6 +20,7 @@ from flinkcore.sql.types.logical_types import type_of
 from flinkcore.table import (
     DataTypes,
     EnvironmentSettings,
+    ExplainDetail,
     ResultKind,
     RowKind,
     StreamTableEnvironment,
@@ -40,6 +42,7 @@ class Planner:
         self.requests: list[list[str]] = []
         self.settings: dict[str, str] = {}
         self.refused = ""
+        self.rows: list[list[Any]] = [["a", "BIGINT", False], ["ts", "TIMESTAMP(3) *ROWTIME*", False]]
 
     def answer(
         self, libraries: FlinkLibraries, statements: list[str], settings: dict[str, str], functions: Any
@@ -49,6 +52,9 @@ class Planner:
         if self.refused in statements:
             failure = "org.apache.flink.table.api.ValidationException"
             return {"statement": statements.index(self.refused), "messages": ["Wrong"], "failure": failure}
+        if statements[-1].startswith(("SHOW", "DESCRIBE", "EXPLAIN")):
+            step = {"columns": ["name", "type", "null"], "rows": self.rows, "printed": "as Flink prints\n"}
+            return {"steps": [{"statement": len(statements) - 1, **step}]}
         plan = json.loads(json.dumps(golden(self.scenario)["plan"]))
         plan["nodes"][-1]["dynamicTableSink"]["table"]["resolvedTable"]["options"] = self.options
         last = len(statements) - 1
@@ -197,11 +203,63 @@ def test_a_function_has_one_name_and_its_types(flink: Planner, tables: Any) -> N
     assert again == "CREATE TEMPORARY FUNCTION `f` AS 'lower' LANGUAGE PYTHON"
 
 
+def test_flink_answers_questions_about_the_session(
+    flink: Planner, tables: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables.execute_sql("CREATE TABLE f (k STRING)")
+    tables.from_elements([(1,)], ["a"])
+    result = tables.execute_sql("SHOW TABLES")
+    assert flink.requests[0] == [
+        "CREATE TABLE f (k STRING)",
+        "CREATE TABLE `UnnamedTable$1` (`a` BIGINT) WITH ('connector' = 'stream')",
+        "DROP TABLE `UnnamedTable$1`",
+        "SHOW TABLES",
+    ]
+    assert result.get_result_kind() is ResultKind.SUCCESS_WITH_CONTENT
+    assert [row["null"] for row in result.collect()] == [False, False]
+    result.print()
+    assert capsys.readouterr().out == "as Flink prints\n"
+    assert tables.list_tables() == tables.list_views() == ["a", "ts"]
+    assert tables.get_current_database() == "a"
+    with pytest.raises(MissingMethodError, match=r"no list_temporary_tables: call list_tables"):
+        tables.list_temporary_tables()
+
+
+def test_flink_explains_queries_and_shows_their_columns(
+    flink: Planner, tables: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = tables.sql_query("SELECT 1")
+    query.print_schema()
+    assert capsys.readouterr().out == "(\n  `a` BIGINT NOT NULL,\n  `ts` TIMESTAMP(3) NOT NULL *ROWTIME*\n)\n"
+    flink.rows = [["a plan"]]
+    assert query.explain(ExplainDetail.CHANGELOG_MODE, ExplainDetail.ESTIMATED_COST) == "a plan"
+    inserts = tables.create_statement_set().add_insert_sql("INSERT INTO a SELECT 1;")
+    assert inserts.add_insert("b", query).explain() == "a plan"
+    assert [request[-1] for request in flink.requests] == [
+        "DESCRIBE `UnnamedTable$1`",
+        "EXPLAIN CHANGELOG_MODE, ESTIMATED_COST SELECT 1",
+        "EXPLAIN STATEMENT SET BEGIN INSERT INTO a SELECT 1; INSERT INTO `b` SELECT 1; END",
+    ]
+
+
+def test_a_frame_of_pandas_becomes_a_table(flink: Planner, tables: Any) -> None:
+    frame = pa.table({"a": [1, 2], "b": ["x", None]}).to_pandas()
+    kind = DataTypes.ROW([DataTypes.FIELD("i", DataTypes.INT()), DataTypes.FIELD("s", DataTypes.STRING())])
+    tables.from_pandas(frame.set_index("a", drop=False))
+    tables.from_pandas(frame, ["c", "d"])
+    tables.from_pandas(frame, kind).execute()
+    created = [statement.partition(" WITH")[0] for statement in flink.requests[0][:3]]
+    assert created == [
+        "CREATE TABLE `UnnamedTable$1` (`a` BIGINT, `b` STRING)",
+        "CREATE TABLE `UnnamedTable$2` (`c` BIGINT, `d` STRING)",
+        "CREATE TABLE `UnnamedTable$3` (`i` INT, `s` VARCHAR(2147483647))",
+    ]
+
+
 @pytest.mark.parametrize(
     ("statement", "shown"),
     [
-        ("SHOW TABLES", "'SHOW TABLES' is not supported"),
-        ("EXPLAIN SELECT 1", "'EXPLAIN SELECT 1' is not supported"),
+        ("SHOW TABLES; SELECT 1", "'SHOW TABLES' is not supported"),
         ("DELETE FROM f", "'DELETE FROM f' is not supported"),
         (
             "CREATE TABLE t WITH ('a' = 'b') AS SELECT 1 AS a",
