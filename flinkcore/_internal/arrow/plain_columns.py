@@ -1,7 +1,7 @@
 """One plain type per column: what dictionary, view, large, run-end-encoded and extension columns decode to."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,54 +18,38 @@ MOST_TEXT = 2**31 - 1
 """Bytes of text that the offsets of a plain column can count."""
 
 _PLAIN = frozenset(
-    kind.id
-    for kind in (
-        *(
-            pa.null(),
-            pa.bool_(),
-            pa.int8(),
-            pa.int16(),
-            pa.int32(),
-            pa.int64(),
-            pa.uint8(),
-            pa.uint16(),
-            pa.uint32(),
-        ),
-        *(
-            pa.uint64(),
-            pa.float32(),
-            pa.float64(),
-            pa.string(),
-            pa.large_string(),
-            pa.binary(),
-            pa.large_binary(),
-        ),
-        *(
-            pa.binary(1),
-            pa.decimal128(1),
-            pa.date32(),
-            pa.date64(),
-            pa.timestamp("ms"),
-            pa.time32("ms"),
-            pa.time64("us"),
-        ),
-        pa.duration("ms"),
-    )
+    pa.type_for_alias(name).id
+    for name in [
+        "null",
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float32",
+        "float64",
+        "string",
+        "large_string",
+        "binary",
+        "large_binary",
+        "date32",
+        "date64",
+        "timestamp[ms]",
+        "time32[ms]",
+        "time64[us]",
+        "duration[ms]",
+    ]
 )
-"""Numbers of the types that are plain, whatever their parameters: most columns have one, and each batch asks."""
+"""Types that are plain whatever their parameters, by Arrow's numbers: most columns have one, and each batch asks."""
+
+_OF_LARGE = {pa.large_string().id: pa.string(), pa.large_binary().id: pa.binary()}
 
 MOST_SHARED = 1 << 24
 """Values of which views of lists may be made that share them, however few there are."""
-
-
-_PLAIN: Final = frozenset(
-    kind.id
-    for kind in (
-        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
-        *(pa.date32(), pa.timestamp("ms"), pa.decimal128(1), pa.string(), pa.binary(), pa.large_string()),
-    )
-)
-"""Kinds of types that are asked for each column of each batch, and are decoded as they are."""
 
 
 def plain_type(arrow_type: pa.DataType) -> pa.DataType:
@@ -76,9 +60,7 @@ def plain_type(arrow_type: pa.DataType) -> pa.DataType:
     storage type. Within nested types it is the same, but large strings and binaries stay there.
     """
     decoded = decoded_type(arrow_type)
-    if pa.types.is_large_string(decoded):
-        return pa.string()
-    return pa.binary() if pa.types.is_large_binary(decoded) else decoded
+    return _OF_LARGE.get(decoded.id, decoded)
 
 
 def decoded_type(arrow_type: pa.DataType) -> pa.DataType:
