@@ -3,8 +3,9 @@
 Follows RowTimeIntervalJoin. A row is joined with what is kept of the other input; none is too late for that. If no row of the other
 input that is still expected can match it, it is not kept, and comes out padded at once. A timer for the rows of each key and input
 removes those that have expired, and pads them. Where rows never come out padded, the timer is only a time: what it would have removed
-by now is removed when the key is seen next, or by a sweep over all keys. Deliberate difference: which rows have expired follows the watermark in force, where
-Flink keeps the time of the last clean-up for all keys of a task, so that its answer depends on the parallelism.
+by now is removed when the key is seen next, or by a sweep over all keys. Deliberate difference: which rows have expired follows the
+watermark in force, where Flink keeps the time of the last clean-up for all keys of a task, so that its answer depends on the
+parallelism.
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t

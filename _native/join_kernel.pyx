@@ -41,6 +41,7 @@ from flinkcore._native.relational cimport (
     core_poll_due,
     core_process,
     core_take,
+    core_take_late,
 )
 from flinkcore._native.timers cimport TimerHeap
 
@@ -444,6 +445,11 @@ cdef class JoinKernel:
             with nogil:
                 _settle(&self.state, each)
         return core_take(&self.state.core)
+
+    def take_late(self):
+        """Return the indexes of the events of the last call of `process` that were late: numpy.ndarray of int64."""
+        cdef Call call = begin_call(&self.guard, self)
+        return core_take_late(&self.state.core)
 
     def forget_expired(self, int64_t now):
         """Forget the rows of keys that have expired at a processing time."""

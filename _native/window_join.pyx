@@ -24,7 +24,7 @@ from flinkcore._native.join_kernel cimport (
     side_of,
 )
 from flinkcore._native.ordered_rows cimport OrderedRow, RowBlock, RowPlace, rows_at, rows_first, rows_start
-from flinkcore._native.relational cimport NO_ROW
+from flinkcore._native.relational cimport NO_ROW, core_late
 from flinkcore._native.timer_queue cimport Timer, timer_queue_add
 
 
@@ -47,7 +47,7 @@ cdef bint _process(JoinCore* self, const JoinEvent* event) except -1 nogil:
             keep_row(self, event, end)
             timer_queue_add(self.timers, end - 1, event.key, event.key_group, 0)
     if is_late:
-        self.core.late += 1
+        core_late(&self.core, self.event)
     else:
         self.core.processed += 1
     return True

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from benchmarks.engine import Engine
 from benchmarks.nexmark_log import Query
-from flinkcore.examples.nexmark.functions import side_input
+from flinkcore.examples.nexmark.side_input import side_input
 from flinkcore.examples.nexmark.sql import DUCKDB_MACROS, SQL
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from benchmarks.engine import Engine, Sums
 from benchmarks.nexmark_log import Query
 from benchmarks.peers.spark_bids import session_builder, timed_write
-from flinkcore.examples.nexmark.functions import side_input
+from flinkcore.examples.nexmark.side_input import side_input
 from flinkcore.examples.nexmark.sql import SQL
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import methodcaller
@@ -19,16 +19,7 @@ from flinkcore._internal.arrow.joined_batches import empty_table
 from flinkcore._internal.arrow.milliseconds import to_milliseconds
 from flinkcore._internal.show.html import html_lines
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
-from flinkcore.analysis.key_replay import (
-    Bounds,
-    Firing,
-    KeyRun,
-    event_numbers,
-    run_key,
-    runs_alone,
-    window_bounds,
-    with_numbers,
-)
+from flinkcore.analysis.key_replay import run_key, runs_alone
 from flinkcore.analysis.key_rows import (
     ARRIVAL,
     PLACE_FIELDS,
@@ -44,26 +35,31 @@ from flinkcore.analysis.key_rows import (
     placed_rows,
     rows_of_key,
 )
+from flinkcore.analysis.key_run import Bounds, Firing, KeyRun, event_numbers, window_bounds, with_numbers
 from flinkcore.analysis.key_story import are_dates, shown_time, told
 from flinkcore.analysis.lateness_count import bound_of
 from flinkcore.analysis.saving_bounds import SessionsByLateness, lateness_needed
+from flinkcore.analysis.verb_replay import windows_of_verb
 from flinkcore.columnar.operator_plans.operator_plan import OperatorWindows, bound_type
+from flinkcore.columnar.operator_plans.relational import RelationalPlan
 from flinkcore.columnar.planned_job import PlannedJob
+from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.columnar.plans.stage_plan import StagePlan
+from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.pipeline_executor import load_analysis
 from flinkcore.datastream.window import WindowStagger
 from flinkcore.errors import ConfigurationError
 from flinkcore.operators.windowing.merging_windows import SESSIONS
 from flinkcore.sql.plan.column_names import plain_name
 from flinkcore.time_plane.job_time import JobTime
-from flinkcore.time_plane.total_order import LogEvents
+from flinkcore.time_plane.total_order import LogEvents, concatenate
 
-WindowKind: TypeAlias = Literal["windows", "sessions", "function"]
+WindowKind: TypeAlias = Literal["windows", "sessions", "function", "rows"]
 
 NO_WINDOWS: Final = (
-    "a process function has no windows: leave window= out, and take its results from `firings`, which has the event or "
-    "the timer that each was given for"
+    "the job has no windows: leave window= out, and take its results from `firings`, which has the event or the timer "
+    "that each was emitted for"
 )
 
 
@@ -89,19 +85,22 @@ class KeyHistory:
         `held_by`                             split of that watermark; null if unknown, or if all were idle
         `behind_watermark`                    whether it was late for the watermark, and maybe in time for a window
         `fate`                                "in window", "late", "in no window", "processed" (by a process function),
-                                              "filtered" or "rejected"
-        `reason`                              why it was filtered or rejected, or where a late one goes
+                                              "in result", "in no result" (of a verb without windows), "filtered" or
+                                              "rejected"
+        `reason`                              why it was filtered or rejected, or is in no result of a verb, or where a
+                                              late one goes
         `windows`, `missed_windows`           start and end of those that took it in, and that it was late for
         `saving_out_of_orderness_ms`          of a late event: the least bound of the watermark strategy with which
                                               a window takes it in; null: the strategy has no bound, or
                                               the event lies between windows, or it is beyond 64 bits
         `saving_allowed_lateness_ms`          the same of the allowed lateness
         `call`                                number of the call of a process function that it was for
-        `row`                                 the columns that the job reads
+        `row`                                 the columns that the job reads; of joins those of both streams
         ====================================  ==========================================================================
 
     firings : pyarrow.Table
-        A row for each firing of a window, or call of a process function, that gave results, in their order:
+        A row for each firing of a window, or call of a process function, that gave results, in their order; of a verb
+        such as a join, a row for each result:
 
         ====================================  ==========================================================================
         `firing`                              its number, from 1 on
@@ -113,7 +112,8 @@ class KeyHistory:
         `event`, `timer`                      number of the event, or time of the timer, that was the cause
         `late_firing`                         whether an event fired the window again, after its end
         `events`                              numbers of those that the results were made of; of a call of a process
-                                              function, of the one that it was for
+                                              function, of the one that it was for; of frames without a bound, and of
+                                              changes of an aggregate, of the last one: all before it belong to it, too
         `call`                                number of the call of a process function, from 0 on, in their order
         `results`                             their rows
         ====================================  ==========================================================================
@@ -125,8 +125,9 @@ class KeyHistory:
         for which the timer fired.
     notes : list of str
         Facts that are not known, with the reason.
-    kind : {"windows", "sessions", "function"}
-        Whether the windows are such as do not merge, or do, or results are those of a process function.
+    kind : {"windows", "sessions", "function", "rows"}
+        Whether the windows are such as do not merge, or do, or results are those of a process function, or of a verb
+        without windows.
     tables : list of str
         Names of the tables of lakes that are logs, with the versions or snapshots that were read.
     """
@@ -185,7 +186,7 @@ class KeyHistory:
         ConfigurationError
             If it is not a time, or pair of times, or the history is that of a process function.
         """
-        if self.kind == "function":
+        if self.kind in ("function", "rows"):
             raise ConfigurationError(NO_WINDOWS)
         wanted = asked_window(window)
         numbers = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64())]))
@@ -312,7 +313,7 @@ def key_history(planned: PlannedJob, key: Any, window: Any = None) -> KeyHistory
     Parameters
     ----------
     planned
-        A job with one keyed operator over one stream.
+        A job with one keyed operator over one stream, or one join.
     key
         Its value; of a key of several columns a tuple in their order, or a mapping by name. Text stands for a value of
         any type.
@@ -328,7 +329,7 @@ def key_history(planned: PlannedJob, key: Any, window: Any = None) -> KeyHistory
     asked = Key.of(key, stage.key_fields, stage.key.nulls)
     if window is not None:
         asked_window(window)
-        if stage.operator.windows is None:
+        if _windows_of(stage) is None:
             raise ConfigurationError(NO_WINDOWS)
     history = _KeyAnalysis(planned, stage, asked).history()
     return history if window is None else history.at(window)
@@ -347,10 +348,11 @@ def _only_operator(planned: PlannedJob) -> StagePlan:
             "the job passes rows on unchanged, but why() explains results of operators. Call it on the stream of "
             "a window or a process function"
         )
-    if len(stage.inputs) > 1:
+    if len(stage.inputs) > 1 and not runs_alone(stage.operator):
         raise ConfigurationError(
-            f"{stage.operator.function_name} takes two streams, but why() explains operators of one. Call it on each "
-            "of the streams before they are connected, with a window or a process function of its own"
+            f"{stage.operator.function_name} takes two streams, but why() explains operators of one, and joins such "
+            "as join_interval without a rank after them. Call it on each of the streams before they are connected, "
+            "with a window or a process function of its own"
         )
     if stage.clock is not None:
         raise ConfigurationError(
@@ -358,8 +360,15 @@ def _only_operator(planned: PlannedJob) -> StagePlan:
         )
     if not runs_alone(stage.operator):
         raise ConfigurationError(
-            f"{stage.operator.function_name} takes the rows of many keys at once: why() explains windows and a "
-            "KeyedProcessFunction"
+            f"{stage.operator.function_name} takes the rows of many keys at once: why() explains windows, joins, "
+            "deduplicate, top, over, aggregate and a KeyedProcessFunction"
+        )
+    if isinstance(stage.operator, RelationalPlan) and any(
+        ROW_KIND in each.schema.names for each in stage.inputs
+    ):
+        raise ConfigurationError(
+            f"{stage.operator.function_name} takes changes, with a column {ROW_KIND!r}, and why() does not know which "
+            "row each of them withdraws. Call it on the stream whose changes these are, or select the column out"
         )
     windows = stage.operator.windows
     if windows is not None:
@@ -379,6 +388,10 @@ def _refuse_unknown_windows(windows: OperatorWindows) -> None:
             "by WindowStagger.NATURAL the first event of a key group staggers the windows of all its keys, and why() "
             "reads the events of one: take ALIGNED or RANDOM"
         )
+
+
+def _windows_of(stage: StagePlan) -> OperatorWindows | None:
+    return stage.operator.windows or windows_of_verb(stage.operator)
 
 
 class _KeyAnalysis:
@@ -401,7 +414,8 @@ class _KeyAnalysis:
         self._key = key
         self._job_time = JobTime(planned.plan.streams, planned.time_planes)
         (self._time,) = self._job_time.replay_times()
-        self._windows = stage.operator.windows
+        self._windows = _windows_of(stage)
+        self._shown = _shown_names(stage.input_schemas)
         self._notes: list[str] = []
 
     def history(self) -> KeyHistory:
@@ -411,11 +425,11 @@ class _KeyAnalysis:
             self._notes.append(self._unknown_key())
         is_event = rows.column(REASON).is_null().to_numpy()
         numbers = np.arange(1, rows.num_rows + 1)
-        events = with_numbers(log_events(rows.filter(pa.array(is_event))), numbers[is_event])
+        events = self._events_of_operator(rows, numbers, is_event)
         run = run_key(self._stage, self._time, events)
         (key,) = self._key.values.to_pylist()
         told_events = self._events(rows, numbers, self._fates(run, events), run.calls)
-        kind: WindowKind = "function"
+        kind: WindowKind = "rows" if isinstance(self._stage.operator, RelationalPlan) else "function"
         if self._windows is not None:
             kind = "sessions" if self._windows.merge else "windows"
         firings, timers = self._firings(run), self._timers(run)
@@ -425,17 +439,42 @@ class _KeyAnalysis:
 
     def _rows(self) -> pa.Table:
         """Return all rows of the key, in the order of their numbers: events, and those that did not become events."""
-        fields = [*self._stage.inputs[0].schema, *PLACE_FIELDS]
+        of_rows = {
+            names[field.name]: field.with_name(names[field.name])
+            for names, schema in zip(self._shown, self._stage.input_schemas, strict=True)
+            for field in schema
+        }
+        fields = [*of_rows.values(), *PLACE_FIELDS]
         tables = [empty_table(pa.schema(fields))]
         for number, log in enumerate(self._logs):
             first_split = self._job_time.first_splits[number]
+            names = self._shown[self._stage.input_of_log(number)]
             for table in self._rows_of_log(number, log):
+                table = table.rename_columns([names.get(name, name) for name in table.column_names])
                 at = table.schema.get_field_index(SPLIT)
                 splits = pc.add(table.column(at), pa.scalar(first_split, pa.int32()))
                 table = table.set_column(at, table.schema.field(at), splits)
                 tables.append(pa.table([_column(table, field) for field in fields], schema=pa.schema(fields)))
         order = [(name, "ascending") for name in (ARRIVAL, SPLIT, POSITION)]
         return pa.concat_tables(tables).sort_by(order).combine_chunks()
+
+    def _events_of_operator(
+        self, rows: pa.Table, numbers: Int64s, is_event: npt.NDArray[np.bool_]
+    ) -> LogEvents:
+        """Return the events with their numbers, in total order; those of two streams side by side."""
+        is_second = rows.column(SPLIT).fill_null(0).to_numpy() >= self._time.second_from
+        places = [field.name for field in PLACE_FIELDS]
+        parts: list[LogEvents] = []
+        for side, names in enumerate(self._shown):
+            chosen = is_event if len(self._shown) == 1 else is_event & (is_second == bool(side))
+            own = rows.filter(pa.array(chosen)).select([*names.values(), *places])
+            events = log_events(own.rename_columns([*names, *places]))
+            parts.append(with_numbers(events, numbers[chosen]))
+        if len(parts) == 1:
+            return parts[0]
+        inputs = ConnectedInputs(parts[0].batch.schema, parts[1].batch.schema)
+        both = concatenate([inputs.widened(side, part) for side, part in enumerate(parts)])
+        return both.take(np.argsort(event_numbers(both)).astype(np.uint32))
 
     def _unknown_key(self) -> str:
         """Return the note for a key that no row has, with similar keys."""
@@ -444,7 +483,8 @@ class _KeyAnalysis:
             for number, log in enumerate(self._logs)
             if self._reading(number, log).finds_lost_rows
             for key in rows_of_key(
-                self._planned.on_chunks(number, ReadNearKeys(self._key)), self._key.values.schema
+                self._planned.on_chunks(number, ReadNearKeys(self._key_of(number))),
+                self._key_of(number).values.schema,
             ).to_pylist()
         ]
         known = sorted({", ".join(map(repr, key.values())) for key in near})
@@ -453,13 +493,18 @@ class _KeyAnalysis:
         return f"no row has this key, but there are rows with {' and with '.join(known[:3])}"
 
     def _reading(self, number: int, log: LogPlan) -> ReadKeyRows:
-        return ReadKeyRows(log, self._planned.time_planes[number].for_reading(), self._key)
+        return ReadKeyRows(log, self._planned.time_planes[number].for_reading(), self._key_of(number))
+
+    def _key_of(self, number: int) -> Key:
+        """Return the key by the names that its columns have in a log."""
+        names = self._stage.inputs[self._stage.input_of_log(number)].key.names
+        return Key(self._key.values.rename_columns(list(names)))
 
     def _rows_of_log(self, number: int, log: LogPlan) -> Iterator[pa.Table]:
         reading = self._reading(number, log)
         rows = rows_of_key(self._planned.on_chunks(number, reading), reading.schema())
         if not reading.finds_lost_rows:
-            shown = ", ".join(plain_name(name) for name in self._key.columns)
+            shown = ", ".join(plain_name(name) for name in reading.key.columns)
             self._notes.append(
                 f"the job computes the key ({shown}), so rows that it filters or rejects before "
                 "have none, and do not appear"
@@ -536,7 +581,7 @@ class _KeyAnalysis:
     def _fates(self, run: KeyRun, events: LogEvents) -> dict[int, _Fate]:
         """Return the fate of each event, by its number."""
         windows, numbers = self._windows, event_numbers(events)
-        if windows is None:
+        if windows is None and not isinstance(self._stage.operator, RelationalPlan):
             return dict.fromkeys(numbers, _Fate("processed"))
         timeline = self._time.timeline
         steps = timeline.steps_before(events.arrivals, events.splits, events.positions)
@@ -545,15 +590,19 @@ class _KeyAnalysis:
             _Met(number, watermark, sorted(run.assigned.get(number, ()), key=methodcaller("max_timestamp")))
             for number, watermark in zip(numbers, watermarks, strict=True)
         ]
-        saved = self._savings(windows, met, run.late)
-        told_windows = _windows_told(run.firings, windows.merge)
-        (late_tag,) = self._stage.operator.late_tags
-        goes_to = "dropped" if late_tag is None else f"to the side output {late_tag.tag_id!r}"
+        saved = self._savings(windows, met, run)
+        told_windows = {} if windows is None else _windows_told(run.firings, windows.merge)
+        tags = self._stage.operator.late_tags
+        sides = (events.splits >= self._time.second_from) & (len(tags) > 1)
         fates: dict[int, _Fate] = {}
-        for number, watermark, assigned in met:
+        for (number, watermark, assigned), side in zip(met, sides.tolist(), strict=True):
             if number in run.late:
-                missed = list(map(window_bounds, assigned))
+                missed, late_tag = list(map(window_bounds, assigned)), tags[side] if tags else None
+                goes_to = "dropped" if late_tag is None else f"to the side output {late_tag.tag_id!r}"
                 fates[number] = _Fate("late", (), missed, *saved[number], goes_to)
+            elif windows is None:
+                unused = run.unused.get(number)
+                fates[number] = _Fate("in result" if unused is None else "in no result", reason=unused)
             elif number in run.assigned and not windows.merge:
                 is_open = [
                     not windows.assigner.is_event_time()
@@ -566,7 +615,8 @@ class _KeyAnalysis:
                 missed = [
                     window_bounds(window) for window, kept in zip(assigned, is_open, strict=True) if not kept
                 ]
-                fates[number] = _Fate("in window" if taken else "in no window", taken, missed)
+                name = "in window" if taken else "in no window"
+                fates[number] = _Fate(name, taken, missed, reason=run.unused.get(number))
             else:
                 # Windows that merge take in each event that is not late, and those of counts each.
                 fates[number] = _Fate("in window", told_windows.get(number, ()))
@@ -575,18 +625,25 @@ class _KeyAnalysis:
     # ---- what would have saved late events ----
 
     def _savings(
-        self, windows: OperatorWindows, met: Sequence[_Met], late: Collection[int]
+        self, windows: OperatorWindows | None, met: Sequence[_Met], run: KeyRun
     ) -> dict[int, tuple[int | None, int | None]]:
         """Return the least bound and lateness in ms, each or None, that would save a late event, by its number."""
+        late = run.late
         bounds = {bound_of(log.strategy) for log in self._logs}
         (bound_ms,) = bounds if len(bounds) == 1 else (None,)
         if late and bound_ms is None:
             self._notes.append(
                 "there is no least bound of out-of-orderness: the watermark strategy has none, or logs have several"
             )
-        lateness_ms = windows.allowed_lateness_ms
+        lateness_ms = 0 if windows is None else windows.allowed_lateness_ms
         needed: dict[int, int] = {}
-        if late and windows.merge:
+        if windows is None:
+            needed = {
+                number: lateness_needed(run.late_from[number], watermark)
+                for number, watermark, _ in met
+                if number in late and number in run.late_from
+            }
+        elif late and windows.merge:
             sessions = SessionsByLateness(lateness_ms)
             for number, watermark, (window,) in met:
                 needed[number] = sessions.take(window.start, window.end, watermark)
@@ -597,10 +654,11 @@ class _KeyAnalysis:
                 for number, watermark, assigned in met
                 if number in late and assigned
             }
+        has_lateness = None if self._stage.operator.windows is None else lateness_ms  # verbs allow for none
         return {
             number: (
                 _saving(bound_ms, needed.get(number), lateness_ms),
-                _saving(lateness_ms, needed.get(number), lateness_ms),
+                _saving(has_lateness, needed.get(number), lateness_ms),
             )
             for number in late
         }
@@ -666,6 +724,22 @@ class _KeyAnalysis:
             is_held = (holders >= 0) & (plane.timeline.watermark_after(steps) == watermarks) & has_place
             held = np.where(is_held, holders + self._job_time.first_splits[number], held)
         return [None if split < 0 else split for split in held.tolist()]
+
+
+def _shown_names(inputs: Sequence[pa.Schema]) -> list[dict[str, str]]:
+    """Return the names of the columns of each input among those of all: with a suffix where types differ."""
+    known: dict[str, pa.DataType] = {}
+    shown: list[dict[str, str]] = []
+    for schema in inputs:
+        names: dict[str, str] = {}
+        for field in schema:
+            name = field.name
+            while known.get(name, field.type) != field.type or name in names.values():
+                name += "_right"
+            names[field.name] = name
+        known |= {names[field.name]: field.type for field in schema}
+        shown.append(names)
+    return shown
 
 
 class _Fate(NamedTuple):

@@ -4,141 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
-from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
 from flinkcore._internal.values.row import Row
+from flinkcore.analysis.key_run import (
+    EVENT,
+    EVENTS,
+    LATE,
+    Bounds,
+    EventNumbers,
+    Firing,
+    KeyRun,
+    assigned_by_time,
+    event_numbers,
+    follow_from_time,
+    integers,
+    run_numbered,
+    run_placed,
+    window_bounds,
+)
 from flinkcore.analysis.recorded_function import (
     RecordedAggregateFunction,
     RecordedFunction,
     RecordedWindowFunction,
-    TimerAct,
     WindowCall,
 )
+from flinkcore.analysis.verb_replay import VERBS, run_verb
 from flinkcore.columnar.operator_plans.keyed_process import KeyedProcess
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.operator_plans.window_process import WindowProcess
 from flinkcore.columnar.plans.stage_plan import StagePlan
-from flinkcore.columnar.stages.kinds import opened_stage, prepared_batches
+from flinkcore.columnar.stages.kinds import opened_stage
 from flinkcore.columnar.stages.placed_events import FIXED_COLUMNS, PlacedEvents
 from flinkcore.columnar.stages.stage import StageContext
-from flinkcore.columnar.stages.stage_output import PlacedOutput
-from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.functions import AggregateFunction, ProcessWindowFunction
 from flinkcore.datastream.graph.columnar_windows import WINDOW_RESULT_COLUMNS
 from flinkcore.datastream.window import (
-    CumulativeEventTimeWindows,
-    EventTimeSessionWindows,
-    LocalEventTimeWindows,
     MergingWindowAssigner,
-    SlidingEventTimeWindows,
-    TimeWindow,
     Trigger,
-    TumblingEventTimeWindows,
     Window,
     WindowAssigner,
     WindowOperation,
-    WindowStagger,
 )
-from flinkcore.datastream.window.window_assigner import TimeWindowAssigner
 from flinkcore.time_plane.job_time import ReplayTime
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 from flinkcore.time_plane.total_order import LogEvents
 
-EVENT: Final = f"{HIDDEN_PREFIX}event"
-"""Column of events with their numbers."""
-
-EVENTS: Final = f"{HIDDEN_PREFIX}events"
-"""Column of results with the numbers of the events that they were made of."""
-
 _SPLIT: Final = 2
 """Column of the order of results with their splits."""
-
-_LATE: Final = OutputTag("flinkcore late")
-
-Bounds: TypeAlias = tuple[int | None, int | None]
-"""Start and end of a window, in ms since the epoch; None for a window without bounds."""
-
-
-class Firing(NamedTuple):
-    """Results that a window, or a call of a function, emitted at once.
-
-    Attributes
-    ----------
-    bounds : Bounds
-    arrival_ms : int
-        Time of the replay clock.
-    watermark : int
-    event : int or None
-        Number of the event that was the cause, or None if it was a watermark or a timer.
-    timer : TimerAct or None
-        That was the cause.
-    is_late : bool
-        Whether an event fired the window again after its end.
-    events : list of int
-        Numbers of those that it was made of.
-    results : range
-        Its rows among all results.
-    call : int or None
-        The number of the call of a process function, counted from 0 on.
-    """
-
-    bounds: Bounds
-    arrival_ms: int
-    watermark: int
-    event: int | None
-    timer: TimerAct | None
-    is_late: bool
-    events: list[int]
-    results: range
-    call: int | None = None
-
-
-@dataclass(frozen=True)
-class KeyRun:
-    """Record of a run of an operator over the events of a key.
-
-    Attributes
-    ----------
-    firings : list of Firing
-        In the order in which they happened.
-    results : pyarrow.Table
-        Their rows.
-    late : frozenset of int
-        Numbers of the events that were late for all their windows.
-    assigned : dict of int to sequence of Window
-        By numbers of events, the windows that each was assigned to; empty for windows over columns that do not follow
-        from the time of an event.
-    timers : list of TimerAct
-        Actions on timers of a process function.
-    calls : dict of int to int
-        By numbers of events, those of their calls of a process function.
-    """
-
-    firings: list[Firing]
-    results: pa.Table
-    late: frozenset[int] = frozenset()
-    assigned: Mapping[int, Sequence[Window]] = field(default_factory=dict)
-    timers: list[TimerAct] = field(default_factory=list)
-    calls: Mapping[int, int] = field(default_factory=dict)
-
-
-def with_numbers(events: LogEvents, numbers: Int64s) -> LogEvents:
-    """Events, and their numbers as their last column."""
-    return events.with_batch(events.batch.append_column(EVENT, pa.array(numbers, pa.int64())))
-
-
-def event_numbers(events: LogEvents) -> list[int]:
-    """Return the numbers of events as `with_numbers` makes them."""
-    numbers: list[int] = events.batch.column(EVENT).to_pylist()
-    return numbers
 
 
 def run_key(stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
@@ -170,24 +90,7 @@ def _recorded(windows: WindowOperation, calls: list[WindowCall]) -> WindowOperat
     return replace(windows, pre_aggregation=aggregation, window_function=function)
 
 
-def window_bounds(window: Window) -> Bounds:
-    """Start and end of a window."""
-    return (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
-
-
 # ---- windows ----
-
-
-class _Numbers:
-    """Numbers of events by their places."""
-
-    def __init__(self, events: LogEvents) -> None:
-        places = zip(events.splits.tolist(), events.positions.tolist(), strict=True)
-        self._numbers = dict(zip(places, event_numbers(events), strict=True))
-
-    def of(self, split: int, position: int) -> int | None:
-        """Return the number of the event that caused a result, or None if a watermark did."""
-        return None if split == AFTER_ALL_SPLITS else self._numbers[split, position]
 
 
 class _CollectNumbers(ProcessWindowFunction):  # type: ignore[type-arg]
@@ -234,26 +137,6 @@ class _NotedSessions(_NotedWindows, MergingWindowAssigner[Any, Any]):
         self._assigner.merge_windows(windows, callback)
 
 
-def _follow_from_time(assigner: WindowAssigner[Any, Any]) -> bool:
-    """Return whether the time of an event alone determines the windows that it is assigned to."""
-    if type(assigner) is TumblingEventTimeWindows:
-        return assigner.window_stagger is WindowStagger.ALIGNED
-    return type(assigner) in (
-        SlidingEventTimeWindows,
-        CumulativeEventTimeWindows,
-        LocalEventTimeWindows,
-        EventTimeSessionWindows,
-    )
-
-
-def _assigned_by_time(assigner: WindowAssigner[Any, Any], events: LogEvents) -> dict[int, Sequence[Window]]:
-    if not _follow_from_time(assigner):
-        return {}
-    windows_at, no_context = cast(TimeWindowAssigner, assigner).windows_at, cast(Any, None)
-    met = zip(event_numbers(events), events.timestamps.tolist(), strict=True)
-    return {number: windows_at(timestamp, None, no_context) for number, timestamp in met}
-
-
 _COLLECTED: Final = pa.schema(
     [
         ("window_start", pa.int64()),
@@ -268,10 +151,10 @@ _COLLECTED: Final = pa.schema(
 def _run_aggregation(
     operator: WindowAggregation, stage: StagePlan, time: ReplayTime, events: LogEvents
 ) -> KeyRun:
-    assigned = _assigned_by_time(operator.window, events)
+    assigned = assigned_by_time(operator.window, events)
     aggregates = (*operator.aggregates, (EVENTS, collect(EVENT)))
-    numbering = replace(operator, aggregates=aggregates, late_tag=_LATE)
-    fired, late = _run_numbered(stage, numbering, time, events)
+    numbering = replace(operator, aggregates=aggregates, late_tag=LATE)
+    fired, late = run_numbered(stage, numbering, time, events)
     firings = _firings(fired, events, fired.batch.column("late_firing").to_pylist())
     own = {*stage.keys, *WINDOW_RESULT_COLUMNS, EVENTS}
     names = [name for name in fired.batch.schema.names if name not in own]
@@ -282,21 +165,21 @@ def _run_window_functions(
     operator: WindowProcess, stage: StagePlan, time: ReplayTime, events: LogEvents
 ) -> KeyRun:
     windows = replace(
-        operator.function, pre_aggregation=None, window_function=_CollectNumbers(), late_tag=_LATE
+        operator.function, pre_aggregation=None, window_function=_CollectNumbers(), late_tag=LATE
     )
     assigner = windows.assigner
-    assigned = _assigned_by_time(assigner, events)
-    if not _follow_from_time(assigner):
+    assigned = assigned_by_time(assigner, events)
+    if not follow_from_time(assigner):
         noting = _NotedSessions if isinstance(assigner, MergingWindowAssigner) else _NotedWindows
         windows = replace(windows, assigner=noting(assigner, assigned))
-    fired, late = _run_numbered(stage, WindowProcess(windows, _COLLECTED), time, events)
+    fired, late = run_numbered(stage, WindowProcess(windows, _COLLECTED), time, events)
     # A window of a function reports whether it is over; only an event fires it again then.
     by_event = fired.order[_SPLIT] != AFTER_ALL_SPLITS
     over = fired.batch.column("late_firing").to_pylist()
     firings = _firings(fired, events, [each and by for each, by in zip(over, by_event.tolist(), strict=True)])
     calls: list[WindowCall] = []
     recording = replace(operator, function=_recorded(operator.function, calls))
-    given = _run_placed(replace(stage, operator=recording), time, _without_numbers(events))[0]
+    given = run_placed(replace(stage, operator=recording), time, _without_numbers(events))[0]
     rows_of = _rows_of_calls(given, calls, [(each.bounds, each.watermark) for each in firings], fired)
     return KeyRun(
         [firing._replace(results=rows) for firing, rows in zip(firings, rows_of, strict=True)],
@@ -306,47 +189,14 @@ def _run_window_functions(
     )
 
 
-def _run_numbered(
-    stage: StagePlan, numbering: OperatorPlan, time: ReplayTime, events: LogEvents
-) -> tuple[PlacedEvents, frozenset[int]]:
-    """Firings with the numbers of their events, and numbers of late events."""
-    inputs = tuple(
-        replace(each, schema=each.schema.append(pa.field(EVENT, pa.int64()))) for each in stage.inputs
-    )
-    fired, late = _run_placed(replace(stage, inputs=inputs, operator=numbering), time, events)
-    return fired, frozenset(number for rows in late for number in rows.column(EVENT).to_pylist())
-
-
-def _run_placed(
-    stage: StagePlan, time: ReplayTime, events: LogEvents
-) -> tuple[PlacedEvents, list[pa.RecordBatch]]:
-    """Results in total order, with their places; and late rows."""
-    context = StageContext(stage, time.timeline, time.last_arrival_ms, partitions=1, places_results=True)
-    results: list[PlacedEvents] = []
-    late: list[pa.RecordBatch] = []
-    with opened_stage(context, 0) as running:
-        prepared = prepared_batches(context).prepare(events.in_timeline(time.timeline))
-        for outputs in (running.process(prepared, None), running.finish()):
-            for output in outputs:
-                if isinstance(output, PlacedOutput):
-                    results.append(output.events)
-                elif output.tag in stage.operator.late_tags:
-                    late += output.batches
-    if not results:
-        none = np.empty(0, np.int64)
-        empty = pa.RecordBatch.from_pylist([], schema=stage.result_schema())
-        results = [PlacedEvents.of(empty, none, (none,) * (FIXED_COLUMNS + 1))]
-    return PlacedEvents.concatenate(results).sorted(), late
-
-
 def _without_numbers(events: LogEvents) -> LogEvents:
     return events.with_batch(events.batch.drop_columns([EVENT]))
 
 
 def _firings(fired: PlacedEvents, events: LogEvents, late: Sequence[bool]) -> list[Firing]:
     """The firings of windows, each with its only row; `late` says which come of late events."""
-    batch, numbers = fired.batch, _Numbers(events)
-    starts, ends = (_integers(batch.column(name)) for name in ("window_start", "window_end"))
+    batch, numbers = fired.batch, EventNumbers(events)
+    starts, ends = (integers(batch.column(name)) for name in ("window_start", "window_end"))
     clocks, _, splits, positions, *_ = (column.tolist() for column in fired.order)
     watermarks, of_events = batch.column("watermark").to_pylist(), batch.column(EVENTS).to_pylist()
     return [
@@ -399,11 +249,6 @@ def _emitted(placed: PlacedEvents) -> Int64s:
     return placed.order[FIXED_COLUMNS]
 
 
-def _integers(times: pa.Array) -> list[int | None]:
-    integers: list[int | None] = times.cast(pa.int64()).to_pylist()
-    return integers
-
-
 # ---- process functions ----
 
 
@@ -444,6 +289,7 @@ def _run_function(operator: KeyedProcess, stage: StagePlan, time: ReplayTime, ev
 
 
 _RUNS: Final[Mapping[type[OperatorPlan], Callable[[Any, StagePlan, ReplayTime, LogEvents], KeyRun]]] = {
+    **dict.fromkeys(VERBS, run_verb),
     WindowAggregation: _run_aggregation,
     WindowProcess: _run_window_functions,
     KeyedProcess: _run_function,

@@ -29,7 +29,7 @@ def told(history: KeyHistory) -> Iterator[str]:
         "times in UTC" if pa.types.is_timestamp(column.type) else "times in UTC, made of ms since the epoch"
     )
     logs = len(set(history.events.column("log").to_pylist()))
-    story = _Story(is_time, logs, history.kind == "function")
+    story = _Story(is_time, logs, history.kind)
     events, firings, timers = (
         rows_in_ms(table) for table in (history.events, history.firings, history.timers)
     )
@@ -101,13 +101,13 @@ class _Story:
         Whether times are shown as dates, and not as numbers.
     logs
         Number of logs.
-    is_of_function
-        Whether results are those of a process function, and not of windows.
+    kind
+        As of `KeyHistory`.
     """
 
-    def __init__(self, is_time: bool, logs: int, is_of_function: bool) -> None:
+    def __init__(self, is_time: bool, logs: int, kind: str) -> None:
         self._is_time = is_time
-        self._is_of_function = is_of_function
+        self._kind = kind
         self._several_logs = logs > 1
         self._margin = " " * (25 if is_time else 12)
 
@@ -166,29 +166,41 @@ class _Story:
             if saving:
                 yield f"in time with {' or '.join(saving)}"
             return
+        reason = "" if event["reason"] is None else f": {event['reason']}"
         if event["fate"] != "in window":
-            yield event["fate"]
+            yield f"{event['fate']}{reason}"
             return
         windows = [each for each in event["windows"] if each["start"] is not None]
         yield f"into {self._windows(windows) or 'its window'}"
         if event["missed_windows"]:
             yield f"too late for {self._windows(event['missed_windows'])}"
+        if reason:
+            yield f"in no result{reason}"
 
     def firing(self, firing: dict[str, Any]) -> list[str]:
         """Return a firing, and what it was made of."""
-        first = self._cause_of_call(firing) if self._is_of_function else self._cause_of_firing(firing)
+        causes = {"function": self._cause_of_call, "rows": self._cause_of_row}
+        first = causes.get(self._kind, self._cause_of_firing)(firing)
         of = f"of {_many(len(firing['events']), 'event')}: {_spans(firing['events'])}"
         results = [
             ", ".join(f"{plain_name(name)} = {value}" for name, value in row.items())
             for row in firing["results"]
         ]
-        has_events = firing["events"] and not self._is_of_function
+        has_events = firing["events"] and self._kind != "function"
         return self._lines(firing["arrival"], first, *([of] if has_events else []), *results)
 
     def _cause_of_call(self, firing: dict[str, Any]) -> str:
         if firing["event"] is None:
             return f"the timer at {self._time(firing['timer'])} gives"
         return f"event {firing['event']:,} gives"
+
+    def _cause_of_row(self, firing: dict[str, Any]) -> str:
+        if firing["event"] is not None:
+            return f"result of event {firing['event']:,}"
+        if firing["cause"] == "end of the log":
+            return "result at the end of the log"
+        timer = "" if firing["timer"] is None else f"the timer at {self._time(firing['timer'])}, "
+        return f"result of {timer}{self._watermark(firing['watermark'])}"
 
     def _cause_of_firing(self, firing: dict[str, Any]) -> str:
         what = self._window(firing["window_start"], firing["window_end"])

@@ -61,7 +61,7 @@ _PROGRAM_ONLY: Final = r"what_if\(|with_columns\(|\.filter\(|pyarrow\.compute\."
 
 _OPTIONS: Final = (
     # Advice that only a program can follow is left out.
-    (r", give nulls a value by with_columns\([^;]*?\)\)(?=, or set )", ""),
+    (r", give nulls a value by with_columns\([^;]*?functions in Python cannot(?=, or set )", ""),
     (r' In a program, an OutputTag instead of "drop" collects them with their reasons\.', ""),
     # A message that names both keeps only the option.
     (r"\(\w+=, (--)", r"(\1"),

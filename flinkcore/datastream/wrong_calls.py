@@ -27,6 +27,14 @@ _OF_KEYS: Final = frozenset(
 )
 """Calls of keyed streams alone."""
 
+_VERBS: Final = frozenset(
+    (
+        *("deduplicate", "top", "over", "aggregate"),
+        *("join_interval", "join_window", "join_temporal", "join_regular"),
+    )
+)
+"""Calls of keyed streams of logs alone."""
+
 _WITHOUT_KEYS: Final = {
     "window": ", or take window_all(...)",
     "count_window": ", or take count_window_all(...)",
@@ -68,6 +76,15 @@ def refuse_call(stream: Stream, name: str) -> NoReturn:
     kind = type(stream).__name__
     if not name.startswith("_"):
         is_of_log = not isinstance(stream, DataStream)
+        if is_of_log and name in _VERBS:
+            between = (
+                ", with window(...) in between for rows of windows"
+                if hasattr(WindowedLogStream, name)
+                else ""
+            )
+            raise WrongStreamError(
+                f"{name} needs a keyed stream: call key_by('column') right before it{between}"
+            )
         if hasattr(WindowedLogStream, name) and not hasattr(KeyedStream, name):
             raise WrongStreamError(
                 f"{name} needs windows: call window(TumblingEventTimeWindows.of(Time.hours(1))), or another, right "
@@ -78,10 +95,9 @@ def refuse_call(stream: Stream, name: str) -> NoReturn:
                 f"{name} needs a keyed stream: call key_by('column') right before it, after filter, select and "
                 f"with_columns, which give streams without keys{_WITHOUT_KEYS.get(name, '')}"
             )
-        if not is_of_log and hasattr(LogStream, name):
-            raise WrongStreamError(
-                f"{kind} has no {name}, which LogStream has: {_why_elements(stream, name)}"
-            )
+        if not is_of_log and hasattr(KeyedLogStream, name):
+            owner = "LogStream" if hasattr(LogStream, name) else "KeyedLogStream"
+            raise WrongStreamError(f"{kind} has no {name}, which {owner} has: {_why_elements(stream, name)}")
         if is_of_log and hasattr(KeyedStream, name):
             raise WrongStreamError(
                 f"{kind} has no {name}, which DataStream has: call elements() first, which gives the rows as single "
@@ -107,6 +123,23 @@ def refuse_call_of_windows(windows: WindowsOfStream[Any], name: str) -> NoReturn
                 f"{name} is of the results of windows: call {aggregate}, or reduce, apply or process, right before it"
             )
     refuse_stream_method(windows, name)
+
+
+def refuse_call_of_frames(name: str) -> NoReturn:
+    """Raise for a name that frames of rows do not have.
+
+    Raises
+    ------
+    WrongStreamError
+        If streams have it.
+    AttributeError
+        If they do not.
+    """
+    if hasattr(KeyedLogStream, name):
+        raise WrongStreamError(
+            f"{name} is of rows with aggregates over their frames: call aggregate(n=count()) after over(...) first"
+        )
+    raise AttributeError(f"'OverLogStream' object has no attribute {name!r}")
 
 
 def _why_elements(stream: Stream, name: str) -> str:

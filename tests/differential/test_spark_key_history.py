@@ -52,3 +52,19 @@ def test_the_history_of_a_key_of_a_dataframe_is_the_same_however_it_is_partition
     kept = history(dataframe.repartition(3, "destination"))
     assert kept.events.equals(expected.events)
     assert kept.firings.equals(expected.firings)
+
+
+def test_the_history_of_a_key_of_a_join_is_the_same(spark: Any) -> None:
+    def history(environment: Any) -> Any:
+        from flinkcore.common import Time, WatermarkStrategy
+
+        flights = environment.from_event_log(LOG, timestamp="date", arrival="arrival", split="origin")
+        flights = flights.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+        leaving, landing = flights.key_by("origin"), flights.select("destination").key_by("destination")
+        return leaving.join_interval(landing, Time.minutes(-5), Time.minutes(5)).why("RNO")
+
+    expected = history(StreamExecutionEnvironment.get_execution_environment())
+    assert {"in result", "in no result"} == set(expected.events["fate"].to_pylist())
+    found = history(SparkExecutionEnvironment(spark))
+    assert found.events.equals(expected.events)
+    assert found.firings.equals(expected.firings)

@@ -94,6 +94,7 @@ def test_rows_are_those_of_the_embedded_run(
             .top(1, "ts")
         ),
         lambda keyed: keyed.deduplicate(late_to=LATE),
+        lambda keyed: keyed.join_window(keyed, WINDOWS, "semi", right_late_to=LATE),
     ],
 )
 def test_late_rows_are_those_of_the_embedded_run(

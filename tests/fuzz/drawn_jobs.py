@@ -620,6 +620,7 @@ class Frames(Job):
     preceding: int
     value: str
     aggregates: tuple[str, ...]
+    has_late_output: bool
 
     @property
     def values(self) -> list[str]:
@@ -637,8 +638,10 @@ class Frames(Job):
             "all": lambda: keyed.over(),
             "arrivals": lambda: keyed.over(self.preceding, by="arrival"),
         }
-        framed: DataStream = frames[self.over]().aggregate(**aggregates)
-        return framed
+        framed = frames[self.over]()
+        if self.has_late_output and self.over != "arrivals":
+            framed = framed.side_output_late_data(LATE)
+        return framed.aggregate(**aggregates)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -725,13 +728,16 @@ class Deduplicated(Job):
     changes: bool
     window: WindowAssigner[Any, Any] | None
     is_followed: bool
+    has_late_output: bool
 
     def build(self, logs: Logs) -> DataStream:
         keyed = self.keyed(logs[0])
         if self.window is None:
-            rows = keyed.deduplicate(self.keep, self.by, changes=self.changes)
+            waits = (self.keep, self.by, self.changes) == ("first", "event_time", False)
+            late_to = LATE if self.has_late_output and waits else None
+            rows = keyed.deduplicate(self.keep, self.by, changes=self.changes, late_to=late_to)
         else:
-            rows = keyed.window(self.window).deduplicate(self.keep, self.by)
+            rows = cut(self, keyed).deduplicate(self.keep, self.by)
         return followed(self, rows) if self.is_followed else rows
 
 
@@ -745,6 +751,7 @@ class HighestRows(Job):
     changes: bool
     window: WindowAssigner[Any, Any] | None
     is_followed: bool
+    has_late_output: bool
 
     @property
     def values(self) -> list[str]:
@@ -755,7 +762,7 @@ class HighestRows(Job):
         if self.window is None:
             rows = keyed.top(by=list(self.by), changes=self.changes, **dict(self.settings))
         else:
-            rows = keyed.window(self.window).top(by=list(self.by), **dict(self.settings))
+            rows = cut(self, keyed).top(by=list(self.by), **dict(self.settings))
         return followed(self, rows) if self.is_followed else rows
 
 
@@ -795,6 +802,23 @@ class ChangesTaken(Job):
         )
 
 
+LOOKED_UP = pa.table({"id": [0, 2, 2, 5, None], "name": ["a", "b", None, "d", "e"]})
+
+
+@dataclass(frozen=True)
+class LookedUp(Job):
+    """Rows with those of a table that they find, and a window: rows without keys have no order."""
+
+    how: Any
+    has_condition: bool
+
+    def build(self, logs: Logs) -> DataStream:
+        rows = logs[0].with_columns(group=pc.bit_wise_and(pc.field("number"), 7))
+        where = pc.field("name") != "b" if self.has_condition else None
+        found = rows.join_lookup(LOOKED_UP, {"group": "id"}, self.how, where=where)
+        return followed(self, found)
+
+
 @dataclass(frozen=True)
 class HighestResults(Windows):
     """The highest results of windows, by the end of the window."""
@@ -805,6 +829,12 @@ class HighestResults(Windows):
         counted = self.windowed(logs[0]).aggregate(n=Aggregate("count"), last=Aggregate("last", "number"))
         by = ["n", "last"] if self.rank == "row_number" else "n"
         return counted.key_by("window_end").top(2, by, rank=self.rank, window_end="window_end")
+
+
+def cut(job: Deduplicated | HighestRows, keyed: Any) -> Any:
+    """Windows whose late rows go to a side output, or are dropped."""
+    windows = keyed.window(job.window)
+    return windows.side_output_late_data(LATE) if job.has_late_output else windows
 
 
 def followed(job: Job, rows: Any) -> DataStream:
@@ -873,7 +903,10 @@ class WindowJoin(TwoLogs):
 
 @dataclass(frozen=True)
 class ColumnJoin(TwoLogs):
-    """A join of a `kind` over columns; `length` is that of an interval or a window. A window may follow."""
+    """A join of a `kind` over columns; `length` is that of an interval or a window. A window may follow.
+
+    `late` has the sides of a window join whose late rows are wanted.
+    """
 
     kind: str
     how: str
@@ -881,6 +914,7 @@ class ColumnJoin(TwoLogs):
     nulls_equal: bool
     length: int
     is_followed: bool
+    late: frozenset[str]
 
     def build(self, logs: Logs) -> DataStream:
         left, right = self.keyed(logs[0]), self.keyed_second(logs[1])
@@ -894,7 +928,9 @@ class ColumnJoin(TwoLogs):
             windows = SlidingEventTimeWindows.of(
                 Time.milliseconds(2 * self.length), Time.milliseconds(self.length)
             )
-            joined = left.join_window(right, windows, **settings)
+            tags = {"left": LATE, "right": LATE_RIGHT}
+            late_to: dict[str, Any] = {f"{side}_late_to": tags[side] for side in self.late}
+            joined = left.join_window(right, windows, **settings, **late_to)
         elif self.kind == "temporal":
             joined = left.join_temporal(right, **settings)
         else:
@@ -1129,20 +1165,25 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
         return kind(keys, *drawn, *draw(aggregated(modes_of(*drawn[:3]))))
     if kind is Frames:
         over = draw(st.sampled_from(["rows", "time", "all", "arrivals", "changes", "final"]))
-        return kind(keys, over, draw(st.integers(0, 4)), *draw(aggregated(["accumulating"]))[1:])
+        aggregates = draw(aggregated(["accumulating"]))[1:]
+        return kind(keys, over, draw(st.integers(0, 4)), *aggregates, draw(st.booleans()))
     if kind is Deduplicated:
         window = draw(st.one_of(st.none(), of_rows))
         keep, by = draw(st.sampled_from(["first", "last"])), draw(st.sampled_from(["event_time", "arrival"]))
-        return kind(keys, keep, by, draw(st.booleans()), window, draw(st.booleans()))
+        flags = draw(st.booleans()), draw(st.booleans())
+        return kind(keys, keep, by, draw(st.booleans()), window, *flags)
     if kind is HighestRows:
         value = draw(st.sampled_from([name for name in VALUE_POOLS if name != "nested"]))
         by = draw(st.sampled_from([("value",), ("number",), ("value", "number"), ("actions", "value")]))
         window = draw(st.one_of(st.none(), of_rows))
-        return kind(keys, value, by, draw(settings_of_tops), draw(st.booleans()), window, draw(st.booleans()))
+        flags = draw(st.booleans()), draw(st.booleans())
+        return kind(keys, value, by, draw(settings_of_tops), draw(st.booleans()), window, *flags)
     if kind is ChangesTaken:
         value = draw(st.sampled_from([name for name in VALUE_POOLS if name != "nested"]))
         operator = draw(st.sampled_from(["top", "aggregate", "inner", "left", "semi", "anti"]))
         return kind(keys, value, draw(st.sampled_from(["value", "number"])), operator, draw(st.booleans()))
+    if kind is LookedUp:
+        return kind(keys, draw(st.sampled_from(["inner", "left"])), draw(st.booleans()))
     if kind is HighestResults:
         return kind(keys, draw(of_rows), None, None, 0, False, draw(st.sampled_from(RANKS)))
     if kind is WindowsOfBothPaths:
@@ -1177,6 +1218,7 @@ def jobs(draw: st.DrawFn, keys: Keys) -> Job:
             *flags,
             draw(st.sampled_from([1, 7, 30])),
             draw(st.booleans()),
+            draw(st.frozensets(st.sampled_from(["left", "right"]))),
         )
     return kind(keys, has_timestamps=draw(st.booleans()))
 
@@ -1234,6 +1276,7 @@ SHAPES: list[Any] = [
     Deduplicated,
     HighestRows,
     ChangesTaken,
+    LookedUp,
     HighestResults,
     WindowsByFunctions,
     FunctionBehindWindows,

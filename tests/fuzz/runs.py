@@ -408,8 +408,11 @@ def with_written_times(table: pa.Table, times: str) -> pa.Table:
         # In microseconds, as DataFrames and lakes have them, too.
         instants = table[integers].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
         texts = [
-            None if moment is None else moment.astimezone(OFFSETS[row % 3]).isoformat(timespec="milliseconds")
-            for row, moment in enumerate(instants.to_pylist())
+            # By the number of the row: its text is the same in each part of the log.
+            None
+            if moment is None
+            else moment.astimezone(OFFSETS[number % 3]).isoformat(timespec="milliseconds")
+            for number, moment in zip(table["number"].to_pylist(), instants.to_pylist(), strict=True)
         ]
         table = table.append_column(name, instants if times == "instants" else pa.array(texts, pa.string()))
     return table

@@ -102,6 +102,16 @@ class RowExpansion(ABC):
     def fields(self) -> list[pa.Field]:
         """The columns that it adds."""
 
+    def bound_to(self, schema: pa.Schema) -> RowExpansion:
+        """Return this as it is for rows with these columns.
+
+        Raises
+        ------
+        SchemaError
+            If it cannot expand them.
+        """
+        return self
+
     @abstractmethod
     def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
         """Return the rows that are made of those of a batch, which has the required columns.

@@ -39,9 +39,13 @@ class Expansion(OperatorPlan):
     def order_dependence(self) -> str | None:
         return None
 
+    def bound_to(self, inputs: Sequence[pa.Schema]) -> Expansion:
+        return Expansion(self.expansion.bound_to(inputs[0]))
+
     def check(self, events: pa.Schema) -> None:
-        for column in self.expansion.required_columns:
-            require_column(column, events, str(self.expansion))
+        bound = self.expansion.bound_to(events)
+        for column in bound.required_columns:
+            require_column(column, events, str(bound))
 
     def result_schema(
         self, inputs: Sequence[pa.Schema], keys: Sequence[str], time_type: pa.DataType

@@ -21,6 +21,7 @@ from flinkcore.columnar.operator_plans.relational import (
     without_kind,
 )
 from flinkcore.columnar.operator_plans.row_windows import require_row_windows
+from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.join_operations import JoinOperation, RegularJoin, TemporalJoin, WindowJoin
 from flinkcore.datastream.window import LocalEventTimeWindows
@@ -73,6 +74,10 @@ class Join(RelationalPlan):
         if isinstance(operation, WindowJoin) and operation.assigner is not None:
             return window_timestamps(operation.assigner)
         return operation.timestamp_range
+
+    @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        return self.operation.late_tags
 
     @property
     def held_back_ms(self) -> int:

@@ -290,8 +290,9 @@ def _around_strategy(
         at = next((at for at, op in enumerate(ops) if _requires_time(op)), len(ops))
         return ops[:at], WatermarkStrategy.no_watermarks(), ops[at:]
     if not assigned:
+        who = f"{operator.function_name} needs" if operator.windows is None else "windows need"
         raise ConfigurationError(
-            "windows need event time: call assign_timestamps_and_watermarks(WatermarkStrategy."
+            f"{who} event time: call assign_timestamps_and_watermarks(WatermarkStrategy."
             "for_bounded_out_of_orderness(Duration.of_seconds(4))) before key_by"
         )
     if len(assigned) > 1:

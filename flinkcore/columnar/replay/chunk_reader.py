@@ -199,7 +199,8 @@ class ChunkReader:
                 f"{file.label}: key column {name!r} is null {place}"
                 f"{'' if split is None else f' of split {split!r}'}{'' if why is None else f': {why}'}; filter such "
                 f"rows out before key_by, give nulls a value by with_columns({last if last.isidentifier() else 'key'}="
-                f'pc.coalesce(pc.field({name!r}), {given})), or set on_bad_row="drop" or to an OutputTag',
+                f"pc.coalesce(pc.field({name!r}), {given})), take null as a key like others by key_by({name!r}, "
+                f'null_keys=True), which functions in Python cannot, or set on_bad_row="drop" or to an OutputTag',
                 file=file.path,
                 split=split,
                 position=position,

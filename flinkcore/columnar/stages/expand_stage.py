@@ -46,9 +46,11 @@ class ExpandStage(StatelessStage):
             self._take_in(part)
             numbers, added = self._expansion.expand(part.batch)
             source = self._source(part)
-            for start, stop in _slices(source, numbers, self._batch_bytes):
+            is_copied = not np.array_equal(numbers, np.arange(part.n_events))
+            slices = _slices(source, numbers, self._batch_bytes) if is_copied else [(0, len(numbers))]
+            for start, stop in slices:
                 own = numbers[start:stop]
-                gathered = taken(source, own)
+                gathered = taken(source, own) if is_copied else source
                 columns = dict(zip(source.schema.names, gathered.columns, strict=True))
                 for field, column in zip(self._expansion.fields, added, strict=True):
                     columns[field.name] = column.slice(start, stop - start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +30,7 @@ from flinkcore.columnar.relational.ranked_pairs import RankedPairs
 from flinkcore.columnar.relational.row_changes import Identities, Kinds, identities_of, kinds_of
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.columnar.stages.stage import StageContext
+from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.columnar.stages.timestamp_range import require_timestamps
 from flinkcore.common import MIN_TIMESTAMP
 from flinkcore.datastream.graph.join_operations import (
@@ -226,6 +227,17 @@ class JoinStage(RelationalStage):
         windows, each = windows_of(self._windows, timestamps), np.arange(len(timestamps) + 1)
         offsets = each if windows.rows is None else np.searchsorted(windows.rows, each)
         return *events, can_match, windows.ends, offsets
+
+    def _late_rows(self) -> Int64s:
+        assert isinstance(self._kernel, JoinKernel)
+        return self._kernel.take_late()
+
+    def _late_outputs(self, events: Events, at: Int64s) -> Iterator[StageOutput]:
+        is_second = self._inputs.is_second(events)[at]
+        for side, tag in enumerate(self._operator_plan.late_tags):
+            late = at[is_second == bool(side)]
+            if tag is not None and len(late):
+                yield StageOutput(tag, [self._inputs.batch_of(side, events.batch).take(pa.array(late))])
 
     # ---- results ----
 

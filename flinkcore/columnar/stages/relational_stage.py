@@ -67,7 +67,7 @@ class RelationalStage(Stage[Events]):
         self._context, self._timeline, self._number = context, timeline, context.number
         self._batch_bytes = plan.batch_bytes
         self._key_group_range = context.key_group_range(partition)
-        self._schema, self._late_tag = plan.result_schema(), operator.late_tag
+        self._schema, self._has_late_output = plan.result_schema(), bool(operator.side_outputs)
         self._emissions = context.emission_times()
         self._end_ms = 0 if context.last_arrival_ms is None else timeline.end_ms(context.last_arrival_ms)
         self._results = 0
@@ -155,6 +155,11 @@ class RelationalStage(Stage[Events]):
         """Return the numbers of the events just taken in that were late; of operators with a side output of them."""
         raise NotImplementedError
 
+    def _late_outputs(self, events: Events, at: Int64s) -> Iterator[StageOutput]:
+        """Yield late rows, which lie `at` these places among the events, for their side outputs."""
+        (tag,) = self._operator_plan.side_outputs
+        yield StageOutput(tag, [events.batch.take(pa.array(at))])
+
     def _ready_results(self) -> KernelResults:
         """Return the results that wait in the kernel."""
         return self._kernel.take()
@@ -207,8 +212,8 @@ class RelationalStage(Stage[Events]):
         while taken < len(arguments[0]):
             taken = self._kernel.process(*arguments, first=taken)
             yield from self._taken(events, rows)
-        if self._late_tag is not None and len(late := self._late_rows()):
-            yield StageOutput(self._late_tag, [events.batch.take(pa.array(_rows_of(late, rows)))])
+        if self._has_late_output and len(late := self._late_rows()):
+            yield from self._late_outputs(events, _rows_of(late, rows))
         last = -1 if rows is None else int(rows[-1])
         self._steps_done, self._clock_ms = int(events.steps[last]), int(events.arrivals[last])
         if self._operator_plan.ttl_ms:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flinkcore._internal.arrow.expressions import Expression, is_expression
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
+from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.graph.declared_type import require_output_tag
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -85,6 +87,11 @@ class JoinOperation:
         return 0
 
     @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        """Side outputs of late rows of each stream, or None where they are dropped; empty if no row is late."""
+        return ()
+
+    @property
     def settings(self) -> dict[str, str]:
         """Settings of this kind of join on which its state depends, by name."""
         return {}
@@ -152,6 +159,8 @@ class WindowJoin(JoinOperation):
     Attributes
     ----------
     assigner : WindowAssigner
+    left_late_tag, right_late_tag : OutputTag or None
+        Side outputs of late rows of each stream, or None where they are dropped.
     """
 
     call: ClassVar[str] = "join_window"
@@ -159,6 +168,24 @@ class WindowJoin(JoinOperation):
     choices: ClassVar[tuple[str, ...]] = ("inner", "left", "right", "full", "semi", "anti")
 
     assigner: WindowAssigner[Any, Any] | None = None
+    left_late_tag: OutputTag | None = None
+    right_late_tag: OutputTag | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        left, right = self.late_tags
+        for side, tag in (("left", left), ("right", right)):
+            if tag is not None:
+                require_output_tag(tag, f"join_window({side}_late_to=...)")
+        if left is not None and left == right:
+            raise ConfigurationError(
+                f"join_window: the side output {left.tag_id!r} is named for late rows of both streams, which may have "
+                "different columns: take two names"
+            )
+
+    @property
+    def late_tags(self) -> tuple[OutputTag | None, ...]:
+        return self.left_late_tag, self.right_late_tag
 
     @property
     def has_windows(self) -> bool:

@@ -347,6 +347,15 @@ class OperatorTransformation(Transformation):
     """A step of a job over columns that an operator does; its results have columns of their own."""
 
 
+class LateRowsTransformation(Transformation):
+    """A step that may have a side output of late rows, which are dropped otherwise."""
+
+    late_tag: OutputTag | None
+
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        return (self.late_tag,) if self.late_tag is not None else ()
+
+
 @dataclass(eq=False, repr=False)
 class ForwardTransformation(OperatorTransformation, OneInputTransformation):
     """Forwards the rows of a stream: the last operator of a job that would end without one."""
@@ -370,7 +379,7 @@ class ExpandTransformation(OperatorTransformation, OneInputTransformation):
 
 
 @dataclass(eq=False, repr=False)
-class WindowTransformation(OperatorTransformation, OneInputTransformation):
+class WindowTransformation(LateRowsTransformation, OperatorTransformation, OneInputTransformation):
     """Aggregates the rows of each key and window."""
 
     call: ClassVar[str] = "aggregate"
@@ -393,9 +402,6 @@ class WindowTransformation(OperatorTransformation, OneInputTransformation):
     def operator_name(self) -> str:
         return type(self.assigner).__name__
 
-    def side_outputs(self) -> tuple[OutputTag, ...]:
-        return (self.late_tag,) if self.late_tag is not None else ()
-
     def __str__(self) -> str:
         late = (
             f"to side output {self.late_tag.tag_id}" if self.late_tag is not None else "counted and dropped"
@@ -410,7 +416,7 @@ class WindowTransformation(OperatorTransformation, OneInputTransformation):
 
 
 @dataclass(eq=False, repr=False)
-class DeduplicateTransformation(OperatorTransformation, OneInputTransformation):
+class DeduplicateTransformation(LateRowsTransformation, OperatorTransformation, OneInputTransformation):
     """Keeps one row of each key."""
 
     call: ClassVar[str] = "deduplicate"
@@ -450,12 +456,15 @@ class JoinTransformation(OperatorTransformation):
     def inputs(self) -> tuple[Transformation, ...]:
         return self.input1, self.input2
 
+    def side_outputs(self) -> tuple[OutputTag, ...]:
+        return tuple(tag for tag in self.operation.late_tags if tag is not None)
+
     def __str__(self) -> str:
         return str(self.operation)
 
 
 @dataclass(eq=False, repr=False)
-class TopTransformation(OperatorTransformation, OneInputTransformation):
+class TopTransformation(LateRowsTransformation, OperatorTransformation, OneInputTransformation):
     """Keeps the highest rows of each key, or of each window of a key; attributes as of the operator's plan."""
 
     call: str
@@ -510,7 +519,7 @@ _NULLS = {None: "", True: " nulls last", False: " nulls first"}
 
 
 @dataclass(eq=False, repr=False)
-class OverTransformation(OperatorTransformation, OneInputTransformation):
+class OverTransformation(LateRowsTransformation, OperatorTransformation, OneInputTransformation):
     """Adds aggregates over the rows before each row of a key to it."""
 
     call: ClassVar[str] = "over"

@@ -18,6 +18,7 @@ from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
+    from flinkcore.common.output_tag import OutputTag
     from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream
     from flinkcore.datastream.window import WindowAssigner
 
@@ -108,6 +109,8 @@ class KeyedJoins(LogStream):
         where: Expression | None = None,
         suffix: str = "_right",
         nulls_equal: bool = False,
+        left_late_to: OutputTag | None = None,
+        right_late_to: OutputTag | None = None,
     ) -> LogStream:
         """Return pairs of rows of a key that are in the same window, when the watermark passes its end.
 
@@ -119,17 +122,20 @@ class KeyedJoins(LogStream):
             ``"semi"`` returns left rows with a match, ``"anti"`` those without one, each with its own columns alone.
         other, where, suffix, nulls_equal
             As of :meth:`join_interval`.
+        left_late_to, right_late_to : OutputTag, optional
+            Side outputs of rows of each stream all of whose windows have fired, as they came; see
+            :meth:`LogStream.get_side_output`. By default they are counted and dropped.
 
         Returns
         -------
         LogStream
             With the columns ``window_start`` and ``window_end`` last. Results have the last moment of the window as
-            their timestamp. A row all of whose windows have fired is late: it is counted and dropped.
+            their timestamp.
 
         Raises
         ------
         ConfigurationError
-            If the windows are others, or a setting is out of its range.
+            If the windows are others, a setting is out of its range, or both side outputs have one name.
 
         Notes
         -----
@@ -144,7 +150,16 @@ class KeyedJoins(LogStream):
         from flinkcore.datastream.window.window_assigner import require_assigner
 
         require_assigner(window, "join_window")
-        return self._joined(other, WindowJoin(how, where, suffix, bool(nulls_equal), window))
+        operation = WindowJoin(
+            how,
+            where,
+            suffix,
+            bool(nulls_equal),
+            window,
+            left_late_tag=left_late_to,
+            right_late_tag=right_late_to,
+        )
+        return self._joined(other, operation)
 
     def join_regular(
         self,

@@ -391,11 +391,13 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
 
         return over_frame(self, preceding, unit, by)
 
-    def aggregate(self, *, changes: bool = False, **aggregates: Aggregate) -> LogStream:
+    def aggregate(self, *unnamed: Aggregate, changes: bool = False, **aggregates: Aggregate) -> LogStream:
         """Return aggregates over all rows of each key, without windows.
 
         Parameters
         ----------
+        *unnamed
+            Refused: an aggregate needs a name.
         changes : bool
             By default each key has one row, when the log ends. If true, each row of the stream gives the change of its
             key's result at once: ``+I`` the first one; then the result before as ``-U`` and the new one as ``+U``, in a
@@ -423,7 +425,9 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         """
         from flinkcore.datastream.logs.over_log_stream import named_aggregates
 
-        step = GroupAggregateTransformation(self._input(), named_aggregates(aggregates), bool(changes))
+        step = GroupAggregateTransformation(
+            self._input(), named_aggregates(aggregates, unnamed), bool(changes)
+        )
         return self._then(step)
 
     broadcast = instead_of_key("broadcast")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore.common.execution_config import ExecutionConfig
@@ -27,6 +27,7 @@ from flinkcore.datastream.graph.pipeline_executor import (
 )
 from flinkcore.datastream.graph.transformations import (
     EventLogSource,
+    ExpandTransformation,
     FilterTransformation,
     FunctionTransformation,
     LogData,
@@ -322,6 +323,60 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
 
         self._require_stream(other_stream, "co_group")
         return CoGroupedStreams(self, other_stream)
+
+    def join_lookup(
+        self,
+        table: Any,
+        on: str | Sequence[str] | Mapping[str, str],
+        how: Literal["inner", "left"] = "inner",
+        *,
+        where: Expression | None = None,
+        suffix: str = "_right",
+    ) -> LogStream:
+        """Return each row with the rows of a table in memory that have its key.
+
+        Parameters
+        ----------
+        table : pyarrow.Table, or anything that exports Arrow data
+            Rows that are the same at all times, such as a frame of pandas or Polars. It is sent to each task.
+        on : str, list of str, or dict of str to str
+            Columns that are equal in both, or columns of the rows and the columns of the table that equal them. Nulls
+            are equal to nothing.
+        how : str
+            ``"left"`` also returns rows that find nothing, with nulls.
+        where : pyarrow.compute.Expression, optional
+            Condition on columns of both rows, named as in the results; null is not true.
+        suffix : str
+            Added to names of columns of the table that rows have, too.
+
+        Returns
+        -------
+        LogStream
+            Rows come at once, with their timestamps; those that one row finds in the order of the table. No row is
+            moved to another task.
+
+        Raises
+        ------
+        ConfigurationError
+            If an argument is another one.
+        SchemaError
+            If the table has no such column. If the rows have none, or the types of the keys differ, the error comes
+            when the job is planned.
+
+        Notes
+        -----
+        Flink SQL's lookup join (``LookupJoinRunner``) with a table that does not change. Versions that change with
+        event time are for :meth:`KeyedLogStream.join_temporal`.
+
+        Examples
+        --------
+        >>> bids.join_lookup(categories, on={"category": "id"}, how="left")  # doctest: +SKIP
+        """
+        from flinkcore.datastream.graph.table_lookups import table_rows
+
+        return self._then(
+            ExpandTransformation(self._transformation, table_rows(table, on, how, where, suffix))
+        )
 
     def with_emitted_at(self: L, name: str = "emitted_at") -> L:
         """Add a column with the time of emission to the results of the operator that this stream comes from.

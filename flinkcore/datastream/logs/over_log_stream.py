@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Interval, bound_ms
@@ -46,6 +46,13 @@ class OverLogStream:
         self._unit, self._by = unit, by
         self._late_tag: OutputTag | None = None
 
+    if not TYPE_CHECKING:  # a type checker knows that there is no such call
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from flinkcore.datastream.wrong_calls import refuse_call_of_frames  # knows the streams
+
+            refuse_call_of_frames(name)
+
     def side_output_late_data(self, output_tag: OutputTag) -> OverLogStream:
         """Return these frames with a side output of late rows, which are counted and dropped otherwise.
 
@@ -66,11 +73,13 @@ class OverLogStream:
             )
         return with_settings(self, late_tag=require_output_tag(output_tag, "side_output_late_data"))
 
-    def aggregate(self, **aggregates: Aggregate) -> LogStream:
+    def aggregate(self, *unnamed: Aggregate, **aggregates: Aggregate) -> LogStream:
         """Return the rows with aggregates over their frames as further columns.
 
         Parameters
         ----------
+        *unnamed
+            Refused: an aggregate needs a name.
         **aggregates : Aggregate
             Columns to add, from :mod:`flinkcore.datastream.aggregates`.
 
@@ -85,7 +94,7 @@ class OverLogStream:
             self._preceding_ms,
             self._unit,
             self._by,
-            named_aggregates(aggregates),
+            named_aggregates(aggregates, unnamed),
             late_tag=self._late_tag,
         )
         return self._stream._then(step)
@@ -123,14 +132,18 @@ def over_frame(
     return OverLogStream(stream, preceding, None, own, by)
 
 
-def named_aggregates(aggregates: Mapping[str, Aggregate]) -> tuple[tuple[str, Aggregate], ...]:
+def named_aggregates(
+    aggregates: Mapping[str, Aggregate], unnamed: Sequence[object] = ()
+) -> tuple[tuple[str, Aggregate], ...]:
     """Return aggregates with their names.
 
     Raises
     ------
     ConfigurationError
-        If no aggregate is given, or one is not an Aggregate.
+        If no aggregate is given, or one has no name or is not an Aggregate.
     """
+    if unnamed:
+        raise ArgumentTypeError(f"aggregate got {unnamed[0]} without a name: write aggregate(n=count())")
     if not aggregates:
         raise ConfigurationError("aggregate needs at least one: aggregate(n=count())")
     for name, aggregate in aggregates.items():

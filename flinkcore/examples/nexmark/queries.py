@@ -20,8 +20,8 @@ from flinkcore.datastream import (
     TumblingEventTimeWindows,
 )
 from flinkcore.datastream.aggregates import collect, count, count_distinct, max_, mean, min_, sum_
-from flinkcore.examples.nexmark.functions import BIDS_WITH_VALUES, SideInput
 from flinkcore.examples.nexmark.generator import AUCTION, BID, Log
+from flinkcore.examples.nexmark.side_input import KEYS, side_input
 
 OUT_OF_ORDERNESS = Duration.of_seconds(4)
 WATERMARKS = WatermarkStrategy.for_bounded_out_of_orderness(OUT_OF_ORDERNESS)
@@ -199,10 +199,10 @@ def q12(streams: Streams) -> LogStream:
 
 def q13(streams: Streams) -> LogStream:
     """Bounded side input join: each bid with the value of a table for its auction."""
-    key = _remainder(pc.field("auction"), SideInput.KEYS)
-    # The function could read any column, so that each would come to it.
+    key = _remainder(pc.field("auction"), KEYS)
+    # The join passes on all columns that come to it.
     bids = streams.bids.select("auction", "bidder", "price", "date_time", key=key)
-    return bids.key_by("key").process(SideInput(), BIDS_WITH_VALUES)
+    return bids.join_lookup(side_input(), on="key").select("auction", "bidder", "price", "date_time", "value")
 
 
 def q14(streams: Streams) -> LogStream:

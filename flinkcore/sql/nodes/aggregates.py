@@ -451,8 +451,8 @@ class NativeAggregates:
     def _native(
         self, function: str, call: AggregateCall, form: str = "as it is", by: str | None = None
     ) -> str:
-        if function == "count" and not call.arguments and call.filter < 0:
-            aggregate = count()
+        if self.is_running and function == "count" and not call.arguments and call.filter < 0:
+            aggregate = count()  # of windows without keys, at least one column is needed
         elif by is None:
             aggregate = Aggregate(function, self._argument(call, form))
         else:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.expressions import ColumnExpression, RowExpansion
 from flinkcore.datastream.aggregates import collect
+from flinkcore.datastream.graph.table_lookups import with_empty
 from flinkcore.datastream.graph.transformations import ExpandTransformation
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.evaluation import missing_function
@@ -146,16 +147,6 @@ class Copies(RowExpansion):
 def _offsets(collection: pa.MapArray) -> pa.Array:
     """Return offsets into the keys and items of a map, which those of a slice leave as they are."""
     return pa.array(collection.offsets.to_numpy(), pa.int32())
-
-
-def with_empty(rows: Int64s, columns: list[pa.Array], n_rows: int) -> tuple[Int64s, list[pa.Array]]:
-    """Return expanded rows and, once and with nulls, those that have not been expanded."""
-    empty = np.setdiff1d(np.arange(n_rows), rows)
-    of_all = np.concatenate((rows, empty))
-    order = np.argsort(of_all, kind="stable")
-    numbers = np.concatenate((np.arange(len(rows)), np.full(len(empty), -1)))[order]
-    taken = pa.array(numbers, mask=numbers < 0)
-    return of_all[order], [column.take(taken) for column in columns]
 
 
 def expanded(stream: LogStream, expansion: RowExpansion) -> LogStream:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore._internal.arrow.arrays import Int64s
-from flinkcore._internal.arrow.expressions import ColumnExpression, RowExpansion
-from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
+from flinkcore.datastream.graph.table_lookups import TableRows
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.evaluation import truth
 from flinkcore.sql.expressions.sql_expression import SqlExpression
-from flinkcore.sql.nodes.expansions import expanded, with_empty
+from flinkcore.sql.nodes.expansions import expanded
 from flinkcore.sql.nodes.lookup_versions import IS_OF_ROWS, OfVersion, with_latest_versions
 from flinkcore.sql.nodes.messages import has_changes
 from flinkcore.sql.nodes.rows import EMITTED_AT, Program, Rows
@@ -161,129 +160,6 @@ def lookup_join(program: Program, node: PlanNode, rows: Rows) -> Rows:
 # ---- tables without arrivals
 
 
-@dataclass(frozen=True, eq=False)
-class Matches(RowExpansion):
-    """The rows of a table that have the keys of each row; picklable.
-
-    Attributes
-    ----------
-    table : str
-        Name of the table.
-    keys : pyarrow.RecordBatch
-        Key columns of its rows.
-    found : pyarrow.RecordBatch
-        Columns of its rows that are added.
-    n_rows : int
-        Number of its rows, which batches without columns lose as they are pickled.
-    by : tuple of str
-        Columns of the rows that equal the key columns.
-    before : ColumnExpression or None
-        Condition on a row, without which it finds nothing.
-    after : ColumnExpression or None
-        Condition on a row and what it has found.
-    keeps_rows : bool
-        Whether a row without matches is kept once, with nulls.
-    """
-
-    table: str
-    keys: pa.RecordBatch
-    found: pa.RecordBatch
-    n_rows: int
-    by: tuple[str, ...]
-    before: ColumnExpression | None
-    after: ColumnExpression | None
-    keeps_rows: bool
-
-    @property
-    def required_columns(self) -> frozenset[str]:
-        added = set(self.found.schema.names)
-        read = [each.required_columns for each in (self.before, self.after) if each is not None]
-        return frozenset(self.by).union(*read) - added
-
-    @property
-    def fields(self) -> list[pa.Field]:
-        return list(self.found.schema)
-
-    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
-        looks_up = np.ones(batch.num_rows, np.bool_)
-        if self.before is not None:
-            looks_up &= truth(self.before.evaluate(batch))
-        keys = [
-            batch.column(name).cast(field.type) for name, field in zip(self.by, self.keys.schema, strict=True)
-        ]
-        for key in keys:
-            looks_up &= key.is_valid().to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(looks_up)
-        own = pa.RecordBatch.from_arrays([key.take(pa.array(rows)) for key in keys], self.keys.schema.names)
-        rows, places = self._index.matches(rows, own)
-        columns = [column.take(pa.array(places)) for column in self.found.columns]
-        if self.after is not None:
-            pairs = {name: batch.column(name).take(pa.array(rows)) for name in batch.schema.names}
-            pairs |= dict(zip(self.found.schema.names, columns, strict=True))
-            is_match = truth(
-                self.after.evaluate(pa.RecordBatch.from_arrays(list(pairs.values()), list(pairs)))
-            )
-            rows, columns = rows[is_match], [column.filter(pa.array(is_match)) for column in columns]
-        if self.keeps_rows:
-            rows, columns = with_empty(rows, columns, batch.num_rows)
-        return rows, columns
-
-    @cached_property
-    def _index(self) -> _Index:
-        return _Index(self.keys, self.n_rows)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_index"}
-
-    def __str__(self) -> str:
-        kept = ", or once without any" if self.keeps_rows else ""
-        conditions = "".join(f", if {each}" for each in (self.before, self.after) if each is not None)
-        names = ", ".join(self.found.schema.names)
-        return (
-            f"each of {self.n_rows} rows of {self.table} with the keys {', '.join(self.by)} as {names}"
-            f"{kept}{conditions}"
-        )
-
-
-class _Index:
-    """Rows of a table by their keys.
-
-    Parameters
-    ----------
-    keys : pyarrow.RecordBatch
-        Rows with a null are not found.
-    n_rows : int
-        Number of rows, which all match if they have no key columns.
-    """
-
-    def __init__(self, keys: pa.RecordBatch, n_rows: int) -> None:
-        self._dictionary: KeyDictionary | None = None
-        self._n_rows = n_rows
-        if not keys.num_columns:
-            return
-        is_valid = np.ones(keys.num_rows, np.bool_)
-        for column in keys.columns:
-            is_valid &= column.is_valid().to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(is_valid)
-        self._dictionary = KeyDictionary(keys.schema, keys.schema.names, 128)
-        ids = self._dictionary.ids(keys.take(pa.array(rows))).astype(np.int64)
-        order = np.argsort(ids, kind="stable")
-        self._rows = rows[order]
-        self._begins = np.searchsorted(ids[order], np.arange(len(self._dictionary) + 1))
-
-    def matches(self, rows: Int64s, keys: pa.RecordBatch) -> tuple[Int64s, Int64s]:
-        """Return the pairs of rows, which have these keys, with rows of the table."""
-        if self._dictionary is None:
-            return np.repeat(rows, self._n_rows), np.tile(np.arange(self._n_rows), len(rows))
-        ids = self._dictionary.find(keys).astype(np.int64)
-        known = ids < len(self._dictionary)
-        rows, ids = rows[known], ids[known]
-        lengths = self._begins[ids + 1] - self._begins[ids]
-        firsts = np.cumsum(lengths) - lengths
-        places = np.arange(lengths.sum()) + np.repeat(self._begins[ids] - firsts, lengths)
-        return np.repeat(rows, lengths), self._rows[places]
-
-
 def _in_content(
     program: Program,
     node: PlanNode,
@@ -306,7 +182,7 @@ def _in_content(
         SqlExpression(rex, names, program.zone).evaluate(table).cast(kind.with_nullable(True).arrow)
         for rex, kind in zip(lookup.projection, kinds, strict=True)
     ]
-    matches = Matches(
+    found_rows = TableRows(
         str(node.json["temporalTable"]["lookupTableSource"]["table"]["identifier"]),
         table.select([names[number] for number in lookup.keys]),
         pa.RecordBatch.from_arrays(projected, list(added)),
@@ -317,7 +193,7 @@ def _in_content(
         lookup.keeps_rows,
     )
     kept = [name for name in rows.carried if name != EMITTED_AT]
-    results = expanded(rows.stream.select(*rows.columns, *kept), matches)
+    results = expanded(rows.stream.select(*rows.columns, *kept), found_rows)
     return program.of_operator(
         node,
         results,

@@ -557,6 +557,7 @@ SHARED: dict[type, Shared] = {
         {
             "forget_expired": lambda it: it.forget_expired(0),
             "process": _join_all,
+            "take_late": lambda it: it.take_late(),
             "advance": lambda it: it.advance(0),
             "finish": lambda it: it.finish(),
             "pairs": lambda it: it.pairs(),

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from flinkcore.analysis import key_replay
+from flinkcore.analysis import key_run
 from flinkcore.columnar import planned_job
 from flinkcore.common import Configuration, Duration, Row, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, KeyedStream, StreamExecutionEnvironment, WindowedStream
@@ -147,9 +147,9 @@ def test_events_that_are_late_for_a_session_are_told_of_with_it() -> None:
 
 
 def test_a_process_function_has_no_windows_to_ask_for() -> None:
-    with pytest.raises(ConfigurationError, match="a process function has no windows: leave window= out"):
+    with pytest.raises(ConfigurationError, match="the job has no windows: leave window= out"):
         reminded(ROWS).why("k", 3)
-    with pytest.raises(ConfigurationError, match="a process function has no windows"):
+    with pytest.raises(ConfigurationError, match="the job has no windows"):
         reminded(ROWS).why("k").at(3)
 
 
@@ -526,10 +526,8 @@ def test_savings_in_sessions_need_no_further_runs(monkeypatch: pytest.MonkeyPatc
         }
     )
     runs: list[int] = []
-    opened = key_replay.opened_stage
-    monkeypatch.setattr(
-        key_replay, "opened_stage", lambda *arguments: (runs.append(1), opened(*arguments))[1]
-    )
+    opened = key_run.opened_stage
+    monkeypatch.setattr(key_run, "opened_stage", lambda *arguments: (runs.append(1), opened(*arguments))[1])
     windows = keyed(rows).window(EventTimeSessionWindows.with_gap(Time.milliseconds(4)))
     events = windows.aggregate(n=count()).why("k").events
     assert column(events, "fate").count("late") > 50

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from flinkcore.common import Duration, OutputTag, Time, WatermarkStrategy
@@ -95,11 +96,51 @@ def test_a_job_with_late_rows_of_a_verb_is_compared_under_another_strategy() -> 
     assert [found["last_n"].to_pylist() for found in compared.results] == [[0], [1]]
 
 
-def late_rows(results: LogStream) -> list[int]:
+@pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+def test_late_rows_of_a_verb_are_a_stream() -> None:
+    assert late_rows(log(lambda number: 0).deduplicate(late_to=LATE)) == [1, 4, 6, 8, 9]
+    late = log(lambda number: 0).deduplicate(late_to=LATE).get_side_output(LATE)
+    assert sorted(late.to_arrow()["n"].to_pylist()) == [1, 4, 6, 8, 9]
+
+
+@pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+@pytest.mark.parametrize("how", ["inner", "full", "semi", "anti"])
+@pytest.mark.parametrize("of_keys", [1, 3])
+def test_late_rows_of_each_stream_of_a_window_join_are_in_a_side_output(how: Any, of_keys: int) -> None:
+    late_right = OutputTag("late right")
+    keyed = log(lambda number: number % of_keys, of_keys)
+    other = keyed.select("key", right=pc.field("n")).key_by("key")
+    joined = keyed.join_window(other, TENS, how, left_late_to=LATE, right_late_to=late_right)
+    assert late_rows(joined, of_both=True) == [4, 6]
+    right = joined.get_side_output(late_right).to_arrow()
+    assert right.schema.names == ["key", "right"]
+    assert sorted(right["right"].to_pylist()) == [4, 6]
+    dropped = keyed.join_window(other, TENS, how)
+    assert sorted(map(str, joined.to_arrow().to_pylist())) == sorted(map(str, dropped.to_arrow().to_pylist()))
+
+
+@pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
+def test_late_rows_of_one_stream_of_a_window_join_are_dropped() -> None:
+    keyed = log(lambda number: 0)
+    joined = keyed.join_window(
+        keyed.select("key", right=pc.field("n")).key_by("key"), TENS, right_late_to=LATE
+    )
+    result = joined.execute()
+    assert sorted(result.get_side_output(LATE).to_arrow()["right"].to_pylist()) == [4, 6]
+    assert result.report.late == 4
+
+
+def test_two_side_outputs_of_late_rows_of_a_window_join_have_two_names() -> None:
+    keyed = log(lambda number: 0)
+    with pytest.raises(ConfigurationError, match="'late' is named for late rows of both streams"):
+        keyed.join_window(keyed, TENS, left_late_to=LATE, right_late_to=OutputTag("late"))
+
+
+def late_rows(results: LogStream, of_both: bool = False) -> list[int]:
     result = results.execute()
     late = result.get_side_output(LATE).to_arrow()
     assert late.schema.names == ["n", "key", "ts", "end"]
-    assert result.report.late == late.num_rows
+    assert result.report.late == late.num_rows * (1 + of_both)
     return sorted(late["n"].to_pylist())
 
 

@@ -210,7 +210,7 @@ def test_a_function_is_no_expression_of_columns(stream: DataStream, call) -> Non
             "right before it, after filter, select and with_columns",
         ),
         (lambda s: s.sum("a"), "sum needs a keyed stream"),
-        (lambda s: s.aggregate(n=count()), "aggregate needs windows: call window"),
+        (lambda s: s.aggregate(n=count()), "aggregate needs a keyed stream: call key_by"),
         (
             lambda s: s.key_by("a").window(TumblingEventTimeWindows(5)).to_arrow(),
             r"to_arrow is of the results of windows: call aggregate\(",

@@ -20,9 +20,9 @@ from flinkcore.datastream import (
 )
 from flinkcore.datastream.window import TimeWindow, TumblingProcessingTimeWindows
 from flinkcore.errors import ConfigurationError
-from flinkcore.examples.nexmark.functions import side_input
 from flinkcore.examples.nexmark.generator import Generator, Log
 from flinkcore.examples.nexmark.queries import QUERIES, Streams
+from flinkcore.examples.nexmark.side_input import side_input
 from flinkcore.examples.nexmark.sql import DUCKDB_MACROS, SQL
 
 # Two minutes, in which no two auctions of a seller expire at once: the order of such is left open in q6.

@@ -1,0 +1,310 @@
+"""Rows of a table in memory that rows of a stream find by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.column_ops import (
+    Decode,
+    Filter,
+    Select,
+    expression_columns,
+    output_schema,
+    shown_names,
+)
+from flinkcore._internal.arrow.expressions import Expression, RowExpansion, is_expression
+from flinkcore._internal.arrow.joined_batches import empty_batch, joined
+from flinkcore._internal.arrow.nested_fields import unknown_name
+from flinkcore._internal.arrow.plain_columns import decoded_type
+from flinkcore._native.arrow import CheckedStream, checked_batch
+from flinkcore._native.key_dictionary import KeyDictionary
+from flinkcore.datastream.graph.column_arguments import refuse_repeated
+from flinkcore.errors import ArgumentTypeError, ConfigurationError, SchemaError
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows(RowExpansion):
+    """The rows of a table that have the keys of each row; picklable.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table.
+    keys : pyarrow.RecordBatch
+        Key columns of its rows.
+    found : pyarrow.RecordBatch
+        Columns of its rows that are added.
+    n_rows : int
+        Number of its rows, which batches without columns lose as they are pickled.
+    by : tuple of str
+        Columns of the rows that equal the key columns.
+    before : Expression or None
+        Condition on a row, without which it finds nothing.
+    after : Expression or None
+        Condition on a row and what it has found.
+    keeps_rows : bool
+        Whether a row without matches is kept once, with nulls.
+    suffix : str or None
+        Added to names of found columns that rows have, too, once these are known; None if no name is in both.
+    """
+
+    table: str
+    keys: pa.RecordBatch
+    found: pa.RecordBatch
+    n_rows: int
+    by: tuple[str, ...]
+    before: Expression | None
+    after: Expression | None
+    keeps_rows: bool
+    suffix: str | None = None
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        added = set(self.found.schema.names)
+        read = [expression_columns(each) for each in (self.before, self.after) if each is not None]
+        return frozenset(self.by).union(*(each or () for each in read)) - added
+
+    def bound_to(self, schema: pa.Schema) -> TableRows:
+        if self.suffix is None:
+            return self
+        self._require_keys_of(schema)
+        names = [name + (self.suffix if name in schema.names else "") for name in self.found.schema.names]
+        for name in names:
+            if names.count(name) > 1 or name in schema.names:
+                raise ConfigurationError(
+                    f"join_lookup: two columns of the results are named {name!r}; give another suffix= than "
+                    f"{self.suffix!r}, or rename one"
+                )
+        bound = replace(self, found=self.found.rename_columns(names), suffix=None)
+        if self.after is not None:
+            bound._require_condition_over(pa.schema([*schema, *bound.found.schema]))
+        return bound
+
+    def _require_keys_of(self, schema: pa.Schema) -> None:
+        for name, field in zip(self.by, self.keys.schema, strict=True):
+            if name not in schema.names:
+                raise SchemaError(
+                    f"join_lookup(on=...): there is no column {name!r}; columns: {shown_names(schema)}."
+                    f"{unknown_name(schema, name)}",
+                    unknown=name,
+                )
+            kind = decoded_type(schema.field(name).type)
+            if kind != field.type:
+                raise SchemaError(
+                    f"join_lookup: the column {name!r} is {kind} and the column {field.name!r} of the table is "
+                    f"{field.type}, so that no key is equal to another. Cast one of them"
+                )
+
+    def _require_condition_over(self, pairs: pa.Schema) -> None:
+        assert self.after is not None
+        unknown = sorted((expression_columns(self.after) or frozenset()) - set(pairs.names))
+        if unknown:
+            raise SchemaError(
+                f"join_lookup(where=...) has the column {unknown[0]!r}, which neither the rows nor the table have; "
+                f"columns: {shown_names(pairs)}",
+                unknown=unknown[0],
+            )
+        found = output_schema((Select((), (("where", self.after),)),), pairs).field("where").type
+        if not pa.types.is_boolean(found):
+            raise SchemaError(f"join_lookup(where={self.after}) gives {found} instead of true or false")
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        return list(self.found.schema)
+
+    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+        looks_up = np.ones(batch.num_rows, np.bool_)
+        if self.before is not None:
+            looks_up[:] = False
+            looks_up[_kept(self.before, batch)] = True
+        keys = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(map(batch.column, self.by), self.keys.schema, strict=True)
+        ]
+        for key in keys:
+            looks_up &= key.is_valid().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(looks_up)
+        if len(rows) < batch.num_rows:
+            keys = [key.take(pa.array(rows)) for key in keys]
+        own = pa.RecordBatch.from_arrays(keys, self.keys.schema.names)
+        rows, places = self._index.matches(rows, own)
+        columns = [column.take(pa.array(places)) for column in self.found.columns]
+        if self.after is not None:
+            read = expression_columns(self.after)
+            own_names = [name for name in batch.schema.names if read is None or name in read]
+            pairs = {name: batch.column(name).take(pa.array(rows)) for name in own_names}
+            pairs |= dict(zip(self.found.schema.names, columns, strict=True))
+            kept = _kept(self.after, pa.RecordBatch.from_arrays(list(pairs.values()), list(pairs)))
+            rows, columns = rows[kept], [column.take(pa.array(kept)) for column in columns]
+        if self.keeps_rows:
+            rows, columns = with_empty(rows, columns, batch.num_rows)
+        return rows, columns
+
+    @cached_property
+    def _index(self) -> _Index:
+        return _Index(self.keys, self.n_rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_index"}
+
+    def __str__(self) -> str:
+        kept = ", or once without any" if self.keeps_rows else ""
+        conditions = "".join(f", if {each}" for each in (self.before, self.after) if each is not None)
+        names = ", ".join(self.found.schema.names)
+        return (
+            f"each of {self.n_rows} rows of {self.table} with the keys {', '.join(self.by)} as {names}"
+            f"{kept}{conditions}"
+        )
+
+
+class _Index:
+    """Rows of a table by their keys.
+
+    Parameters
+    ----------
+    keys : pyarrow.RecordBatch
+        Rows with a null are not found.
+    n_rows : int
+        Number of rows, which all match if they have no key columns.
+    """
+
+    def __init__(self, keys: pa.RecordBatch, n_rows: int) -> None:
+        self._dictionary: KeyDictionary | None = None
+        self._n_rows = n_rows
+        if not keys.num_columns:
+            return
+        is_valid = np.ones(keys.num_rows, np.bool_)
+        for column in keys.columns:
+            is_valid &= column.is_valid().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(is_valid)
+        self._dictionary = KeyDictionary(keys.schema, keys.schema.names, 128)
+        ids = self._dictionary.ids(keys.take(pa.array(rows))).astype(np.int64)
+        order = np.argsort(ids, kind="stable")
+        self._rows = rows[order]
+        self._begins = np.searchsorted(ids[order], np.arange(len(self._dictionary) + 1))
+
+    def matches(self, rows: Int64s, keys: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+        """Return the pairs of rows, which have these keys, with rows of the table."""
+        if self._dictionary is None:
+            return np.repeat(rows, self._n_rows), np.tile(np.arange(self._n_rows), len(rows))
+        ids = self._dictionary.find(keys).astype(np.int64)
+        known = ids < len(self._dictionary)
+        if not known.all():
+            rows, ids = rows[known], ids[known]
+        if len(self._rows) == len(self._dictionary):  # each key has one row
+            return rows, self._rows[ids]
+        lengths = self._begins[ids + 1] - self._begins[ids]
+        firsts = np.cumsum(lengths) - lengths
+        places = np.arange(lengths.sum()) + np.repeat(self._begins[ids] - firsts, lengths)
+        return np.repeat(rows, lengths), self._rows[places]
+
+
+def table_rows(
+    table: Any,
+    on: str | Sequence[str] | Mapping[str, str],
+    how: str,
+    where: Expression | None,
+    suffix: str,
+) -> TableRows:
+    """Return the rows of a table that rows find; parameters as of :meth:`LogStream.join_lookup`.
+
+    Raises
+    ------
+    ConfigurationError
+        If an argument is another one.
+    SchemaError
+        If the table does not have a key column.
+    """
+    if how not in ("inner", "left"):
+        raise ConfigurationError(
+            f"join_lookup(how=...) is 'inner' or 'left', not {how!r}: rows of the table come only with rows that find "
+            "them"
+        )
+    if where is not None and not is_expression(where):
+        raise ArgumentTypeError(
+            f"join_lookup(where=...) takes a condition on columns of both rows, such as pyarrow.compute.field("
+            f"'price') > pyarrow.compute.field('limit'), not {where!r}"
+        )
+    if not isinstance(suffix, str) or not suffix:
+        raise ArgumentTypeError(f"join_lookup(suffix=...) is a text that is not empty, not {suffix!r}")
+    rows = _imported(table)
+    keys = _key_names(on)
+    for name in keys.values():
+        if name not in rows.schema.names:
+            raise SchemaError(
+                f"join_lookup(on=...): the table has no column {name!r}; columns: {shown_names(rows.schema)}."
+                f"{unknown_name(rows.schema, name)}",
+                unknown=name,
+            )
+    return TableRows(
+        "a table",
+        rows.select(list(keys.values())),
+        rows,
+        rows.num_rows,
+        tuple(keys),
+        None,
+        where,
+        how == "left",
+        suffix,
+    )
+
+
+def _key_names(on: str | Sequence[str] | Mapping[str, str]) -> Mapping[str, str]:
+    """Return columns of the rows, and those of the table that equal them."""
+    keys = on if isinstance(on, Mapping) else {}
+    if not isinstance(on, Mapping):
+        names = (on,) if isinstance(on, str) else tuple(on) if isinstance(on, list | tuple) else ()
+        if all(isinstance(name, str) for name in names):
+            refuse_repeated(names, "join_lookup(on=...)")
+            keys = {name: name for name in names}
+    if not keys or not all(isinstance(name, str) and name for pair in keys.items() for name in pair):
+        raise ArgumentTypeError(
+            "join_lookup(on=...) is the name of a column, a list of names, or a mapping from columns of the rows to "
+            f"columns of the table, such as {{'auction': 'id'}}, not {on!r}"
+        )
+    return keys
+
+
+def _imported(data: Any) -> pa.RecordBatch:
+    """Return Arrow data as one batch of plain columns; data that pyarrow has not made is checked."""
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        batches, schema = data.to_batches() if isinstance(data, pa.Table) else [data], data.schema
+    elif hasattr(data, "__arrow_c_stream__"):
+        stream = CheckedStream(data)
+        batches, schema = list(map(pa.record_batch, stream)), pa.schema(stream)
+    elif hasattr(data, "__arrow_c_array__"):
+        batches = [pa.record_batch(checked_batch(data))]
+        schema = batches[0].schema
+    else:
+        raise ArgumentTypeError(
+            "join_lookup takes a table in memory, such as a pyarrow.Table or a frame of pandas or Polars, not "
+            f"{data!r}. Read a file by pyarrow.parquet.read_table(path); a stream is for join_temporal or join_regular"
+        )
+    refuse_repeated(tuple(schema.names), "the table of join_lookup")
+    whole, _ = Decode().apply(joined([empty_batch(schema), *batches]))
+    return whole
+
+
+def _kept(condition: Expression, batch: pa.RecordBatch) -> Int64s:
+    """Return the numbers of the rows that meet a condition."""
+    columns = expression_columns(condition)
+    read = batch if not columns else batch.select(sorted(columns))
+    _, kept = Filter(condition).apply(read)
+    return np.arange(batch.num_rows) if kept is None else kept.astype(np.int64)
+
+
+def with_empty(rows: Int64s, columns: list[pa.Array], n_rows: int) -> tuple[Int64s, list[pa.Array]]:
+    """Return expanded rows and, once and with nulls, those that have not been expanded."""
+    empty = np.setdiff1d(np.arange(n_rows), rows)
+    of_all = np.concatenate((rows, empty))
+    order = np.argsort(of_all, kind="stable")
+    numbers = np.concatenate((np.arange(len(rows)), np.full(len(empty), -1)))[order]
+    taken = pa.array(numbers, mask=numbers < 0)
+    return of_all[order], [column.take(taken) for column in columns]
