@@ -56,6 +56,7 @@ MODULES = (
     "state_columns",
     "state_entries",
     "temporal_join",
+    "text_parts",
     "time_summary",
     "time_windows",
     "timeline",

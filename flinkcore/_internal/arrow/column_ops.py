@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.expression_trees import expression_tree, pickled_expression, tree_columns
-from flinkcore._internal.arrow.expressions import ColumnExpression, Expression, RowFailure
+from flinkcore._internal.arrow.expressions import ColumnExpression, Expression, RowFailure, SharingExpression
 from flinkcore._internal.arrow.joined_batches import empty_batch
 from flinkcore._internal.arrow.nested_fields import unknown_name
 from flinkcore._internal.arrow.plain_columns import decoded_type, has_no_arrays, plain_column
@@ -36,6 +36,9 @@ Columns: TypeAlias = frozenset[str] | None
 """Names of columns, or None for all columns."""
 
 NamedExpressions: TypeAlias = tuple[tuple[str, Expression], ...]
+
+Sources: TypeAlias = tuple[str | None, ...]
+"""The columns of which expressions are copies, or None of those that compute."""
 
 _MOST_SHOWN: Final = 200
 """Characters of the values of a row in messages."""
@@ -129,7 +132,7 @@ class Filter:
         object.__setattr__(self, "required_columns", expression_columns(self.predicate))
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowNumbers | None]:
-        (mask,) = _evaluate(batch, (("filter", self.predicate),), self.required_columns)
+        (mask,) = _evaluate(batch, (("filter", self.predicate),), self.required_columns, (None,))
         if not pa.types.is_boolean(mask.type):
             raise SchemaError(f"filter {self.predicate} gives {mask.type} instead of true or false")
         if mask.true_count == len(mask):
@@ -137,7 +140,10 @@ class Filter:
         if mask.null_count:
             mask = pc.fill_null(mask, False)
         kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.uint32)
-        return batch.take(pa.array(kept)), kept
+        left = batch.take(pa.array(kept))
+        if isinstance(self.predicate, SharingExpression):
+            self.predicate.keep(batch, left, kept)
+        return left, kept
 
     def narrowed(self, wanted: Columns) -> tuple[ColumnOp | None, Columns]:
         return self, _union((wanted, self.required_columns))
@@ -158,14 +164,16 @@ class Select:
     expressions: NamedExpressions = ()
     required_columns: Columns = field(init=False)
     _computed_of: Columns = field(init=False)
+    _sources: Sources = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_computed_of", _columns_of(self.expressions))
+        object.__setattr__(self, "_sources", _sources_of(self.expressions))
         object.__setattr__(self, "required_columns", _union((frozenset(self.names), self._computed_of)))
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
         _require(self.names, batch.schema, "select")
-        computed = _evaluate(batch, self.expressions, self._computed_of)
+        computed = _evaluate(batch, self.expressions, self._computed_of, self._sources)
         hidden = [name for name in batch.schema.names if name.startswith(HIDDEN_PREFIX)]
         fields = [batch.schema.field(name) for name in (*hidden, *self.names)]
         arrays = [batch.column(name) for name in (*hidden, *self.names)]
@@ -198,12 +206,14 @@ class WithColumns:
 
     expressions: NamedExpressions
     required_columns: Columns = field(init=False)
+    _sources: Sources = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "required_columns", _columns_of(self.expressions))
+        object.__setattr__(self, "_sources", _sources_of(self.expressions))
 
     def apply(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, None]:
-        computed = _evaluate(batch, self.expressions, self.required_columns)
+        computed = _evaluate(batch, self.expressions, self.required_columns, self._sources)
         fields, arrays = list(batch.schema), list(batch.columns)
         for (name, _), array in zip(self.expressions, computed, strict=True):
             at = batch.schema.get_field_index(name)
@@ -453,7 +463,16 @@ def _shown(name: str, expression: Expression) -> str:
     return f"{name.removeprefix(HIDDEN_PREFIX)} {expression}"
 
 
-def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Columns) -> list[pa.Array]:
+def _sources_of(expressions: NamedExpressions) -> Sources:
+    return tuple(
+        each.copied_column if isinstance(each, ColumnExpression) else _copied_column(each)
+        for _, each in expressions
+    )
+
+
+def _evaluate(
+    batch: pa.RecordBatch, expressions: NamedExpressions, columns: Columns, sources: Sources
+) -> list[pa.Array]:
     """Return one array per expression, of as many values as the batch has rows."""
     if not expressions:
         return []
@@ -461,41 +480,36 @@ def _evaluate(batch: pa.RecordBatch, expressions: NamedExpressions, columns: Col
         names = batch.schema.names
         if any(names.count(name) != 1 for name in columns):
             _require(columns, batch.schema, ", ".join(_shown(*item) for item in expressions))
-        batch = batch.select(sorted(columns))
+    read = batch.select(sorted(columns)) if columns else batch
     found: dict[int, pa.Array] = {}
     of_arrow: list[int] = []
-    for number, (name, expression) in enumerate(expressions):
-        if isinstance(expression, ColumnExpression):
-            found[number] = _computed(batch, name, expression)
-        elif (column := _column_of(batch, expression)) is not None:
-            found[number] = column
+    for number, ((name, expression), source) in enumerate(zip(expressions, sources, strict=True)):
+        if source is not None and (at := read.schema.get_field_index(source)) >= 0:
+            column = read.column(at)
+            found[number] = plain_column(column, decoded_type(column.type))
+        elif isinstance(expression, ColumnExpression):
+            found[number] = _computed(batch, read, name, expression)
         else:
             of_arrow.append(number)
     if of_arrow:
         projected = tuple(expressions[number] for number in of_arrow)
         try:
-            found.update(zip(of_arrow, _project(batch, projected), strict=True))
+            found.update(zip(of_arrow, _project(read, projected), strict=True))
         except (pa.ArrowException, TypeError) as error:
-            raise _failure(batch, projected) from error
+            raise _failure(read, projected) from error
     return [found[number] for number in range(len(expressions))]
 
 
-def _column_of(batch: pa.RecordBatch, expression: Expression) -> pa.Array | None:
-    """Return the column that an expression only names, which needs no plan of Arrow's, or None of others."""
-    number = batch.schema.get_field_index(str(expression))
-    if number < 0 or not expression.equals(pc.field(batch.schema.names[number])):
-        return None
-    column = batch.column(number)
-    return plain_column(column, decoded_type(column.type))
-
-
-def _computed(batch: pa.RecordBatch, name: str, expression: ColumnExpression) -> pa.Array:
+def _computed(
+    batch: pa.RecordBatch, read: pa.RecordBatch, name: str, expression: ColumnExpression
+) -> pa.Array:
+    """Return the values of an expression; `read` are the columns of the batch that expressions read."""
     try:
         return expression.evaluate(batch)
     except RowFailure as failure:
         raise DataError(
-            f"{_shown(name, expression)}: {failure} in the row {_shown_row(batch.slice(failure.row, 1))}; "
-            f"{_describe(batch.schema)}"
+            f"{_shown(name, expression)}: {failure} in the row {_shown_row(read.slice(failure.row, 1))}; "
+            f"{_describe(read.schema)}"
         ) from failure
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flinkcore._internal.arrow.arrays import Int64s
+    from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 
 # pyarrow.compute.Expression, or a ColumnExpression; pyarrow's name is not imported, so that reading the API does not
 # load pyarrow.
@@ -41,6 +41,11 @@ class ColumnExpression(ABC):
     def required_columns(self) -> frozenset[str]:
         """The names of the columns that it reads."""
 
+    @property
+    def copied_column(self) -> str | None:
+        """The column whose values it has as they are, or None if it computes others."""
+        return None
+
     @abstractmethod
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         """Return a value for each row of a batch, which has the required columns.
@@ -58,6 +63,30 @@ class ColumnExpression(ABC):
     def equals(self, other: object) -> bool:
         """Return whether both are the same expression."""
         return type(other) is type(self) and str(other) == str(self)
+
+
+class SharingExpression(ColumnExpression):
+    """An expression that shares what it computes of a batch with those that are evaluated for the batch after it."""
+
+    @abstractmethod
+    def keep(self, batch: pa.RecordBatch, kept: pa.RecordBatch, numbers: RowNumbers) -> None:
+        """Take note that a filter by this expression leaves some rows of the batch that it was evaluated for last.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+        kept : pyarrow.RecordBatch
+            Its rows that are left, for which the next expressions are evaluated.
+        numbers : ndarray of uint32
+            Their numbers in the batch.
+        """
+
+
+class TimeRequirement(ColumnExpression):
+    """True for every row; fails for one without a time, which a row needs at this step of a job.
+
+    Without a watermark strategy, steps from this one on are not taken in the pass over the times.
+    """
 
 
 class RowExpansion(ABC):

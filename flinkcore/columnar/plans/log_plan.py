@@ -21,7 +21,7 @@ from flinkcore._internal.arrow.column_ops import (
     output_schema,
 )
 from flinkcore._internal.arrow.column_values import MOST_DEPTH, depth_of
-from flinkcore._internal.arrow.expressions import Expression, is_expression, same_expression
+from flinkcore._internal.arrow.expressions import Expression, TimeRequirement, is_expression, same_expression
 from flinkcore._internal.values.memory_limits import HELD_BYTES, KEPT_BYTES, OPEN_CHUNKS, PACKED_BYTES
 from flinkcore._native.time_summary import MAX_INTERVAL_MS
 from flinkcore.columnar.operator_plans.operator_plan import OperatorPlan, require_column
@@ -286,7 +286,9 @@ def _around_strategy(
     """Return the column steps before the watermark strategy, the strategy, and those after it."""
     assigned = [step for step in steps if _is_strategy(step)]
     if not assigned and not operator.needs_event_time:
-        return tuple(column_op(step) for step in steps), WatermarkStrategy.no_watermarks(), ()
+        ops = tuple(map(column_op, steps))
+        at = next((at for at, op in enumerate(ops) if _requires_time(op)), len(ops))
+        return ops[:at], WatermarkStrategy.no_watermarks(), ops[at:]
     if not assigned:
         who = f"{operator.function_name} needs" if operator.windows is None else "windows need"
         raise ConfigurationError(
@@ -304,6 +306,10 @@ def _around_strategy(
     before = tuple(column_op(step) for step in steps[:at])
     after = tuple(column_op(step) for step in steps[at + 1 :])
     return before, strategy, after
+
+
+def _requires_time(op: ColumnOp) -> bool:
+    return isinstance(op, Filter) and isinstance(op.predicate, TimeRequirement)
 
 
 def _require_replayable(strategy: WatermarkStrategy) -> None:

@@ -53,7 +53,8 @@ def _comparable(call: RexCall) -> str | None:
 def compare(rows: Evaluation, call: RexCall) -> pa.Array:
     if call.operands[0].type.root in NESTED:
         return _compare_nested(rows, call)
-    left, right = _comparable_values(rows, *call.operands)
+    values = _comparable_values(rows, *call.operands)
+    left, right = (each[0] if len(each) < rows.num_rows else each for each in values)
     return _KERNELS[call.name](left, right)
 
 
@@ -71,7 +72,10 @@ def _compare_nested(rows: Evaluation, call: RexCall) -> pa.Array:
 
 
 def _comparable_values(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
-    """Return values that compare as those of expressions: of decimals their digits, if they fit into 64 bits."""
+    """Return values that compare as those of expressions: of decimals their digits, if they fit into 64 bits.
+
+    A constant beside decimals may have one value for all rows.
+    """
     kinds = [operand.type for operand in operands]
     roots = {kind.root for kind in kinds}
     if Root.DECIMAL in roots and not roots & FLOATS:
@@ -79,13 +83,10 @@ def _comparable_values(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
         arrays = rows.brief(*operands)
         digits = [narrow(array, most) for array in arrays]
         if all(each is not None for each in digits):
-            found = [
+            return [
                 column(each, ~nulls(array), pa.int64())
                 for each, array in zip(digits, arrays, strict=True)
                 if each is not None
-            ]
-            return [
-                pa.repeat(each[0], rows.num_rows) if len(each) < rows.num_rows else each for each in found
             ]
     return common(rows, *operands)
 
@@ -115,7 +116,10 @@ def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
 
 @function("IS NOT DISTINCT FROM", "IS DISTINCT FROM", check=_comparable)
 def distinct(rows: Evaluation, call: RexCall) -> pa.Array:
-    left, right = _comparable_values(rows, *call.operands)
+    left, right = (
+        pa.repeat(each[0], rows.num_rows) if len(each) < rows.num_rows else each
+        for each in _comparable_values(rows, *call.operands)
+    )
     left_null, right_null = nulls(left), nulls(right)
     equal = pc.equal(left, right).fill_null(False).to_numpy(zero_copy_only=False)
     same = np.where(left_null | right_null, left_null & right_null, equal)

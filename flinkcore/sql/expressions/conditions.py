@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flinkcore.sql.expressions.comparisons import common
-from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, scalar_of, truth
+from flinkcore.sql.expressions.evaluation import Evaluation, Mask, function, nulls, truth
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.plan.rex import Literal, Rex, RexCall, UserCall
 from flinkcore.sql.types.logical_types import (
@@ -45,17 +44,16 @@ def _of_rows(rows: Evaluation, rex: Rex, mask: Mask) -> pa.Array:
     kind = rex.type.arrow
     if not mask.any():
         return pa.nulls(rows.num_rows, kind)
-    values = rows.take(mask, rex)(rex)
     at = np.cumsum(mask) - 1
-    return values.take(pa.array(at, mask=~mask))
+    return rows.of_some(mask, rex).take(pa.array(at, mask=~mask))
 
 
 def _is_sooner_for_all(rows: Evaluation, rex: Rex, mask: Mask) -> bool:
     """Return whether values of all rows take less time than the rows of a mask, and cannot fail beside them."""
-    if is_quick(rex, rows.known):
+    if is_quick(rex, rows):
         return True
     n_rows = int(mask.sum())
-    return n_rows == len(mask) or (2 * n_rows > len(mask) and not can_fail(rex))
+    return n_rows == len(mask) or (2 * n_rows > len(mask) and not can_fail(rex) and not _is_costly(rex))
 
 
 _FAILING: Final = frozenset(
@@ -139,17 +137,17 @@ _QUICK: Final = frozenset(
 """Functions that take a few nanoseconds a row, of most types."""
 
 
-def is_quick(rex: Rex, known: Collection[RexCall] = ()) -> bool:
+def is_quick(rex: Rex, rows: Evaluation) -> bool:
     """Return whether an expression cannot fail, and is evaluated at once by kernels for whole columns.
 
     Calls whose values are known are as quick as columns.
     """
-    if not isinstance(rex, RexCall) or rex in known:
+    if not isinstance(rex, RexCall) or rows.recalled(rex) is not None:
         return rex.type.root not in NESTED
     if rex.name == "CAST" and not _is_quick_cast(rex):
         return False
     is_of_kernels = rex.name in _QUICK and rex.type.root not in NESTED
-    return is_of_kernels and all(is_quick(operand, known) for operand in rex.operands)
+    return is_of_kernels and all(is_quick(operand, rows) for operand in rex.operands)
 
 
 def _is_quick_cast(call: RexCall) -> bool:
@@ -216,43 +214,31 @@ def converted(array: pa.Array, given: LogicalType, wanted: LogicalType) -> pa.Ar
 @function("CASE", "IF")
 def case(rows: Evaluation, call: RexCall) -> pa.Array:
     """Return the value of the first condition that is true; a branch is evaluated for its own rows only."""
-    operands = call.operands
-    if all(map(is_quick, operands)):
-        return _quick_case(rows, call)
+    *branches, last = call.operands
     left = np.ones(rows.num_rows, np.bool_)
-    found = pa.nulls(rows.num_rows, call.type.arrow)
-    for condition, value in zip(operands[:-1:2], operands[1::2], strict=True):
-        chosen = left & truth(_of_rows(rows, condition, left))
-        left &= ~chosen
-        found = _chosen(rows, call, found, value, chosen)
-    return _chosen(rows, call, found, operands[-1], left)
+    found: list[pa.Array] = []
+    places = np.empty(rows.num_rows, np.int64)
+    n_found = 0
+    for condition, value in (*zip(branches[::2], branches[1::2], strict=True), (None, last)):
+        chosen = left if condition is None else left & truth(_of_rows(rows, condition, left))
+        if not chosen.any():
+            continue
+        left = left & ~chosen
+        values, numbers = _values_of(rows, value, chosen)
+        found.append(converted(values, value.type, call.type))
+        places[chosen] = n_found + numbers
+        n_found += len(values)
+    return pa.concat_arrays(found).take(pa.array(places)) if found else pa.nulls(0, call.type.arrow)
 
 
-def _quick_case(rows: Evaluation, call: RexCall) -> pa.Array:
-    """Return the values of a CASE of which all operands are evaluated for all rows."""
-    *_, last = values = [
-        scalar_of(each).cast(call.type.arrow)
-        if isinstance(each, Literal) and each.type.root in TEXTS
-        else converted(rows(each), each.type, call.type)
-        for each in (*call.operands[1:-1:2], call.operands[-1])
-    ]
-    conditions = pa.StructArray.from_arrays(
-        [rows(condition) for condition in call.operands[:-1:2]],
-        [str(each) for each in range(len(values) - 1)],
-    )
-    if not rows.num_rows:
-        return pa.nulls(0, call.type.arrow)
-    return pc.case_when(conditions, *values[:-1], last)
-
-
-def _chosen(rows: Evaluation, call: RexCall, found: pa.Array, value: Rex, mask: Mask) -> pa.Array:
-    if not mask.any():
-        return found
-    if value.type.root not in NESTED and not _is_sooner_for_all(rows, value, mask):
-        values = converted(rows.take(mask, value)(value), value.type, call.type)
-        return pc.replace_with_mask(found, pa.array(mask), values)
-    values = converted(_of_rows(rows, value, mask), value.type, call.type)
-    return values if mask.all() else pc.if_else(pa.array(mask), values, found)
+def _values_of(rows: Evaluation, rex: Rex, mask: Mask) -> tuple[pa.Array, Any]:
+    """Return values of an expression, and the numbers of those of the rows of a mask among them."""
+    if isinstance(rex, Literal):
+        return rows(rex).slice(0, 1), 0
+    if _is_sooner_for_all(rows, rex, mask):
+        return rows(rex), np.flatnonzero(mask)
+    values = rows.of_some(mask, rex)
+    return values, np.arange(len(values))
 
 
 @function("COALESCE", "IFNULL")

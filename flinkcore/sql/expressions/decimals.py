@@ -52,7 +52,12 @@ def narrow(array: pa.Array, scale: int) -> Int64s | None:
     if scale < given:
         return None
     factor = 10 ** (scale - given)
-    return None if max(factor, largest(values) * factor) > MOST_NARROW else values * factor
+    if factor > 1:
+        if max(factor, largest(values) * factor) > MOST_NARROW:
+            return None
+        values = values * factor
+    digits: Int64s = values
+    return digits
 
 
 def largest(values: Int64s) -> int:

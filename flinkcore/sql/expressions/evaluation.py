@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.expressions import RowFailure
+from flinkcore._native.text_parts import TextParts
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
-from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, UserCall, input_refs
+from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, UserCall
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TIMESTAMPS, LogicalType, Root
 from flinkcore.sql.types.times import day_of_text, millis_of_day, timestamp_of_text
 
@@ -45,7 +47,11 @@ class Evaluation:
     constants : dict
         Columns of constants.
     parts : dict
-        Parts of texts by expression and separator, with the number of splits.
+        Parts of texts by expression and separator.
+    partly : dict
+        Values of calls that have been evaluated for some rows: which, and theirs.
+    before : tuple of (Evaluation, numpy.ndarray of uint32) or None
+        Evaluation of more rows, such as those of a condition, and the numbers of these rows there.
     """
 
     columns: Sequence[pa.Array | None]
@@ -54,7 +60,9 @@ class Evaluation:
     rows: npt.NDArray[np.int64] | None = None
     known: dict[RexCall, pa.Array] = field(default_factory=dict)
     constants: dict[Literal, pa.Array] = field(default_factory=dict)
-    parts: dict[tuple[Rex, str], tuple[int, pa.Array]] = field(default_factory=dict)
+    parts: dict[tuple[Rex, str], TextParts] = field(default_factory=dict)
+    partly: dict[RexCall, tuple[Mask, pa.Array]] = field(default_factory=dict)
+    before: tuple[Evaluation, RowNumbers] | None = None
 
     def __call__(self, rex: Rex) -> pa.Array:
         """Return the values of an expression, of the Arrow type of its SQL type."""
@@ -64,7 +72,7 @@ class Evaluation:
             return column
         if isinstance(rex, Literal):
             return self._constant(rex)
-        found = self.known.get(rex)
+        found = self.recalled(rex)
         if found is None:
             evaluate = rex.function.evaluate if isinstance(rex, UserCall) else FUNCTIONS[rex.name].evaluate
             found = evaluate(self, rex)
@@ -93,24 +101,66 @@ class Evaluation:
         """Return whether a column is that of a constant."""
         return any(array is constant for constant in self.constants.values())
 
-    def take(self, mask: Mask, rex: Rex) -> Evaluation:
-        """Return the evaluation of an expression for some of the rows."""
+    def recalled(self, call: RexCall) -> pa.Array | None:
+        """Return the values of a call that has been evaluated for all rows, otherwise None."""
+        found = self.known.get(call)
+        if found is None and self.before is not None:
+            rows, numbers = self.before
+            found = rows.recalled(call)
+            if found is not None:
+                found = self.known[call] = found.take(pa.array(numbers))
+        return found
+
+    def of_some(self, mask: Mask, rex: Rex) -> pa.Array:
+        """Return the values of an expression for some of the rows, which are evaluated once."""
+        found = self._recalled_of_some(rex, mask) if isinstance(rex, RexCall) else None
+        if found is None:
+            rows = self._taken(mask, rex)
+            found = rows(rex)
+            self.partly.update(
+                (call, (mask, values)) for call, values in rows.known.items() if call not in self.known
+            )
+        return found
+
+    def _recalled_of_some(self, call: RexCall, mask: Mask) -> pa.Array | None:
+        """Return the values of a call for some of the rows, if they have been evaluated among others."""
+        known = self._partly_known(call)
+        if known is None or (mask & ~known[0]).any():
+            return None
+        return known[1].take(pa.array((np.cumsum(known[0]) - 1)[mask]))
+
+    def _partly_known(self, call: RexCall) -> tuple[Mask, pa.Array] | None:
+        found = self.partly.get(call)
+        if found is None and self.before is not None:
+            rows, numbers = self.before
+            known = rows._partly_known(call)
+            if known is not None:
+                mask = known[0][numbers]
+                values = known[1].take(pa.array((np.cumsum(known[0]) - 1)[numbers[mask]]))
+                found = self.partly[call] = mask, values
+        return found
+
+    def _taken(self, mask: Mask, rex: Rex) -> Evaluation:
+        """Return the evaluation of an expression for some of the rows, with what is known of it."""
         kept = np.flatnonzero(mask)
         rows = kept if self.rows is None else self.rows[kept]
         indices = pa.array(kept)
-        taken: list[pa.Array | None] = [None] * len(self.columns)
-        for number in set(input_refs(rex)):
-            taken[number] = self(InputRef(number, rex.type)).take(indices)
-        known = {call: self.known[call].take(indices) for call in self._known_in(rex)}
-        return Evaluation(taken, len(kept), self.zone, rows, known)
-
-    def _known_in(self, rex: Rex) -> set[RexCall]:
-        """Return the largest calls of an expression whose values are known."""
-        if not isinstance(rex, RexCall) or not self.known:
-            return set()
-        if rex in self.known:
-            return {rex}
-        return set().union(*map(self._known_in, rex.operands))
+        columns: list[pa.Array | None] = [None] * len(self.columns)
+        known: dict[RexCall, pa.Array] = {}
+        left = [rex]
+        while left:
+            part = left.pop()
+            if isinstance(part, InputRef):
+                if columns[part.index] is None:
+                    columns[part.index] = self(part).take(indices)
+            elif isinstance(part, RexCall) and part not in known:
+                found = self.recalled(part)
+                found = self._recalled_of_some(part, mask) if found is None else found.take(indices)
+                if found is None:
+                    left += part.operands
+                else:
+                    known[part] = found
+        return Evaluation(columns, len(kept), self.zone, rows, known)
 
     def fail(self, row: int | np.integer[Any], message: str) -> NoReturn:
         """Raise the failure of a row."""

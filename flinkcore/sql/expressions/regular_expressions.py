@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._native.arrow import ColumnArray
+from flinkcore._native.text_parts import text_after
 from flinkcore.errors import UnsupportedOperationError
 from flinkcore.sql.expressions.evaluation import Evaluation, by_row, function, integer_of, text_of
 from flinkcore.sql.formats.java_regex import java_pattern
@@ -88,6 +91,35 @@ def _group_of_re2(pattern: str, group: int) -> str | None:
     return "".join(parts) if number >= group and depth == 0 else None
 
 
+_PLAIN: Final = r"(?:[\w =&/:,;@#%<>\"'~`!-]|\\[./?+*()\[\]|^$\\-])"
+
+_AFTER_A_MARK: Final = re.compile(
+    rf"(?:\(\?:((?:{_PLAIN}|\^)(?:\|(?:{_PLAIN}|\^))*)\))?({_PLAIN}+)"
+    r"\(\?P<found>(\[\^?[^]\\]+\]|\\[dwD])([*+])\)",
+    re.ASCII,
+)
+"""Patterns for Arrow such as ``(?:&|^)key=(?P<found>[^&]*)``: perhaps one character, a text, and some of a class."""
+
+
+_START: Final = re.compile(r"(?<!\\)\^")
+
+
+@lru_cache(maxsize=512)
+def _after_a_mark(pattern: str) -> tuple[bytes, bool, bytes, bytes, bool] | None:
+    """Return the arguments of `text_after` that a pattern for Arrow is, or None if it is of another kind."""
+    match = _AFTER_A_MARK.fullmatch(pattern)
+    if match is None:
+        return None
+    before, mark, members, quantifier = match.groups()
+    found = []
+    for one in (before or r"[\s\S]", members):
+        of_bytes = re.compile(_START.sub("(?!)", one) if one is before else one, re.ASCII)
+        flags = [of_bytes.fullmatch(chr(code)) is not None for code in range(128)]
+        found.append(bytes(flags) + bytes([of_bytes.fullmatch("ä") is not None]) * 128)
+    is_first = before is None or _START.search(before) is not None
+    return found[0], is_first, re.sub(r"\\(.)", r"\1", mark).encode(), found[1], quantifier == "+"
+
+
 @function("REGEXP", "RLIKE", check=_translatable)
 def regexp(rows: Evaluation, call: RexCall) -> pa.Array:
     pattern = text_of(call.operands[1])
@@ -107,6 +139,9 @@ def regexp_extract(rows: Evaluation, call: RexCall) -> pa.Array:
     group = 0 if len(call.operands) == 2 else integer_of(call.operands[2])
     if pattern is not None and java_pattern(pattern) is not None:
         of_arrow = _group_of_re2(pattern, group or 0)
+        after = None if of_arrow is None else _after_a_mark(of_arrow)
+        if after is not None:
+            return pa.array(text_after(ColumnArray(rows(call.operands[0])), *after))
         if of_arrow is not None:
             return pc.struct_field(pc.extract_regex(rows(call.operands[0]), of_arrow), "found")
 

@@ -9,9 +9,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.expressions import ColumnExpression
+from flinkcore._internal.arrow.arrays import RowNumbers
+from flinkcore._internal.arrow.expressions import SharingExpression
 from flinkcore.sql.expressions.evaluation import Evaluation
-from flinkcore.sql.plan.rex import Rex, RexCall, input_refs
+from flinkcore.sql.plan.rex import InputRef, Rex, RexCall, input_refs
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS
 
 
@@ -40,6 +41,15 @@ class _LastEvaluation(threading.local):
             self.evaluation, self.columns = evaluation, columns
         return evaluation, columns
 
+    def keep(self, batch: pa.RecordBatch, kept: pa.RecordBatch, numbers: RowNumbers) -> None:
+        """Let the evaluation of some rows of a batch know what has been computed for all of them."""
+        before, columns = self.evaluation, [None] * len(self.names)
+        if self.batch is None or self.batch() is not batch or before is None:
+            return
+        evaluation = Evaluation(columns, kept.num_rows, self.zone, before=(before, numbers))
+        self.batch = weakref.ref(kept, self._forget)
+        self.evaluation, self.columns = evaluation, columns
+
     def _forget(self, batch: weakref.ref[pa.RecordBatch]) -> None:
         if self.batch is batch:
             self.batch = self.columns = self.evaluation = None
@@ -64,7 +74,7 @@ def _hides_nulls(rex: Rex) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class SqlExpression(ColumnExpression):
+class SqlExpression(SharingExpression):
     """An expression over the columns of a node's input; picklable.
 
     Attributes
@@ -84,6 +94,10 @@ class SqlExpression(ColumnExpression):
     def required_columns(self) -> frozenset[str]:
         return frozenset(self.names[number] for number in input_refs(self.rex))
 
+    @property
+    def copied_column(self) -> str | None:
+        return self.names[self.rex.index] if isinstance(self.rex, InputRef) else None
+
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         from flinkcore.sql.expressions import functions as _functions  # noqa: F401  enters them in the table
 
@@ -95,6 +109,9 @@ class SqlExpression(ColumnExpression):
         if found.null_count and _hides_nulls(self.rex):
             return found.fill_null(_DEFAULT)
         return found
+
+    def keep(self, batch: pa.RecordBatch, kept: pa.RecordBatch, numbers: RowNumbers) -> None:
+        _LAST.keep(batch, kept, numbers)
 
     def __str__(self) -> str:
         used = ", ".join(f"${number} = {self.names[number]}" for number in sorted(set(input_refs(self.rex))))

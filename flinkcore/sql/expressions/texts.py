@@ -8,10 +8,11 @@ import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore._native.arrow import ColumnArray
+from flinkcore._native.text_parts import TextParts, count_found
 from flinkcore.sql.expressions.evaluation import (
     Evaluation,
     by_row,
@@ -19,10 +20,9 @@ from flinkcore.sql.expressions.evaluation import (
     integer_of,
     strict,
     text_of,
-    truth,
 )
 from flinkcore.sql.plan.rex import Literal, RexCall
-from flinkcore.sql.types.logical_types import INTEGERS, MAX_LENGTH, TEXTS
+from flinkcore.sql.types.logical_types import INTEGERS, TEXTS
 
 
 def _all_ascii(texts: pa.Array) -> bool:
@@ -39,7 +39,14 @@ def letters(rows: Evaluation, call: RexCall) -> pa.Array:
 
 @function("CHAR_LENGTH", "CHARACTER_LENGTH", state="pyarrow")
 def char_length(rows: Evaluation, call: RexCall) -> pa.Array:
-    return pc.utf8_length(rows(call.operands[0]))
+    (text,) = call.operands
+    if isinstance(text, RexCall) and text.name == "REPLACE":
+        search, replacement = map(text_of, text.operands[1:])
+        if search and replacement is not None:  # the replaced text itself is not needed
+            texts = rows(text.operands[0])
+            counts = pa.array(count_found(ColumnArray(texts), search.encode()))
+            return pc.add(pc.utf8_length(texts), pc.multiply(counts, len(replacement) - len(search)))
+    return pc.utf8_length(rows(text))
 
 
 @function("||", "CONCAT", state="pyarrow")
@@ -246,22 +253,10 @@ def split_index(rows: Evaluation, call: RexCall) -> pa.Array:
     texts = rows(call.operands[0])
     if not separator or number is None or number < 0:
         return by_row(rows, call, _part_at, texts, *map(rows, call.operands[1:]))
-    parts = _parts(rows, call, texts, separator, number + 1)
-    starts = parts.offsets.to_numpy()
-    has_part = (np.diff(starts) > number) & ~truth(pc.equal(texts, ""))
-    return parts.values.take(pa.array(starts[:-1] + number, mask=~has_part))
-
-
-def _parts(rows: Evaluation, call: RexCall, texts: pa.Array, separator: str, splits: int) -> pa.Array:
-    """Return texts as lists of parts, split at least so often; those of several calls are shared."""
-    known = rows.parts.get((call.operands[0], separator))
-    if known is not None and known[0] >= splits:
-        return known[1]
-    if known is not None:
-        splits = MAX_LENGTH  # there may be more of such calls
-    parts = pc.split_pattern(texts, separator, max_splits=None if splits == MAX_LENGTH else splits)
-    rows.parts[call.operands[0], separator] = splits, parts
-    return parts
+    parts = rows.parts.get((call.operands[0], separator))
+    if parts is None:
+        parts = rows.parts[call.operands[0], separator] = TextParts(ColumnArray(texts), separator.encode())
+    return pa.array(parts.part(number))
 
 
 _BLANK: Final = re.compile("[\t-\r\x1c- \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]")

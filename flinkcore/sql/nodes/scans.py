@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure
+from flinkcore._internal.arrow.expressions import ColumnExpression, RowFailure, TimeRequirement
 from flinkcore._internal.io.stores import ENVIRONMENT
 from flinkcore._internal.io.table_directories import TableSearch
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
@@ -387,7 +387,7 @@ def _physical_columns(table: Mapping[str, Any]) -> list[tuple[str, LogicalType]]
 
 
 @dataclass(frozen=True, eq=False)
-class RequiredRowtime(ColumnExpression):
+class RequiredRowtime(TimeRequirement):
     """True for every row; fails for a null rowtime, as a watermark assigner does. Picklable."""
 
     column: str

@@ -22,7 +22,7 @@ from flinkcore._native.accumulator_state import (
     touched_entries,
 )
 from flinkcore._native.aggregates import Accumulators
-from flinkcore._native.arrow import CheckedStream, RecordBatch
+from flinkcore._native.arrow import CheckedStream, ColumnArray, RecordBatch
 from flinkcore._native.changing_join import ChangingJoinKernel
 from flinkcore._native.changing_top import ChangingTopKernel
 from flinkcore._native.deduplication import DeduplicationKernel
@@ -40,6 +40,7 @@ from flinkcore._native.lateness import LatenessCounter
 from flinkcore._native.packed_steps import StepPacker
 from flinkcore._native.pattern_matching import PatternMatcher
 from flinkcore._native.pending_rows import PendingRows
+from flinkcore._native.text_parts import TextParts
 from flinkcore._native.time_summary import TimeSummary
 from flinkcore._native.time_windows import time_windows
 from flinkcore._native.timeline import SplitMerge, SplitRecords, restore_split_merge, split_merge_state
@@ -672,6 +673,11 @@ SHARED: dict[type, Shared] = {
         lambda it: it.scan(LINES),
         {"scan": lambda it: it.scan(LINES[:100]), "others": lambda it: it.others()},
         {"line", "left_out"},
+    ),
+    TextParts: Shared(
+        lambda: TextParts(ColumnArray(BATCH.column("text")), b"/"),
+        lambda it: it.part(0),
+        {"part": lambda it: it.part(1)},
     ),
     LatenessCounter: Shared(
         lambda: LatenessCounter(

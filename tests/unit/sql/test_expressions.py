@@ -1,19 +1,23 @@
 """Expressions of SQL over Arrow columns: what Flink's generated code returns, and what it leaves out."""
 
 import pickle
+import random
+import re
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from flinkcore._internal.arrow.column_ops import Filter, Select, WithColumns, apply_ops
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore.sql.expressions import sql_expression
 from flinkcore.sql.expressions.evaluation import Evaluation
 from flinkcore.sql.expressions.functions import FUNCTIONS, refusal_of
 from flinkcore.sql.expressions.sql_expression import SqlExpression
-from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall
+from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, UserCall
 from flinkcore.sql.types.logical_types import LogicalType, type_of
 
 
@@ -91,13 +95,111 @@ def test_constant_texts_are_replaced_as_those_of_columns(search: str) -> None:
     assert found == [None if text is None else text.replace(search, "x") for text in texts]
 
 
+class Counted:
+    """A function of the user that counts the rows for which it is evaluated, and returns texts as they are."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+
+    def evaluate(self, rows: Evaluation, call: RexCall) -> pa.Array:
+        self.n_rows += rows.num_rows
+        return rows(call.operands[0])
+
+
+def of_user(function: Counted) -> UserCall:
+    return UserCall("f", (ref(0, "STRING"),), type_of("STRING"), function)
+
+
 def test_what_is_known_of_a_batch_is_taken_along_to_some_of_its_rows() -> None:
-    known = call("UPPER", "STRING", ref(0, "STRING"))
+    function = Counted()
+    known = of_user(function)
     rows = Evaluation([pa.array(["a", "b", "c"])], 3)
     rows(known)
-    outer = call("CHAR_LENGTH", "INT", known)
-    taken = rows.take(np.array([False, True, True]), outer)
-    assert {key: value.to_pylist() for key, value in taken.known.items()} == {known: ["B", "C"]}
+    some = rows.of_some(np.array([False, True, True]), call("UPPER", "STRING", known))
+    assert (some.to_pylist(), function.n_rows) == (["B", "C"], 3)
+
+
+def test_what_is_known_of_some_rows_is_taken_along_to_some_of_them_only() -> None:
+    function = Counted()
+    rows = Evaluation([pa.array(["a", "b", "c", "d"])], 4)
+    text = of_user(function)
+    assert rows.of_some(np.array([True, False, True, True]), text).to_pylist() == ["a", "c", "d"]
+    upper = call("UPPER", "STRING", text)
+    assert rows.of_some(np.array([False, False, True, True]), upper).to_pylist() == ["C", "D"]
+    assert function.n_rows == 3
+    assert rows.of_some(np.array([True, True, False, False]), upper).to_pylist() == ["A", "B"]
+    assert function.n_rows == 5
+
+
+def test_a_condition_and_a_projection_evaluate_what_they_share_once() -> None:
+    function, names = Counted(), ("c0", "c1")
+    text = of_user(function)
+    is_first = call("=", "BOOLEAN", ref(1, "INT"), constant(0, "INT"))
+    condition = call("OR", "BOOLEAN", is_first, call("IS NOT NULL", "BOOLEAN", text))
+    value = call("CASE", "STRING", is_first, constant("first", "STRING"), text)
+    batch = pa.record_batch({"c0": ["a", None, "b", None, "c"], "c1": pa.array([0, 1, 1, 0, 2], pa.int32())})
+    ops = (Filter(SqlExpression(condition, names)), Select((), (("found", SqlExpression(value, names)),)))
+    for _ in range(2):
+        rows, kept = apply_ops(ops, batch)
+        assert rows.column("found").to_pylist() == ["first", "b", "first", "c"]
+        assert kept is not None
+        assert kept.tolist() == [0, 2, 3, 4]
+    assert function.n_rows == 2 * 3
+
+
+def test_a_filter_by_another_expression_leaves_nothing_of_rows_that_are_gone() -> None:
+    names = ("c0",)
+    upper = SqlExpression(call("UPPER", "STRING", ref(0, "STRING")), names)
+    batch = pa.record_batch({"c0": ["a", "b"]})
+    step = WithColumns((("upper", upper),))
+    first, _ = apply_ops((step, Filter(pc.field("c0") == "b"), step), batch)
+    assert first.column("upper").to_pylist() == ["B"]
+
+
+@pytest.mark.parametrize("kind", ["STRING", "ARRAY<INT>"])
+def test_branches_of_constants_columns_and_some_rows_come_together(kind: str) -> None:
+    number = ref(0, "INT")
+    column = pa.array([["a", "b", "c", "d"], [[1], [], None, [4]]][kind != "STRING"], type_of(kind).arrow)
+    first, second = (call("=", "BOOLEAN", number, constant(value, "INT")) for value in (0, 1))
+    last: Rex = call("UPPER", kind, ref(1, kind)) if kind == "STRING" else ref(1, kind)
+    case = call("CASE", kind, first, Literal(None, type_of(kind)), second, ref(1, kind), last)
+    found = values(case, pa.array([1, 0, None, 2], pa.int32()), column)
+    assert found == [["a", None, "C", "D"], [[1], None, None, [4]]][kind != "STRING"]
+
+
+@pytest.mark.parametrize(("search", "replacement"), [("c", ""), ("ab", "ä"), ("ä", "xyz")])
+def test_the_length_of_a_text_in_which_others_are_replaced_is_that_of_the_result(
+    search: str, replacement: str
+) -> None:
+    texts = ["abcabc", "", None, "äab", "ccc"]
+    replaced = call(
+        "REPLACE", "STRING", ref(0, "STRING"), constant(search, "STRING"), constant(replacement, "STRING")
+    )
+    found = values(call("CHAR_LENGTH", "INT", replaced), pa.array(texts))
+    assert found == [None if text is None else len(text.replace(search, replacement)) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "group"),
+    [
+        ("(&|^)id=([^&]*)", 2),
+        (r"id=(\d+)", 1),
+        ("(?:x|y)(i+)", 1),
+        (r"(a|\^|\||b)i([^x]+)", 2),
+        (r"\^(\D*)", 1),
+        ("(^|&)(id)=", 2),
+    ],
+)
+def test_groups_after_a_mark_are_those_of_regular_expressions(pattern: str, group: int) -> None:
+    chance = random.Random(3)
+    texts = ["", None, "id=1", *("".join(chance.choices("abdi=&^|x1ä", k=7)) for _ in range(2000))]
+    texts += [f"{text}id={text}" for text in texts[:300]]
+    kind = "STRING"
+    extract = call("REGEXP_EXTRACT", kind, ref(0, kind), constant(pattern, kind), constant(group, "INT"))
+    found = values(extract, pa.array(texts))
+    matches = [None if text is None else re.search(pattern, text, re.ASCII) for text in texts]
+    assert found == [None if match is None else match[group] for match in matches]
+    assert len(set(found)) > 1
 
 
 def test_division_by_zero_names_the_row() -> None:

@@ -4,6 +4,7 @@ import json
 import random
 from datetime import datetime, timedelta
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ from jobs.sql_scenarios import golden
 from flinkcore.cli import main
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
+from flinkcore.sql.expressions.comparisons import compare
+from flinkcore.sql.expressions.evaluation import Evaluation, SqlFunction
 from flinkcore.sql.expressions.functions import FUNCTIONS
 from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
 from flinkcore.sql.nodes.kinds import NODES, REFUSED
+from flinkcore.sql.plan.rex import RexCall
 
 CSV = """k,v,ts
 a,1,2024-01-01 00:00:01
@@ -83,6 +87,34 @@ def test_a_null_rowtime_fails(plan: dict[str, Any]) -> None:
     data = pa.table({"k": ["a"], "v": [1], "ts": pa.array([None], pa.timestamp("ms"))})
     with pytest.raises(DataError, match="null"):
         environment.from_plan(plan, {"f": data}).to_arrow()
+
+
+def test_a_condition_without_operators_is_evaluated_once_for_each_row(
+    plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = [{"kind": "INPUT_REF", "inputIndex": number, "type": "BIGINT"} for number in (0, 1)]
+    columns[0]["type"] = "VARCHAR(2147483647)"
+    limit = {"kind": "LITERAL", "value": 1, "type": "BIGINT NOT NULL"}
+    condition = {"kind": "CALL", "internalName": "$>$1", "operands": [columns[1], limit], "type": "BOOLEAN"}
+    scan, watermarks, _, _, calc, sink = plan["nodes"]
+    calc |= {"projection": columns, "condition": condition, "outputType": "ROW<`k` STRING, `v` BIGINT>"}
+    plan["nodes"] = [scan, watermarks, calc, sink | {"outputType": calc["outputType"]}]
+    ids = [node["id"] for node in plan["nodes"]]
+    plan["edges"] = [
+        edge | dict(zip(("source", "target"), ends, strict=True))
+        for edge, ends in zip(plan["edges"], pairwise(ids), strict=False)
+    ]
+    evaluated = []
+
+    def greater(rows: Evaluation, call: RexCall) -> pa.Array:
+        evaluated.append(rows.num_rows)
+        return compare(rows, call)
+
+    monkeypatch.setitem(FUNCTIONS, ">", SqlFunction(">", "own", greater, lambda call: None))
+    data = pa.table({"k": ["a", "b", "c"], "v": [1, 2, 3], "ts": ["2024-01-01 00:00:01"] * 3})
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    assert environment.from_plan(plan, {"f": data}).to_arrow().column("k").to_pylist() == ["b", "c"]
+    assert sum(evaluated) == 3
 
 
 @pytest.fixture
