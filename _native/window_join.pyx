@@ -69,8 +69,8 @@ cdef bint _join_left(JoinCore* self, const KeySide* left, const KeySide* right, 
         if row == NULL:
             return True
         while self.phase == Phase.PAIRS:
-            other = NULL if left.never_matches else _in_window(&right.rows, &self.other_place, end)
-            if other == NULL:
+            other = _in_window(&right.rows, &self.other_place, end)
+            if other == NULL or left.never_matches:
                 self.phase = Phase.ALONE
                 break
             if join_is_full(self):
