@@ -1,4 +1,4 @@
-"""Checks of names of columns and of expressions that programs give to steps over columns."""
+"""Checks of names of columns, expressions and switches that programs give to steps over columns."""
 
 from __future__ import annotations
 
@@ -56,6 +56,12 @@ def require_expression(value: object, call: str) -> None:
         f"{call} takes a pyarrow expression, such as pyarrow.compute.field('price') > 100, not {value!r}: "
         f"{hint}"
     )
+
+
+def require_boolean(value: object, argument: str) -> None:
+    """Raise ArgumentTypeError if an argument, which is shown as `argument`, is not True or False."""
+    if not isinstance(value, bool):
+        raise ArgumentTypeError(f"{argument} is True or False, not {value!r}")
 
 
 def refuse_repeated(names: tuple[str, ...], call: str, what: str = "columns") -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flinkcore._internal.arrow.expressions import Expression, is_expression
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.graph.column_arguments import require_boolean
 from flinkcore.datastream.graph.declared_type import require_output_tag
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
 
@@ -60,6 +61,7 @@ class JoinOperation:
             raise ArgumentTypeError(
                 f"{self.call}(suffix=...) is a text that is not empty, not {self.suffix!r}"
             )
+        require_boolean(self.nulls_equal, f"{self.call}(nulls_equal=...)")
 
     @property
     def changes(self) -> bool:
@@ -220,6 +222,10 @@ class RegularJoin(JoinOperation):
     with_changes: bool = False
     unique_keys: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None)
     ttl_ms: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_boolean(self.with_changes, "join_regular(changes=...)")
 
     @property
     def changes(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from flinkcore.common.output_tag import OutputTag
+from flinkcore.datastream.graph.column_arguments import require_boolean
 from flinkcore.datastream.graph.declared_type import require_output_tag
 from flinkcore.datastream.graph.transformations import TopTransformation, Transformation
 from flinkcore.datastream.window import WindowAssigner
@@ -68,6 +69,7 @@ def top_step(
     for name, value in (("rank_column", rank_column), ("window_end", window_end)):
         if value is not None and (not isinstance(value, str) or not value):
             raise ArgumentTypeError(f"top({name}=...) is the name of a column, or None, not {value!r}")
+    require_boolean(changes, "top(changes=...)")
     if changes and (window is not None or window_end is not None):
         raise ConfigurationError(
             "top of windows has final rows, when a window fires: changes=True is for keys without windows"
@@ -89,7 +91,7 @@ def top_step(
         skip,
         rank=rank,
         rank_column=rank_column,
-        changes=bool(changes),
+        changes=changes,
         window=window,
         window_end=window_end,
         unique_key=unique_key,
@@ -102,6 +104,7 @@ def require_dedup_arguments(
     keep: str, by: str, changes: bool = False, late_to: OutputTag | None = None
 ) -> None:
     """Raise a ConfigurationError if an argument of `deduplicate` is another one."""
+    require_boolean(changes, "deduplicate(changes=...)")
     if late_to is not None:
         require_output_tag(late_to, "deduplicate(late_to=...)")
         if (keep, by, changes) != ("first", "event_time", False):
@@ -122,7 +125,10 @@ def require_dedup_arguments(
 def _of_each(name: str, given: Each | Sequence[Each], n: int) -> tuple[Each, ...]:
     """Return what is given once for all columns, or for each."""
     values: tuple[Any, ...] = tuple(given) if isinstance(given, list | tuple) else (given,) * n
-    if len(values) != n or not all(value is None or isinstance(value, bool) for value in values):
+    takes_null = name == "nulls_last"
+    if len(values) != n or not all(
+        isinstance(each, bool) or (each is None and takes_null) for each in values
+    ):
         raise ConfigurationError(
             f"top({name}=...) is true or false, or a list with one for each of the {n} columns of by=, not {given!r}"
         )

@@ -98,7 +98,7 @@ class KeyedJoins(LogStream):
         ... )  # doctest: +SKIP
         """
         first, last = (interval_ms(bound, "join_interval") for bound in (lower, upper))
-        return self._joined(other, TimeIntervalJoin(how, where, suffix, bool(nulls_equal), first, last))
+        return self._joined(other, TimeIntervalJoin(how, where, suffix, nulls_equal, first, last))
 
     def join_window(
         self,
@@ -154,7 +154,7 @@ class KeyedJoins(LogStream):
             how,
             where,
             suffix,
-            bool(nulls_equal),
+            nulls_equal,
             window,
             left_late_tag=left_late_to,
             right_late_tag=right_late_to,
@@ -206,7 +206,7 @@ class KeyedJoins(LogStream):
         --------
         >>> bids.key_by("auction").join_regular(auctions.key_by("id"))  # doctest: +SKIP
         """
-        return self._joined(other, RegularJoin(how, where, suffix, bool(nulls_equal), bool(changes)))
+        return self._joined(other, RegularJoin(how, where, suffix, nulls_equal, changes))
 
     def join_temporal(
         self,
@@ -250,4 +250,4 @@ class KeyedJoins(LogStream):
         --------
         >>> orders.key_by("currency").join_temporal(rates.key_by("currency"), how="left")  # doctest: +SKIP
         """
-        return self._joined(other, TemporalJoin(how, where, suffix, bool(nulls_equal)))
+        return self._joined(other, TemporalJoin(how, where, suffix, nulls_equal))

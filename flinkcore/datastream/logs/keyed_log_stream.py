@@ -16,6 +16,7 @@ from flinkcore.datastream.functions import (
     KeyedProcessFunction,
     ReduceFunction,
 )
+from flinkcore.datastream.graph.column_arguments import require_boolean
 from flinkcore.datastream.graph.declared_type import gives_elements, named_outputs
 from flinkcore.datastream.graph.key_columns import KeyColumns
 from flinkcore.datastream.graph.top_rows import Rank, require_dedup_arguments, top_step
@@ -258,8 +259,8 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         --------
         >>> orders.key_by("id").deduplicate(keep="last")  # doctest: +SKIP
         """
-        require_dedup_arguments(keep, by, bool(changes), late_to)
-        return self._then(DeduplicateTransformation(self._input(), keep, by, bool(changes), late_tag=late_to))
+        require_dedup_arguments(keep, by, changes, late_to)
+        return self._then(DeduplicateTransformation(self._input(), keep, by, changes, late_tag=late_to))
 
     def top(
         self,
@@ -425,9 +426,8 @@ class KeyedLogStream(WithoutStep, KeyedJoins):
         """
         from flinkcore.datastream.logs.over_log_stream import named_aggregates
 
-        step = GroupAggregateTransformation(
-            self._input(), named_aggregates(aggregates, unnamed), bool(changes)
-        )
+        require_boolean(changes, "aggregate(changes=...)")
+        step = GroupAggregateTransformation(self._input(), named_aggregates(aggregates, unnamed), changes)
         return self._then(step)
 
     broadcast = instead_of_key("broadcast")

@@ -14,6 +14,7 @@ from flinkcore.common.typeinfo import TypeInformation
 from flinkcore.datastream.functions import Function, KeySelector, ProcessFunction
 from flinkcore.datastream.graph.column_arguments import (
     refuse_repeated,
+    require_boolean,
     require_expression,
     require_key_columns,
 )
@@ -218,6 +219,7 @@ class LogStream(AnalysedLog, ExtendableStream["LogStream"]):
         """
         from flinkcore.datastream.logs.keyed_log_stream import KeyedLogStream  # a subclass of this class
 
+        require_boolean(null_keys, "key_by(null_keys=...)")
         first = key_columns[0] if key_columns else None
         if of_function or (not isinstance(first, str) and callable(getattr(first, "get_key", first))):
             if null_keys:

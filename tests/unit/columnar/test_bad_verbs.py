@@ -31,9 +31,9 @@ def keyed(has_watermarks: bool = False) -> Any:
     return stream(has_watermarks).key_by("id")
 
 
-def with_itself(join: str, *arguments: Any) -> Any:
+def with_itself(join: str, *arguments: Any, **settings: Any) -> Any:
     rows = keyed()
-    return getattr(rows, join)(rows.select("id", other=pc.field("ts")).key_by("id"), *arguments)
+    return getattr(rows, join)(rows.select("id", other=pc.field("ts")).key_by("id"), *arguments, **settings)
 
 
 TENS = TumblingEventTimeWindows(10)
@@ -59,6 +59,26 @@ TENS = TumblingEventTimeWindows(10)
 )
 def test_a_call_that_is_not_possible_names_what_to_write(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(FlinkcoreError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: stream().key_by("id", null_keys=1), r"key_by\(null_keys=...\)"),
+        (lambda: keyed().aggregate(n=count(), changes="yes"), r"aggregate\(changes=...\)"),
+        (lambda: keyed().deduplicate("last", changes="no"), r"deduplicate\(changes=...\)"),
+        (lambda: keyed().top(1, "ts", changes=None), r"top\(changes=...\)"),
+        (lambda: keyed().top(1, "ts", descending=None), r"top\(descending=...\)"),
+        (lambda: with_itself("join_regular", changes="no"), r"join_regular\(changes=...\)"),
+        (lambda: with_itself("join_regular", nulls_equal=1), r"join_regular\(nulls_equal=...\)"),
+        (lambda: with_itself("join_interval", 0, 1, nulls_equal=0), r"join_interval\(nulls_equal=...\)"),
+        (lambda: with_itself("join_window", TENS, nulls_equal="no"), r"join_window\(nulls_equal=...\)"),
+        (lambda: with_itself("join_temporal", nulls_equal=None), r"join_temporal\(nulls_equal=...\)"),
+    ],
+)
+def test_a_switch_is_true_or_false(call: Callable[[], Any], argument: str) -> None:
+    with pytest.raises(FlinkcoreError, match=f"{argument} is [Tt]rue or [Ff]alse, "):
         call()
 
 
