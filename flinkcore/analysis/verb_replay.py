@@ -6,8 +6,10 @@ rows, in columns that pass through or in an aggregate that collects them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -63,8 +65,8 @@ def windows_of_verb(operator: OperatorPlan) -> OperatorWindows | None:
 def run_verb(operator: RelationalPlan, stage: StagePlan, time: ReplayTime, events: LogEvents) -> KeyRun:
     """Run a verb over the events of a key; parameters and result as of `run_key`."""
     given, late = run_numbered(stage, _numbering(operator), time, events)
-    firings = list(_firings(given, time, events))
     windows = windows_of_verb(operator)
+    firings = list(_firings(given, time, events, windows is not None))
     assigned = {} if windows is None else assigned_by_time(windows.assigner, events)
     results = given.batch.select([name for name in given.batch.schema.names if not name.startswith(EVENT)])
     return KeyRun(
@@ -96,7 +98,7 @@ def _numbering(operator: RelationalPlan) -> RelationalPlan:
     return operator
 
 
-def _firings(given: PlacedEvents, time: ReplayTime, events: LogEvents) -> Iterator[Firing]:
+def _firings(given: PlacedEvents, time: ReplayTime, events: LogEvents, has_windows: bool) -> Iterator[Firing]:
     """Yield each result as a firing of its own."""
     batch, numbers = given.batch, EventNumbers(events)
     clocks, steps, splits, positions, _, fired, *_ = given.order
@@ -104,7 +106,7 @@ def _firings(given: PlacedEvents, time: ReplayTime, events: LogEvents) -> Iterat
     # Results of a watermark come before it reaches the next operator: the step that has it is not counted.
     watermarks = time.timeline.watermark_after(np.where(by_event, steps, steps + 1)).tolist()
     bounds: list[Bounds] = [(None, None)] * batch.num_rows
-    if set(WINDOW_COLUMNS) <= set(batch.schema.names):
+    if has_windows:
         starts, ends = (integers(batch.column(name)) for name in WINDOW_COLUMNS)
         bounds = list(zip(starts, ends, strict=True))
     made_of = [batch.column(name).to_pylist() for name in batch.schema.names if name.startswith(EVENT)]
@@ -158,26 +160,46 @@ def _unused(
     if isinstance(operator, Join) and operator.gives_left_alone:
         how = operator.operation.how
         right.update(events.batch.column(f"1.{EVENT}").drop_null().to_pylist())
+    reason = _reasons(operator, firings, assigned, events)
     for number in event_numbers(events):
         if number in right:
             yield number, f"results of {how} joins have left rows alone"
         elif number not in used and number not in late:
-            yield number, _reason(operator, firings, assigned.get(number, ()))
+            yield number, reason(number)
 
 
-def _reason(operator: RelationalPlan, firings: list[Firing], windows: Any) -> str:
+def _reasons(
+    operator: RelationalPlan, firings: list[Firing], assigned: Mapping[int, Any], events: LogEvents
+) -> Callable[[int], str]:
+    """Return what gives the reason why an event is in no result, by its number."""
     if isinstance(operator, Join):
-        return _without_partner(operator)
+        without_partner = _without_partner(operator)
+        return lambda number: without_partner
     first = (
         "another row of its key is kept" if isinstance(operator, Deduplication) else "other rows rank higher"
     )
     if getattr(operator, "changes", False):
-        return first
-    bounds = {(window.start, window.end) for window in windows}
-    instead = sorted(
-        {number for firing in firings if not bounds or firing.bounds in bounds for number in firing.events}
-    )
-    return f"{first}: {', '.join(map(str, instead))}" if instead else first
+        return lambda number: first
+    bounds: dict[int, list[Bounds]]
+    instead: dict[Bounds, set[int]] = defaultdict(set)
+    if isinstance(operator, TopRows) and operator.window_end is not None:
+        ends = given_ends(events.batch, operator.window_end).tolist()
+        bounds = {number: [(None, end)] for number, end in zip(event_numbers(events), ends, strict=True)}
+        for number in (number for firing in firings for number in firing.events):
+            instead[bounds[number][0]].add(number)
+    else:
+        bounds = {
+            number: [(window.start, window.end) for window in windows] for number, windows in assigned.items()
+        }
+        for firing in firings:
+            instead[firing.bounds].update(firing.events)
+
+    @cache
+    def reason(own: tuple[Bounds, ...]) -> str:
+        others = sorted(set().union(*(instead[each] for each in own)))
+        return f"{first}: {', '.join(map(str, others))}" if others else first
+
+    return lambda number: reason(tuple(bounds.get(number, [(None, None)])))
 
 
 def _without_partner(operator: Join) -> str:

@@ -198,6 +198,20 @@ def test_the_story_of_a_rank_names_the_rows_that_rank_higher() -> None:
     assert "in no result: other rows rank higher: 2\n" in str(windows)
 
 
+def test_a_rank_of_given_windows_names_the_higher_rows_of_its_own_window_alone() -> None:
+    rows = small(ts=[1, 2, 11, 12], key=["k"] * 4, value=[5, 9, 7, 3], end=[10, 10, 20, 20])
+    events = stream(rows, "key").top(1, "value", window_end="end").why("k").events.to_pylist()
+    reasons = [None if row["reason"] is None else row["reason"].partition(": ")[2] for row in events]
+    assert reasons == ["2", None, None, "3"]
+
+
+def test_columns_of_a_log_that_are_named_as_bounds_of_windows_are_not_bounds() -> None:
+    rows = small(ts=[1], key=["k"], window_start=["a"], window_end=["b"])
+    (firing,) = stream(rows, "key").deduplicate().why("k").firings.to_pylist()
+    assert firing["window_start"] is None
+    assert firing["results"][0]["window_end"] == "b"
+
+
 def test_rows_of_both_streams_with_columns_of_one_name_and_two_types_are_told_apart() -> None:
     left = stream(small(ts=[1, 2], key=["k", "k"], value=[5, 9]), "key")
     right = left.select("key", value=pc.field("value").cast(pa.string())).key_by("key")
