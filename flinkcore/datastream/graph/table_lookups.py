@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from flinkcore._native.arrow import CheckedStream, checked_batch
 from flinkcore._native.key_dictionary import KeyDictionary
 from flinkcore.datastream.graph.column_arguments import refuse_repeated
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, SchemaError
+
+_SAME_VALUES: Final = ({pa.string(), pa.large_string()}, {pa.binary(), pa.large_binary()})
+"""Pairs of types of equal values, whose offsets differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,7 @@ class TableRows(RowExpansion):
     def bound_to(self, schema: pa.Schema) -> TableRows:
         if self.suffix is None:
             return self
-        self._require_keys_of(schema)
+        keys = self._keys_as_in(schema)
         names = [name + (self.suffix if name in schema.names else "") for name in self.found.schema.names]
         for name in names:
             if names.count(name) > 1 or name in schema.names:
@@ -82,13 +85,15 @@ class TableRows(RowExpansion):
                     f"join_lookup: two columns of the results are named {name!r}; give another suffix= than "
                     f"{self.suffix!r}, or rename one"
                 )
-        bound = replace(self, found=self.found.rename_columns(names), suffix=None)
+        bound = replace(self, keys=keys, found=self.found.rename_columns(names), suffix=None)
         if self.after is not None:
             bound._require_condition_over(pa.schema([*schema, *bound.found.schema]))
         return bound
 
-    def _require_keys_of(self, schema: pa.Schema) -> None:
-        for name, field in zip(self.by, self.keys.schema, strict=True):
+    def _keys_as_in(self, schema: pa.Schema) -> pa.RecordBatch:
+        """Return the key columns with the types of those of the rows, which may have other offsets."""
+        keys = self.keys
+        for place, (name, field) in enumerate(zip(self.by, self.keys.schema, strict=True)):
             if name not in schema.names:
                 raise SchemaError(
                     f"join_lookup(on=...): there is no column {name!r}; columns: {shown_names(schema)}."
@@ -96,11 +101,13 @@ class TableRows(RowExpansion):
                     unknown=name,
                 )
             kind = decoded_type(schema.field(name).type)
-            if kind != field.type:
+            if kind != field.type and {kind, field.type} not in _SAME_VALUES:
                 raise SchemaError(
                     f"join_lookup: the column {name!r} is {kind} and the column {field.name!r} of the table is "
                     f"{field.type}, so that no key is equal to another. Cast one of them"
                 )
+            keys = keys.set_column(place, field.with_type(kind), keys.column(place).cast(kind))
+        return keys
 
     def _require_condition_over(self, pairs: pa.Schema) -> None:
         assert self.after is not None

@@ -123,6 +123,14 @@ def test_tables_that_do_not_fit_the_rows_are_refused_when_the_job_is_planned(
         rows().join_lookup(TABLE, **settings).to_arrow()
 
 
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())])
+def test_texts_are_equal_whatever_their_encoding(kind: pa.DataType) -> None:
+    table = pa.table({"id": TABLE["id"].cast(kind), "name": TABLE["name"]})
+    assert found(rows(["a"]).join_lookup(table, {"key": "id"}), "name") == [("Ada",)]
+    turned = rows(["a"]).with_columns(key=pc.field("key").cast(pa.large_string()))
+    assert found(turned.join_lookup(table, {"key": "id"}), "name") == [("Ada",)]
+
+
 def test_two_columns_of_one_name_are_refused() -> None:
     twice = TABLE.append_column("n_right", pa.array([1, 2, 3, 4]))
     with pytest.raises(ConfigurationError, match="two columns of the results are named 'n_right'"):
