@@ -167,7 +167,12 @@ class RestoredPlanState:
 
     def dealt_states(self) -> list[KeyedState]:
         """Return the states that tasks need for their keys."""
-        return [self._state(name) for name in self._states if name != WINDOW_TIMERS]
+        # Timers of aggregates fire at the end of the windows that the accumulators have. Those of joins and ranks say
+        # which rows are left.
+        names = [*self._states]
+        if self.state.layout is Layout.ACCUMULATORS and WINDOW_TIMERS in names:
+            names.remove(WINDOW_TIMERS)
+        return [self._state(name) for name in names]
 
     def key_groups_of(self, keys: pa.Array) -> npt.NDArray[np.int32]:
         """Return the key groups that keys of the savepoint have in the job."""

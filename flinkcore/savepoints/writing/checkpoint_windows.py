@@ -296,9 +296,8 @@ class _Windows:
             moments.append(np.where((rows.flags & fired) == 0, last, MIN_TIMESTAMP))
         elif self.contents.trigger == "continuous_event_time":
             moments += [last, np.where(states == last, MIN_TIMESTAMP, states)]
-        if (
-            self.contents.lateness_ms or not moments
-        ):  # else the timer at the end of a window is also that of its lateness
+        # Without lateness the timer at the end of a window is also the one that cleans it up.
+        if self.contents.lateness_ms or not moments:
             cleanup = _cleanup_times(last, self.contents.lateness_ms)
             moments.append(np.where(cleanup == MAX_TIMESTAMP, MIN_TIMESTAMP, cleanup))
         every = np.concatenate(moments) if len(moments) > 1 else moments[0]

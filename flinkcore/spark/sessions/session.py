@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any, Final
 
-import pyarrow as pa
 import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -20,7 +19,6 @@ from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark.sessions.java import ensure_java
 from flinkcore.spark.sessions.launch_settings import settings_of_launch
 from flinkcore.spark.sessions.spark_settings import (
-    ALLOCATOR,
     BLOCKS_PER_BATCH,
     BYTES_PER_BATCH,
     LOCAL_SETTINGS,
@@ -28,7 +26,6 @@ from flinkcore.spark.sessions.spark_settings import (
     ROWS_PER_BATCH,
     SETTINGS,
     SHORT_JOB_SETTINGS,
-    WORKERS_ALLOCATOR,
 )
 
 _LOCK: Final = Lock()
@@ -44,8 +41,6 @@ def configure_spark(builder: Any = None) -> Any:
     - Arrow batches have up to 4 MB and 131,072 rows (32 rows on Spark 3.5, which cannot limit them by bytes).
     - The session time zone is UTC. Spark shows no progress bar, since a replay reports its progress itself. With a
       local master, shuffles are not compressed.
-    - Arrow allocates the memory of Python workers by jemalloc, if it has that here, and `ARROW_DEFAULT_MEMORY_POOL` is
-      not set.
 
     Parameters
     ----------
@@ -78,8 +73,6 @@ def configure_spark(builder: Any = None) -> Any:
     settings = dict(SETTINGS)
     if chosen.get("spark.master", os.environ.get("MASTER", "local")).startswith("local"):
         settings |= LOCAL_SETTINGS
-    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ and ALLOCATOR in pa.supported_memory_backends():
-        settings[WORKERS_ALLOCATOR] = ALLOCATOR
     if spark_version() < (4, 0):
         del settings[BYTES_PER_BATCH]
         settings[ROWS_PER_BATCH] = str(BLOCKS_PER_BATCH)

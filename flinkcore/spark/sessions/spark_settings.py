@@ -16,15 +16,6 @@ SETTINGS: Mapping[str, str] = {
 }
 """Settings of `configure_spark`, unless the user has set them."""
 
-WORKERS_ALLOCATOR = "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL"
-
-ALLOCATOR = "jemalloc"
-"""Arrow's allocator in Python workers, where Arrow has it.
-
-Arrow's default, mimalloc, takes large buffers from the system for each batch. On a busy machine, tasks over 460,000
-bids spent two thirds of their CPU time on that.
-"""
-
 LOCAL_SETTINGS: Mapping[str, str] = {
     # Shuffle files stay on this machine, and blocks are packed already.
     "spark.shuffle.compress": "false",

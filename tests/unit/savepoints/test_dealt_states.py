@@ -31,7 +31,10 @@ from flinkcore.savepoints import (
 from flinkcore.savepoints.beginning import RestoredSavepoint
 from flinkcore.savepoints.keyed_state import KeyedState, batches_of_states
 
-JOBS = ("hop", "group_hop", "session", "count_of_distinct", "left_interval_join", "rank_of_sums")
+JOBS = (
+    *("hop", "group_hop", "session", "count_of_distinct", "left_interval_join", "rank_of_sums"),
+    *("window_join", "window_rank"),
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::flinkcore.errors.LateEventsWarning")
 

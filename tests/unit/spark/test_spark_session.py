@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 from zipfile import ZipFile
 
-import pyarrow as pa
 import pytest
 from equipment.sampling import at_night
 from equipment.spark_sessions import QUICK_JAVA
@@ -21,7 +20,7 @@ from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_j
 from flinkcore.spark.sessions import java as java_module
 from flinkcore.spark.sessions import session
 from flinkcore.spark.sessions.session import short_job
-from flinkcore.spark.sessions.spark_settings import ALLOCATOR, SHORT_JOB_SETTINGS, WORKERS_ALLOCATOR
+from flinkcore.spark.sessions.spark_settings import SHORT_JOB_SETTINGS
 
 
 class RecordingBuilder:
@@ -192,19 +191,6 @@ def test_nothing_that_the_user_set_is_changed(monkeypatch: pytest.MonkeyPatch) -
     assert builder._options["spark.ui.showConsoleProgress"] == "false"
 
 
-def test_workers_have_the_allocator_that_reuses_memory_unless_another_is_chosen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("ARROW_DEFAULT_MEMORY_POOL", raising=False)
-    monkeypatch.setattr(pa, "supported_memory_backends", lambda: [ALLOCATOR, "system"])
-    assert configure_spark(RecordingBuilder())._options[WORKERS_ALLOCATOR] == ALLOCATOR
-    monkeypatch.setattr(pa, "supported_memory_backends", lambda: ["system"])
-    assert WORKERS_ALLOCATOR not in configure_spark(RecordingBuilder())._options
-    monkeypatch.setattr(pa, "supported_memory_backends", lambda: [ALLOCATOR, "system"])
-    monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", "system")
-    assert WORKERS_ALLOCATOR not in configure_spark(RecordingBuilder())._options
-
-
 def test_python_from_the_settings_serves_the_workers() -> None:
     builder = RecordingBuilder()
     builder._options = {"spark.pyspark.python": "/opt/conda/python"}
@@ -361,7 +347,6 @@ def test_settings_of_spark_submit_count_as_set_by_the_user(tmp_path: Path) -> No
     # Neither the time zone nor, on a cluster, uncompressed shuffles.
     assert done.stdout.splitlines()[-1] == str(
         [
-            WORKERS_ALLOCATOR,
             "spark.sql.execution.arrow.maxBytesPerBatch",
             "spark.sql.execution.arrow.maxRecordsPerBatch",
             "spark.ui.showConsoleProgress",
