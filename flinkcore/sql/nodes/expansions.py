@@ -204,7 +204,7 @@ def expand(program: Program, node: PlanNode, rows: Rows) -> Rows:
         return first
     if rows.windows is not None or not _may_be_several(rows):
         return replace(first, stream=first.stream.union(*(each.stream for each in others)))
-    # Of several rows, a union would have all of one projection before those of the next one.
+    # A union would put all rows of one projection before those of the next one.
     kept = [name for name in rows.carried if name != EMITTED_AT]
     expressions = tuple(
         tuple(SqlExpression(rex, rows.columns, program.zone) for rex in projection)
