@@ -1,4 +1,4 @@
-"""Rows that become several: UNNEST of collections, and the rows of sessions."""
+"""Rows that become several: GROUPING SETS, UNNEST of collections, and the rows of sessions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.expressions import ColumnExpression, RowExpansion
 from flinkcore.datastream.aggregates import collect
 from flinkcore.datastream.graph.table_lookups import with_empty
-from flinkcore.datastream.graph.transformations import ExpandTransformation
+from flinkcore.datastream.graph.transformations import (
+    ExpandTransformation,
+    OperatorTransformation,
+)
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.evaluation import missing_function
 from flinkcore.sql.expressions.sql_expression import SqlExpression
@@ -27,6 +30,7 @@ from flinkcore.sql.types.logical_types import LogicalType, Root, type_of
 
 _COLLECTION: Final = "collection#"
 _COPIED: Final = "copied#"
+_PROJECTED: Final = "projected#"
 _ROWS: Final = "rows#"
 _COPIES: Final = "REPLICATE_ROWS"
 _UNNEST: Final = {"UNNEST_ROWS": False, "UNNEST_ROWS_WITH_ORDINALITY": True}
@@ -144,6 +148,44 @@ class Copies(RowExpansion):
         return f"{self.times} copies of {', '.join(self.copied)}"
 
 
+@dataclass(frozen=True, eq=False)
+class Projections(RowExpansion):
+    """Each row once for each projection, as Flink's ExpandFunction does. Picklable.
+
+    Attributes
+    ----------
+    projections : tuple of tuples of SqlExpression
+        One or more, each with an expression for each added column.
+    added : tuple of (str, LogicalType)
+        The computed columns.
+    """
+
+    projections: tuple[tuple[SqlExpression, ...], ...]
+    added: tuple[tuple[str, LogicalType], ...]
+
+    @property
+    def required_columns(self) -> frozenset[str]:
+        return frozenset().union(*(each.required_columns for row in self.projections for each in row))
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        return [pa.field(name, kind.with_nullable(True).arrow) for name, kind in self.added]
+
+    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+        n, n_projections = batch.num_rows, len(self.projections)
+        rows: Int64s = np.repeat(np.arange(n), n_projections)
+        places = pa.array(rows + np.tile(np.arange(n_projections) * n, n))
+        columns = zip(*self.projections, strict=True)
+        return rows, [
+            pa.concat_arrays([each.evaluate(batch).cast(field.type) for each in column]).take(places)
+            for column, field in zip(columns, self.fields, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        rows = (", ".join(map(str, row)) for row in self.projections)
+        return f"{', '.join(name for name, _ in self.added)}: {'; '.join(rows)}"
+
+
 def _offsets(collection: pa.MapArray) -> pa.Array:
     """Return offsets into the keys and items of a map, which those of a slice leave as they are."""
     return pa.array(collection.offsets.to_numpy(), pa.int32())
@@ -152,6 +194,38 @@ def _offsets(collection: pa.MapArray) -> pa.Array:
 def expanded(stream: LogStream, expansion: RowExpansion) -> LogStream:
     """Return the rows that an expansion makes of those of a stream."""
     return stream._then(ExpandTransformation(stream._transformation, expansion))
+
+
+def expand(program: Program, node: PlanNode, rows: Rows) -> Rows:
+    """Return each row once for each projection: GROUPING SETS, CUBE, ROLLUP and split aggregates of DISTINCT."""
+    projections = [[program.rex(node, each) for each in projection] for projection in node.json["projects"]]
+    first, *others = (program.project(rows, node, projection) for projection in projections)
+    if not others:
+        return first
+    if rows.windows is not None or not _may_be_several(rows):
+        return replace(first, stream=first.stream.union(*(each.stream for each in others)))
+    # A union would put all rows of one projection before those of the next one.
+    kept = [name for name in rows.carried if name != EMITTED_AT]
+    expressions = tuple(
+        tuple(SqlExpression(rex, rows.columns, program.zone) for rex in projection)
+        for projection in projections
+    )
+    added = tuple((f"{_PROJECTED}{number}", kind) for number, (_, kind) in enumerate(node.fields))
+    results = expanded(rows.stream.select(*rows.columns, *kept), Projections(expressions, added))
+    return program.of_operator(
+        node,
+        results,
+        [pc.field(name) for name, _ in added],
+        times=first.times,
+        of_windows=rows.of_windows,
+        changes=rows.changes,
+    )
+
+
+def _may_be_several(rows: Rows) -> bool:
+    """Return whether an event may lead to several of the rows: changes, or results of an operator."""
+    steps = rows.stream._transformation.in_order()
+    return bool(rows.changes) or any(isinstance(step, OperatorTransformation) for step in steps)
 
 
 def correlate(program: Program, node: PlanNode, rows: Rows) -> Rows:

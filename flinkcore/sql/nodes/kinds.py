@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from flinkcore.sql.nodes.expansions import correlate
+from flinkcore.sql.nodes.expansions import correlate, expand
 from flinkcore.sql.nodes.group_aggregates import group_aggregate
 from flinkcore.sql.nodes.group_windows import group_window_aggregate
 from flinkcore.sql.nodes.joins import interval_join, join, temporal_join, window_join
 from flinkcore.sql.nodes.lookups import lookup_join
 from flinkcore.sql.nodes.matches import match
 from flinkcore.sql.nodes.over import over_aggregate
-from flinkcore.sql.nodes.plain import calc, drop_update_before, exchange, expand, sink, union, values
+from flinkcore.sql.nodes.plain import calc, drop_update_before, exchange, sink, union, values
 from flinkcore.sql.nodes.ranks import (
     changelog_normalize,
     deduplicate,

@@ -1,4 +1,4 @@
-"""Nodes without state: calc, exchange, union, values, expand and sink."""
+"""Nodes without state: calc, exchange, union, values and sink."""
 
 from __future__ import annotations
 
@@ -113,14 +113,6 @@ class ConstantColumn(ColumnExpression):
 
     def __str__(self) -> str:
         return f"[{', '.join(map(str, self.literals))}]"
-
-
-def expand(program: Program, node: PlanNode, rows: Rows) -> Rows:
-    """Return each row once for each projection: GROUPING SETS, CUBE, ROLLUP and split aggregates of DISTINCT."""
-    projections = [[program.rex(node, each) for each in projection] for projection in node.json["projects"]]
-    first, *others = (program.project(rows, node, projection) for projection in projections)
-    stream = first.stream.union(*(each.stream for each in others)) if others else first.stream
-    return replace(first, stream=stream)
 
 
 def sink(program: Program, node: PlanNode, rows: Rows) -> Rows:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from jobs.random_sql.expressions import condition, expression
 from jobs.random_sql.relations import NUMBERS, Draw, Impossible, Relation
 
@@ -61,15 +59,12 @@ def grouped(draw: Draw, keys: list[str]) -> tuple[str, list[str]]:
     return ", ".join(keys), []
 
 
-SPLIT: Final = "table.optimizer.distinct-agg.split.enabled"
-
-
 def draw_phases(draw: Draw) -> None:
     if draw.chance(0.5):
         strategy = draw.one(["ONE_PHASE", "TWO_PHASE"])
         draw.settings.setdefault("table.optimizer.agg-phase-strategy", strategy)
     if draw.chance(0.15):
-        draw.settings.setdefault(SPLIT, "true")
+        draw.settings.setdefault("table.optimizer.distinct-agg.split.enabled", "true")
 
 
 def condition_of_aggregates(draw: Draw, found: dict[str, tuple[str, str]]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jobs.random_sql.aggregates import (
-    SPLIT,
     aggregates,
     condition_of_aggregates,
     draw_phases,
@@ -56,8 +55,7 @@ def group_by(draw: Draw) -> None:
             {key: of.columns[key] for key in keys} | kinds_of(found),
             updates=True,
             is_open=of.is_open or bool(marks) or "(" in group or (of.updates and not keys),
-            # A row is in several keys of split aggregates, whose changes come to the next aggregate in no order.
-            exact=of.exact and not of.is_open and not ("(" in group and SPLIT in draw.settings),
+            exact=of.exact and not of.is_open,
         ),
     )
 
