@@ -757,6 +757,8 @@ cdef class Frames:
             raise ValueError("key ids and times must have one value per row of the batch")
         if retracts is not None and (retracts.shape[0] != n or not self.can_retract):
             raise ValueError("these aggregates cannot take rows back, or there is not one flag per row of the batch")
+        if (0 if cleared_keys is None else cleared_keys.shape[0]) != (0 if cleared_before is None else cleared_before.shape[0]):
+            raise ValueError("each cleared key needs the row before which it is")
         self._accumulators.bind(native)
         self.state.emits = emits
         rows.n = n

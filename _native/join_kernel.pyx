@@ -136,6 +136,15 @@ cdef bint _settle_row(JoinCore* self, ResultRow* row, bint passed) except -1 nog
     return _matched_at_last(self, 0, row.left) == (kind == Candidate.MATCHED_LEFT)
 
 
+cdef int64_t _n_pairs(const JoinCore* self) noexcept nogil:
+    # Returns how many of the candidates wait for the condition.
+    cdef const ResultRow* rows = <const ResultRow*> self.core.results.data
+    cdef int64_t i, n = 0
+    for i in range(self.core.n_results):
+        n += rows[i].kind <= Candidate.LAST_OF_PAIRS
+    return n
+
+
 cdef int _settle(JoinCore* self, const uint8_t* passed) except -1 nogil:
     # Turns candidates into results; `passed` has a value for each pair, NULL: all pass.
     cdef ResultRow* rows = <ResultRow*> self.core.results.data
@@ -415,10 +424,7 @@ cdef class JoinKernel:
         cdef Call call = begin_call(&self.guard, self)
         cdef const ResultRow* rows = <const ResultRow*> self.state.core.results.data
         cdef int64_t i, n = 0, n_rows = self.state.core.n_results
-        for i in range(n_rows):
-            n += rows[i].kind <= Candidate.LAST_OF_PAIRS
-        cdef int64_t[:, ::1] numbers = np.empty((2, n), np.int64)
-        n = 0
+        cdef int64_t[:, ::1] numbers = np.empty((2, _n_pairs(&self.state)), np.int64)
         with nogil:
             for i in range(n_rows):
                 if rows[i].kind <= Candidate.LAST_OF_PAIRS:
@@ -438,8 +444,11 @@ cdef class JoinKernel:
         """
         cdef Call call = begin_call(&self.guard, self)
         cdef const uint8_t* each = NULL
-        if passed is not None and passed.shape[0]:
-            each = &passed[0]
+        if passed is not None:
+            if passed.shape[0] != _n_pairs(&self.state):
+                raise ValueError("passed must have one value per pair")
+            if passed.shape[0]:
+                each = &passed[0]
         # Pairs are insertions as they are.
         if self.state.how != How.INNER or each != NULL:
             with nogil:

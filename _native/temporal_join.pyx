@@ -120,7 +120,8 @@ cdef int _begin_coming_out(JoinCore* self, KeySide* left) except -1 nogil:
             break
         (<OrderedRow*> buffer_append(&self.waiting, sizeof(OrderedRow)))[0] = row[0]
         drop_first(self, left, 0)
-    qsort(self.waiting.data, self.waiting.size // sizeof(OrderedRow), sizeof(OrderedRow), _by_arrival)
+    if self.waiting.size:  # else there may be no memory, which qsort must not be given
+        qsort(self.waiting.data, self.waiting.size // sizeof(OrderedRow), sizeof(OrderedRow), _by_arrival)
     return 0
 
 

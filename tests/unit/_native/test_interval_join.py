@@ -80,3 +80,24 @@ def test_rows_of_keys_that_are_not_seen_again_are_removed() -> None:
 def test_rows_that_come_out_padded_have_timers(how: str, inputs: set[int]) -> None:
     timers = Run(how, 60).timers.timers()
     assert set(timers.namespaces.tolist()) == inputs
+
+
+def test_each_pair_needs_its_flag() -> None:
+    kernel = JoinKernel(
+        interval_join(LOWER, UPPER),
+        TimerHeap(),
+        packed_steps(np.empty(0, np.int64), np.empty(0, np.int64)),
+        how="left",
+        has_condition=True,
+        has_kinds=False,
+        steps_done=0,
+        result_limit=10,
+    )
+    zeros = np.zeros(3, np.int64)
+    kernel.process(
+        zeros.astype(np.uint32), zeros.astype(np.int32), np.array([0, 1, 1], np.int8), zeros, zeros, zeros
+    )
+    assert len(kernel.pairs()[0]) == 2
+    with pytest.raises(ValueError, match="one value per pair"):
+        kernel.take(np.ones(1, np.uint8))
+    assert len(kernel.take(np.ones(2, np.uint8)).left) == 2

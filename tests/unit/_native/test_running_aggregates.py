@@ -85,3 +85,17 @@ def test_accumulators_are_made_for_their_frames() -> None:
     for kwargs in ({"slides": True, "runs": True}, {"retracts": True}, {"slides": True, "retracts": True}):
         with pytest.raises(ValueError, match="frames slide or run"):
             Accumulators(schema, specs, **kwargs)
+
+
+@pytest.mark.parametrize("before", [[0], None], ids=["too few", "none"])
+def test_each_key_that_is_cleared_needs_its_row(before: list[int] | None) -> None:
+    batch = pa.record_batch({"v": pa.array([1, 2])})
+    frames = Frames(Accumulators(batch.schema, [("sum", "v", None)], runs=True))
+    keys = np.zeros(2, np.uint32)
+    with pytest.raises(ValueError, match="each cleared key needs"):
+        frames.process(
+            batch,
+            keys,
+            cleared_keys=keys,
+            cleared_before=None if before is None else np.array(before, np.int64),
+        )
