@@ -356,10 +356,10 @@ def test_joins_need_watermarks(env: StreamExecutionEnvironment) -> None:
         for table in (CLICKS, ORDERS)
     )
     windows = first.join(second).where("user").equal_to("who").window(TEN_MS).apply(Pair(), PAIRS)
-    with pytest.raises(ConfigurationError, match="need event time: call assign_timestamps_and_watermarks"):
+    with pytest.raises(ConfigurationError, match="needs event time: call assign_timestamps_and_watermarks"):
         windows.execute()
     between = first.key_by("user").interval_join(second.key_by("who")).between(0, 1)
-    with pytest.raises(ConfigurationError, match="need event time: call assign_timestamps_and_watermarks"):
+    with pytest.raises(ConfigurationError, match="needs event time: call assign_timestamps_and_watermarks"):
         between.process(Pairs(), PAIRS).execute()
 
 

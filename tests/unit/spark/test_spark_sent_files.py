@@ -18,6 +18,7 @@ from fuzz.local_spark import local_spark_environment, without_jvm
 from flinkcore.datastream.graph.python_dependencies import PythonArchive
 from flinkcore.errors import ConfigurationError
 from flinkcore.spark import SparkExecutionEnvironment
+from flinkcore.spark.columnar.deal_state_task import DealStateTask
 from flinkcore.spark.columnar.forward_task import ForwardTask
 from flinkcore.spark.columnar.map_task import MapTask
 from flinkcore.spark.columnar.reduce_task import ReduceTask
@@ -96,7 +97,7 @@ def test_threads_that_start_the_first_job_at_once_look_and_send_once(monkeypatch
     [
         (
             lambda env: env.from_event_log(pa.table({"ts": [1]}), timestamp="ts").execute().to_arrow(),
-            {each.__module__ for each in (SummariseTask, MapTask, ReduceTask, ForwardTask)},
+            {each.__module__ for each in (SummariseTask, DealStateTask, MapTask, ReduceTask, ForwardTask)},
         ),
         (
             lambda env: list(env.from_collection([1]).map(str).execute_and_collect()),
