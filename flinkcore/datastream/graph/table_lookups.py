@@ -33,7 +33,7 @@ _SAME_VALUES: Final = ({pa.string(), pa.large_string()}, {pa.binary(), pa.large_
 
 
 @dataclass(frozen=True, eq=False)
-class TableRows(RowExpansion):
+class TableLookup(RowExpansion):
     """The rows of a table that have the keys of each row; picklable.
 
     Attributes
@@ -74,7 +74,7 @@ class TableRows(RowExpansion):
         read = [expression_columns(each) for each in (self.before, self.after) if each is not None]
         return frozenset(self.by).union(*(each or () for each in read)) - added
 
-    def bound_to(self, schema: pa.Schema) -> TableRows:
+    def bound_to(self, schema: pa.Schema) -> TableLookup:
         if self.suffix is None:
             return self
         keys = self._keys_as_in(schema)
@@ -219,7 +219,7 @@ def table_rows(
     how: str,
     where: Expression | None,
     suffix: str,
-) -> TableRows:
+) -> TableLookup:
     """Return the rows of a table that rows find; parameters as of :meth:`LogStream.join_lookup`.
 
     Raises
@@ -250,7 +250,7 @@ def table_rows(
                 f"{unknown_name(rows.schema, name)}",
                 unknown=name,
             )
-    return TableRows(
+    return TableLookup(
         "a table",
         rows.select(list(keys.values())),
         rows,

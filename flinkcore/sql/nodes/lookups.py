@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
-from flinkcore.datastream.graph.table_lookups import TableRows
+from flinkcore.datastream.graph.table_lookups import TableLookup
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.sql.expressions.evaluation import truth
 from flinkcore.sql.expressions.sql_expression import SqlExpression
@@ -182,7 +182,7 @@ def _in_content(
         SqlExpression(rex, names, program.zone).evaluate(table).cast(kind.with_nullable(True).arrow)
         for rex, kind in zip(lookup.projection, kinds, strict=True)
     ]
-    found_rows = TableRows(
+    found_rows = TableLookup(
         str(node.json["temporalTable"]["lookupTableSource"]["table"]["identifier"]),
         table.select([names[number] for number in lookup.keys]),
         pa.RecordBatch.from_arrays(projected, list(added)),
