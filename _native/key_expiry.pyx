@@ -8,13 +8,15 @@ late clears the state, and is set again only by a row that comes less than a tim
 import numpy as np
 
 import cython
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
 
 from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
+from flinkcore._native.key_expiry cimport cleanup_due
 from flinkcore._native.memory cimport grow
+from flinkcore._native.window_operator cimport saturating_add
 
 
 cdef enum:
@@ -45,19 +47,14 @@ cdef int _reach(Expiry* self, int64_t n_keys) except -1 nogil:
     return 0
 
 
-cdef inline int64_t _later(int64_t time, int64_t by) noexcept nogil:
-    return INT64_MAX if time > INT64_MAX - by else time + by
-
-
 cdef inline bint _write(Expiry* self, uint32_t key, int64_t now) noexcept nogil:
     # Returns whether the state of the key had expired.
     cdef int64_t due = self.due[key]
     cdef bint expired = due != NO_STATE and due <= now
-    if not self.by_timer:
-        self.due[key] = _later(now, self.ttl_ms)
-    elif expired or due == NO_STATE or _later(now, self.ttl_ms) > due - 1:
-        # What is due at a time comes after the rows that arrive with it.
-        self.due[key] = _later(now, self.ttl_ms + self.ttl_ms // 2 + 1)
+    if self.by_timer:
+        self.due[key] = cleanup_due(NO_STATE if expired else due, self.ttl_ms, now)
+    else:
+        self.due[key] = saturating_add(now, self.ttl_ms)
     return expired
 
 

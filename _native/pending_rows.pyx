@@ -23,6 +23,7 @@ from libc.string cimport memcpy
 from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
+from flinkcore._native.key_expiry cimport cleanup_due, cleanup_period
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_append_int64, buffer_free, grow
 from flinkcore._native.packed_steps cimport PackedSteps
 from flinkcore._native.relational cimport (
@@ -170,30 +171,23 @@ cdef int _clear(PendingState* state, uint32_t key) except -1 nogil:
     return 0
 
 
-cdef inline int64_t _late_by(const PendingState* state) noexcept nogil:
-    # After how long the timer of a key is due: TableConfigUtils.getMaxIdleStateRetentionTime.
-    return state.ttl_ms + (state.ttl_ms >> 1)
-
-
 cdef bint _has_expired(PendingState* state, uint32_t key_id, int64_t now) noexcept nogil:
     # Lets the timer of a key fire as often as it has until now. Returns whether it has forgotten the key.
     cdef PendingKey* key = &state.keys[key_id]
+    cdef int64_t period = cleanup_period(state.ttl_ms)
     if key.due == INT64_MIN or key.due > now:
         return False
     if key.n_waiting:
-        key.due += ((now - key.due) // _late_by(state) + 1) * _late_by(state)
+        key.due += ((now - key.due) // period + 1) * period
         return False
     key.due = INT64_MIN
     return True
 
 
 cdef int _touch(PendingState* state, uint32_t key_id, int64_t now) except -1 nogil:
-    cdef PendingKey* key = &state.keys[key_id]
     if _has_expired(state, key_id, now):
         _clear(state, key_id)
-    if key.due == INT64_MIN or now + state.ttl_ms > key.due - 1:
-        # What is due at a time comes after the rows that arrive with it.
-        key.due = now + _late_by(state) + 1
+    state.keys[key_id].due = cleanup_due(state.keys[key_id].due, state.ttl_ms, now)
     return 0
 
 

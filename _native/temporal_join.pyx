@@ -30,6 +30,7 @@ from flinkcore._native.join_kernel cimport (
     keep_row,
     side_of,
 )
+from flinkcore._native.key_expiry cimport cleanup_due
 from flinkcore._native.memory cimport buffer_append
 from flinkcore._native.ordered_rows cimport (
     OrderedRow,
@@ -81,9 +82,7 @@ cdef void _forget(JoinCore* self, uint32_t key, int64_t now) noexcept nogil:
 
 cdef void _put_off(JoinCore* self, uint32_t key, int64_t now) noexcept nogil:
     cdef KeySide* right = side_of(self, key, 1)
-    # What is due at a time comes after the rows that arrive with it.
-    if right.timer == INT64_MIN or now + self.ttl_ms > right.timer - 1:
-        right.timer = now + self.ttl_ms + (self.ttl_ms >> 1) + 1
+    right.timer = cleanup_due(right.timer, self.ttl_ms, now)
 
 
 cdef int _add_version(JoinCore* self, const JoinEvent* event) except -1 nogil:
