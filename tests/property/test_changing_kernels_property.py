@@ -50,6 +50,20 @@ def identities(contents: list[int]) -> Any:
     return np.stack((words % 2, words), axis=1)  # half of them have the same first word
 
 
+def top_kernel(keys: KeyDictionary, *, has_tails: bool, **choices: Any) -> ChangingTopKernel:
+    """A kernel of ROW_NUMBER, whose sort keys are one word, or a tail."""
+    return ChangingTopKernel(
+        keys,
+        timeline(),
+        steps_done=0,
+        rank="row_number",
+        n_words=not has_tails,
+        has_tails=has_tails,
+        replaces=False,
+        **choices,
+    )
+
+
 class Run:
     """A kernel over events in calls of some, whose state is renumbered and moves to other kernels on the way."""
 
@@ -169,19 +183,14 @@ def test_the_highest_rows_of_changes(
     sort_keys = [content // 2 for content in contents]  # two contents are equally high
 
     def made(keys: KeyDictionary) -> ChangingTopKernel:
-        return ChangingTopKernel(
+        return top_kernel(
             keys,
-            timeline(),
-            steps_done=0,
             result_limit=limit,
             n=n + skip,
             skip=skip,
-            rank="row_number",
-            n_words=not has_tails,
             has_tails=has_tails,
             ranks_shown=ranks_shown,
             changes=has_kinds,
-            replaces=False,
             of_limits=of_limits,
         )
 
@@ -289,20 +298,8 @@ def test_the_values_of_changes(events: list[Any], at_once: int, data: st.DataObj
 
 def test_a_key_whose_limit_is_0_shows_no_row() -> None:
     keys = KeyDictionary(pa.schema([("k", pa.int64())]), ["k"])
-    kernel = ChangingTopKernel(
-        keys,
-        timeline(),
-        steps_done=0,
-        result_limit=9,
-        n=3,
-        skip=0,
-        rank="row_number",
-        n_words=1,
-        has_tails=False,
-        ranks_shown=True,
-        changes=True,
-        replaces=False,
-        of_limits=True,
+    kernel = top_kernel(
+        keys, result_limit=9, n=3, skip=0, has_tails=False, ranks_shown=True, changes=True, of_limits=True
     )
     n, zeros = 3, np.zeros(3, np.int64)
     numbers = np.arange(n)
