@@ -4,10 +4,12 @@
     .venv/bin/python .ci/dependencies.py licences > docs/licences.md
     .venv/bin/python .ci/dependencies.py oldest > constraints.txt
     .venv/bin/python .ci/dependencies.py tests > requirements.txt
+    .venv/bin/python .ci/dependencies.py build > requirements.txt
 
 ``licences`` prints who needs each package, and its licence as the installed package tells it: install the extra `test`
 first. What `dev` adds to it is left out. ``oldest`` prints constraints for pip: the oldest versions that are allowed of
-what users install. ``tests`` prints the requirements of the extra `test`, without flinkcore itself.
+what users install. ``tests`` prints the requirements of the extra `test`, without flinkcore itself, and ``build`` those
+of compiling it.
 """
 
 import sys
@@ -174,6 +176,11 @@ def of_tests(pyproject: str) -> str:
     return "".join(f"{text}\n" for text in sorted({*found}))
 
 
+def of_build(pyproject: str) -> str:
+    """Return the requirements of compiling the package, for pip."""
+    return "".join(f"{text}\n" for text in tomllib.loads(pyproject)["build-system"]["requires"])
+
+
 def page(pyproject: str) -> str:
     """Return docs/licences.md.
 
@@ -196,5 +203,5 @@ def page(pyproject: str) -> str:
 
 
 if __name__ == "__main__":
-    printed = {"licences": page, "oldest": oldest, "tests": of_tests}[sys.argv[1]]
+    printed = {"licences": page, "oldest": oldest, "tests": of_tests, "build": of_build}[sys.argv[1]]
     print(printed(PYPROJECT.read_text(encoding="utf-8")), end="")

@@ -75,3 +75,8 @@ def test_the_requirements_of_tests_are_those_of_the_extras_that_test_names(
     of_users = {"pyarrow>=19", "pyspark[sql]>=3.5,<4.4", "mkdocs-material>=9.6", "duckdb>=1.1"}
     assert of_users <= {*found}
     assert not [text for text in found if text.startswith(("flinkcore", "apache-flink", "pre-commit"))]
+
+
+def test_the_requirements_of_compiling_are_those_of_the_build_system(dependencies: dict[str, Any]) -> None:
+    names = [text.partition(">=")[0] for text in dependencies["of_build"](PYPROJECT).splitlines()]
+    assert names == ["setuptools", "cython"]
