@@ -129,7 +129,7 @@ def single_serializer(*numbers: int) -> SingleSerializer:
     Raises
     ------
     ValueError
-        If there is no such type.
+        If the numbers are not those of a type.
     """
     fields = dict(zip(("precision", "scale"), numbers, strict=False))
     kind = "DecimalType" if len(numbers) == 2 else "TimestampType"
