@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.log.event_reader import EventReader, read_together
@@ -39,9 +39,6 @@ from flinkcore.time_plane.timed_log import TimedLog
 from flinkcore.time_plane.timeline import TimePlane
 
 Summary = TypeVar("Summary")
-
-_GROWTH: Final = 8
-"""Factor by which rows may be larger in memory than in files."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class TimePass:
         The data plane holds rows as long as earlier arrivals may come, which is known for each batch of this pass.
         """
         timed, size = self.timed, chunk.size_bytes or 0
-        together = timed.batch_bytes // _GROWTH
+        together = timed.batch_bytes // chunk.growth
         n_rows = chunk.looked_up_rows() if size > together else None
         if n_rows is None:
             return self.reader

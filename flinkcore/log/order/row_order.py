@@ -276,6 +276,10 @@ class RankedChunk(Chunk):
     def looked_up_rows(self) -> int | None:
         return self.chunk.looked_up_rows()
 
+    @property
+    def growth(self) -> int:
+        return self.chunk.growth
+
     def constant(self, column: str) -> tuple[bool, Any]:
         return self.chunk.constant(column)
 

@@ -224,6 +224,11 @@ class Chunk(ABC):
         """Return how many rows there are, as its file says if it does, or None."""
         return self.rows
 
+    @property
+    def growth(self) -> int:
+        """Factor by which rows may be larger in memory than `size_bytes`."""
+        return 8
+
     def why_null(self, column: str) -> str | None:
         """Return why a column is null in all rows of the file, which is looked up in it; None if that is not known."""
         return None
@@ -627,6 +632,11 @@ class TableChunk(Chunk):
 
     table: pa.Table
     whole: pa.Table | None = None
+
+    @property
+    def growth(self) -> int:
+        is_plain = self.table.schema == plain_schema(self.table.schema)
+        return 1 if is_plain else super().growth
 
     def _read(
         self,

@@ -195,3 +195,40 @@ def test_chunks_that_overlap_are_counted_when_they_are_most() -> None:
     last_ms = np.array([9, 7, 30, 21, 40, 100])
     assert most_overlapping(first_ms, last_ms).tolist() == [3, 3, 3, 2, 2, 1]
     assert most_overlapping(np.empty(0, np.int64), np.empty(0, np.int64)).tolist() == []
+
+
+def batches_read(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> dict[bool, list[int]]:
+    """Return the rows of the batches that the time pass reads (False), and then those of all columns (True)."""
+    read: dict[bool, list[int]] = {}
+    read_chunk = TableChunk._read
+
+    def noted(chunk: TableChunk, columns: Any, *settings: Any) -> Iterator[pa.RecordBatch]:
+        for batch in read_chunk(chunk, columns, *settings):
+            read.setdefault("text" in batch.schema.names, []).append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr(TableChunk, "_read", noted)
+    env = StreamExecutionEnvironment().set_parallelism(1)
+    events = env.from_event_log(table, timestamp="ts", arrival="at", split=None)
+    events.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps()).to_arrow()
+    return read
+
+
+def test_times_of_a_table_are_read_in_batches_of_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = 300_000
+    table = pa.table(
+        {"ts": range(rows), "at": range(rows), "text": ["a row of forty letters, or nearly so..."] * rows}
+    )
+    read = batches_read(table, monkeypatch)
+    assert read[False] == read[True] == [131_072, 131_072, 37_856]
+
+
+def test_times_of_a_table_with_dictionaries_are_read_in_smaller_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = 150_000
+    numbers = pa.array(range(rows))
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), ["a text of many letters" * 8])
+    wide = dict.fromkeys(("ts", "at", "a", "b", "c", "d"), numbers)
+    read = batches_read(pa.table({**wide, "text": texts}), monkeypatch)
+    assert max(read[False]) < max(read[True])
