@@ -155,7 +155,7 @@ class _PlacedSort(ExternalSort[PlacedEvents]):
     _schema: pa.Schema
 
     def n_rows(self, rows: PlacedEvents) -> int:
-        return int(rows.batch.num_rows)
+        return rows.n_events
 
     def nbytes(self, rows: PlacedEvents) -> int:
         return rows.nbytes
@@ -200,7 +200,7 @@ class PlacedMerge:
 
     def add(self, events: PlacedEvents) -> None:
         """Add rows, in any order."""
-        if events.batch.num_rows:
+        if events.n_events:
             self._sort.add(events)
             self._first_ms = min(self._first_ms, int(events.arrivals.min()))
 
