@@ -64,10 +64,7 @@ class BatchesInOrder:
 
     def ranges(self, starts: Int64s, stops: Int64s) -> pa.RecordBatch | BatchesInOrder:
         """Return ranges of rows, at least one, one after the other, without copying."""
-        if "joined" in self.__dict__:
-            parts = [self.joined]
-        else:
-            parts = self.parts
+        parts = [self.joined] if "joined" in self.__dict__ else self.parts
         ends = np.cumsum([part.num_rows for part in parts])
         firsts = np.searchsorted(ends[:-1], starts, side="right")
         found = []

@@ -204,8 +204,8 @@ def _placed(batch: pa.RecordBatch, timestamps: Int64s, order: Order) -> PlacedOu
 def _timestamps(batch: pa.RecordBatch) -> Int64s:
     """The maximum timestamps of the windows, which are the timestamps of their results."""
     ends = batch.column("window_end").cast(pa.int64())
-    if not ends.null_count:
-        return ends.to_numpy() - 1
-    of_global_windows = ends.is_null().to_numpy(zero_copy_only=False)
-    timestamps: Int64s = np.where(of_global_windows, MAX_TIMESTAMP, ends.fill_null(0).to_numpy() - 1)
+    timestamps: Int64s = ends.fill_null(0).to_numpy() - 1
+    if ends.null_count:
+        of_global_windows = ends.is_null().to_numpy(zero_copy_only=False)
+        timestamps = np.where(of_global_windows, MAX_TIMESTAMP, timestamps)
     return timestamps
