@@ -133,7 +133,7 @@ class _SqlOperator:
 
     @cached_property
     def _key(self) -> RowDataSerializer:
-        return row_data([kind for _, kind in self.state.keys])
+        return row_data([kind for _, kind in self.state.keys], is_key=True)
 
     @cached_property
     def _value(self) -> RowDataSerializer:

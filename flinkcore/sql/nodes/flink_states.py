@@ -143,9 +143,6 @@ def rank_state(node: PlanNode, rows: Rows) -> FlinkState:
         ),
         unique_keys=(tuple(strategy.get("primaryKeys", ())),),
         last_rank=ranks["end"],
-        only_read="the rows of a rank over rows that are withdrawn are read from savepoints of Flink, and not written"
-        if is_ranked
-        else "",
     )
 
 
