@@ -155,12 +155,17 @@ QUERIES: Final[dict[str, str]] = {
         "ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)"
     ),
     "over_range_of_all": (
-        "SELECT v, SUM(d) OVER w, AVG(f) OVER w, SUM(big) OVER w, AVG(m) OVER w, MAX(`at`) OVER w, COUNT(n) OVER w "
+        "SELECT v, SUM(d) OVER w, AVG(d) OVER w, SUM(big) OVER w, AVG(m) OVER w, MAX(`at`) OVER w, COUNT(n) OVER w "
         "FROM clicks WINDOW w AS (ORDER BY ts RANGE BETWEEN INTERVAL '3' SECOND PRECEDING AND CURRENT ROW)"
     ),
     "over_last_rows_of_distinct": (
         "SELECT u, v, COUNT(DISTINCT u) OVER w, MAX(big) OVER w, SUM(d) OVER w, MIN(z) OVER w FROM clicks WINDOW w AS "
         "(PARTITION BY flag ORDER BY ts ROWS BETWEEN 4 PRECEDING AND CURRENT ROW)"
+    ),
+    "over_last_rows_with_nan": (
+        "SELECT v, CAST(MIN(x) OVER w AS STRING), CAST(MAX(x) OVER w AS STRING) FROM (SELECT *, CASE WHEN i < 0 THEN "
+        "CAST('NaN' AS DOUBLE) WHEN i < 3 THEN -d * 0 ELSE d END x FROM clicks) WINDOW w AS (PARTITION BY u ORDER BY "
+        "ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)"
     ),
     "over_rows": (
         "SELECT u, v, ROW_NUMBER() OVER (PARTITION BY u, flag ORDER BY ts), MAX(d) OVER (PARTITION BY u, flag ORDER BY "
@@ -266,10 +271,6 @@ ONLY_READ: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("hop_of_distinct", "cumulate_of_distinct_in_two_phases"),
         "kept by window, where Flink keeps them by slice",
-    ),
-    **dict.fromkeys(
-        ("over_range", "over_last_rows"),
-        "the rows of frames that are bounded are read from savepoints of Flink, and not written",
     ),
 }
 """Jobs that begin with a savepoint of Flink, and do not write one, with the reason."""
