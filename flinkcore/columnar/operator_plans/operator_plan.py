@@ -93,7 +93,7 @@ class OperatorPlan(ABC):
     """Watermark of the operator of Flink with whose windows in a savepoint it began; None if it began with none."""
 
     keeps_frame_rows: bool = False
-    """Whether it keeps the rows in bounded frames beside their aggregates, as Flink does, for a savepoint."""
+    """True if it keeps the rows in bounded frames beside their aggregates, as Flink does, for a savepoint."""
 
     @classmethod
     @abstractmethod
