@@ -419,8 +419,8 @@ class NativeAggregates:
             return ["as it is", self._native("count_distinct", call)]
         if name in ("MIN", "MAX"):
             kernel = name.lower()
-            if root not in FLOATS or self.withdraws:
-                # If values are withdrawn, Flink's order is Java's: NaN is the greatest.
+            if root not in FLOATS or self.withdraws or self.needed == "retract":
+                # If values are withdrawn, or leave a frame, Flink's order is Java's: NaN is the greatest.
                 return ["as it is", self._native(kernel, call)]
             first = self._native("min", call, by="present")
             return ["extreme", first, self._native(kernel, call, by="comparable")]
