@@ -111,10 +111,11 @@ class GroupKernel(ImmediateKernel):
             n = min((column.fitting(ids, retracts) for column in self._kept.values()), default=len(ids))
             ids, taken = ids[:n], taken.slice(0, n)
             retracts = None if retracts is None else retracts[:n]
-            expired = None
+            times = expired = None
             if self._expiry is not None and arrivals is not None:
-                expired = self._expiry.write(ids, arrivals[first : first + len(ids)]).view(np.bool_)
-            results = self._changed(taken, ids, retracts, expired)
+                times = arrivals[first : first + len(ids)]
+                expired = self._expiry.write(ids, times).view(np.bool_)
+            results = self._changed(taken, ids, retracts, times, expired)
             events = first + results.events
             self._results = results._replace(
                 events=events, steps=steps[events] - 1, key_ids=key_ids[events], timestamps=timestamps[events]
@@ -129,18 +130,20 @@ class GroupKernel(ImmediateKernel):
         rows: pa.RecordBatch,
         ids: KeyIds,
         retracts: npt.NDArray[np.uint8] | None,
+        times: Int64s | None,
         expired: npt.NDArray[np.bool_] | None,
     ) -> KernelResults:
         """Take in rows. Return the changes of their keys' results, and put these into `values`.
 
-        `expired` has for each row whether its key has expired before it; by default keys never do.
+        If state expires, `times` are the processing times of the rows, and `expired` has for each whether its key has
+        expired before it.
         """
         previous = self._frames.previous(ids)
         first = np.flatnonzero(previous < 0)
         own = ids[first]
         is_known = self._frames.rows_of(own) > 0
         self._emit(own)
-        self._take_in(rows, ids, retracts, emits=True, expired=expired)
+        self._take_in(rows, ids, retracts, emits=True, times=times, expired=expired)
         values = self._taken_results()
         # The result before a row is that of the key's row before, or the one before all these rows.
         n, n_own = len(ids), len(own)
@@ -209,6 +212,7 @@ class GroupKernel(ImmediateKernel):
         ids: KeyIds,
         retracts: npt.NDArray[np.uint8] | None,
         emits: bool,
+        times: Int64s | None = None,
         expired: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         cleared = None
@@ -218,7 +222,7 @@ class GroupKernel(ImmediateKernel):
         self._frames.process(rows, ids, retracts=retracts, emits=emits, cleared=cleared)
         for column in self._kept.values():
             if isinstance(column, FunctionAccumulators):
-                column.process(rows, ids, retracts, emits, cleared=cleared)
+                column.process(rows, ids, retracts, emits, times=times, cleared=cleared)
             else:
                 assert cleared is None, "kept values are refused with a time to live"
                 column.process(rows, ids, retracts, emits)
