@@ -114,13 +114,14 @@ class GroupKernel(ImmediateKernel):
             n = min((column.fitting(ids, retracts) for column in self._kept.values()), default=len(ids))
             ids, taken = ids[:n], taken.slice(0, n)
             retracts = None if retracts is None else retracts[:n]
-            expired = None
+            times = expired = None
             if self._expiry is not None and arrivals is not None:
-                expired = self._expiry.write(ids, arrivals[first : first + len(ids)]).view(np.bool_)
+                times = arrivals[first : first + len(ids)]
+                expired = self._expiry.write(ids, times).view(np.bool_)
             if self._counted is not None and not self._update_before:
-                numbers, kinds = None, self._counted_changes(taken, ids, expired, self._counted)
+                numbers, kinds = None, self._counted_changes(taken, ids, times, expired, self._counted)
             else:
-                numbers, kinds = self._changed(taken, ids, retracts, expired)
+                numbers, kinds = self._changed(taken, ids, retracts, times, expired)
             events = first + (np.arange(len(ids)) if numbers is None else numbers)
             chosen = slice(first, first + len(ids)) if numbers is None else events
             self._results = NO_RESULTS._replace(
@@ -138,10 +139,15 @@ class GroupKernel(ImmediateKernel):
         return first + len(ids)
 
     def _counted_changes(
-        self, rows: pa.RecordBatch, ids: KeyIds, expired: npt.NDArray[np.bool_] | None, counted: int
+        self,
+        rows: pa.RecordBatch,
+        ids: KeyIds,
+        times: Int64s | None,
+        expired: npt.NDArray[np.bool_] | None,
+        counted: int,
     ) -> npt.NDArray[np.uint8]:
         """Take in rows, of which each is a change. Return their kinds, and put the results after them into `values`."""
-        self._take_in(rows, ids, None, emits=True, expired=expired)
+        self._take_in(rows, ids, None, emits=True, times=times, expired=expired)
         self.values = self._taken_results()
         return np.where(self.values[counted].to_numpy() == 1, _INSERT, _UPDATE_AFTER).astype(np.uint8)
 
@@ -150,6 +156,7 @@ class GroupKernel(ImmediateKernel):
         rows: pa.RecordBatch,
         ids: KeyIds,
         retracts: npt.NDArray[np.uint8] | None,
+        times: Int64s | None,
         expired: npt.NDArray[np.bool_] | None,
     ) -> tuple[Int64s | None, npt.NDArray[np.uint8]]:
         """Take in rows, and put the changes of their keys' results into `values`.
@@ -158,6 +165,8 @@ class GroupKernel(ImmediateKernel):
         ----------
         rows, ids, retracts
             The rows, their keys, and which of them are withdrawn.
+        times
+            Processing times of the rows (ms since the epoch), or None if keys never expire.
         expired
             For each row whether its key has expired before it, or None if keys never do.
 
@@ -171,7 +180,7 @@ class GroupKernel(ImmediateKernel):
         own = ids[first]
         is_known = self._frames.rows_of(own) > 0
         self._emit(own)
-        self._take_in(rows, ids, retracts, emits=True, expired=expired)
+        self._take_in(rows, ids, retracts, emits=True, times=times, expired=expired)
         values = self._taken_results()
         # The result before a row is that of the key's row before, or the one before all these rows.
         n, n_own = len(ids), len(own)
@@ -238,6 +247,7 @@ class GroupKernel(ImmediateKernel):
         ids: KeyIds,
         retracts: npt.NDArray[np.uint8] | None,
         emits: bool,
+        times: Int64s | None = None,
         expired: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         cleared = None
@@ -247,7 +257,7 @@ class GroupKernel(ImmediateKernel):
         self._frames.process(rows, ids, retracts=retracts, emits=emits, cleared=cleared)
         for column in self._kept.values():
             if isinstance(column, FunctionAccumulators):
-                column.process(rows, ids, retracts, emits, cleared=cleared)
+                column.process(rows, ids, retracts, emits, times=times, cleared=cleared)
             else:
                 assert cleared is None, "kept values are refused with a time to live"
                 column.process(rows, ids, retracts, emits)

@@ -27,10 +27,17 @@ _IN_VIEWS: Final = frozenset(("COLLECT", "ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJ
 _IN_VIEWS_IF_WITHDRAWN: Final = frozenset(("MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "LISTAGG"))
 
 
-def require_one_state(node: PlanNode, call: AggregateCall, withdraws: bool) -> None:
+_EXPIRING: Final = frozenset(("COUNT", "SUM"))
+"""Aggregates whose distinct values expire one by one here, too."""
+
+
+def require_one_state(
+    node: PlanNode, call: AggregateCall, withdraws: bool, *, is_of_frames: bool = False
+) -> None:
     """Raise UnsupportedOperationError for an aggregate whose values expire in Flink one by one."""
     is_in_view = call.name in _IN_VIEWS or (withdraws and call.name in _IN_VIEWS_IF_WITHDRAWN)
-    if call.is_distinct or is_in_view:
+    is_distinct = call.is_distinct and (is_of_frames or call.name not in _EXPIRING)
+    if is_distinct or is_in_view:
         shown = f"{call.name}(DISTINCT)" if call.is_distinct else call.name
         raise node.refuse(
             f"the values of {shown} are kept in a state of their own, in which they expire one by one; that is not "
@@ -50,6 +57,7 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         withdraws=bool(withdrawn),
         is_running=True,
         needed="retract" if withdrawn else None,
+        ttl_ms=ttl_ms,
     )
     for written in node.json["aggCalls"]:
         call = AggregateCall.of(written, program.functions)
