@@ -446,7 +446,8 @@ class TotalOrderMerge:
             together = [left.popleft()]
             last = together[0].key(-1)
             if left and left[0].key(0) <= last:
-                # Most of a long run may lie before the next one begins: that much passes without a copy.
+                # Most of a long run may lie before the next one begins: that much passes without a copy. Few rows would be a step
+                # of their own, which costs more.
                 yield from self._pass_before(together, left[0].arrivals[0])
             n_rows = together[0].n_events
             while left and (left[0].key(0) <= last or n_rows + left[0].n_events <= self._few_rows):
@@ -471,13 +472,12 @@ class TotalOrderMerge:
         # The bytes of the first runs may be enough: to count those of wide rows takes long.
         return all(n_bytes <= self._most_bytes for n_bytes in accumulate(run.nbytes for run in runs))
 
-    @staticmethod
     def _pass_before(
-        parts: list[LogEvents], arrival: np.int64
+        self, parts: list[LogEvents], arrival: np.int64
     ) -> Iterator[tuple[LogEvents, RowNumbers | None]]:
         part = parts[0]
         cut = int(np.searchsorted(part.arrivals, arrival, side="left"))
-        if cut:
+        if cut >= self._few_rows:
             parts[0] = part.slice(cut, len(part.arrivals))
             yield part.slice(0, cut), None
 
