@@ -251,6 +251,15 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
     return events.n
 
 
+cdef bint _ascend(const int64_t* offsets, int64_t n) noexcept nogil:
+    # Returns whether offsets, at least one, ascend from 0.
+    cdef int64_t i
+    for i in range(1, n):
+        if offsets[i] < offsets[i - 1]:
+            return False
+    return offsets[0] == 0
+
+
 # ---- the kernel --------------------------------------------------------------------------------------------------
 
 
@@ -393,8 +402,10 @@ cdef class JoinKernel:
                 raise ValueError("each event needs its arrival")
             columns.arrivals = &arrivals[0]
         if window_offsets is not None and n:
-            if window_offsets.shape[0] != n + 1 or window_ends.shape[0] != window_offsets[n]:
+            if window_ends is None or window_offsets.shape[0] != n + 1 or window_ends.shape[0] != window_offsets[n]:
                 raise ValueError("the offsets of windows must have one value per event, and their end")
+            if not _ascend(&window_offsets[0], n + 1):
+                raise ValueError("the offsets of windows must ascend from 0")
             columns.offsets = &window_offsets[0]
             columns.ends = &window_ends[0] if window_ends.shape[0] else &window_offsets[0]
         return core_process(&self.state.core, _take_events, &events, first)
