@@ -77,7 +77,7 @@ class RankedJoinStage(JoinStage):
         """Offer the pairs that the join has to the rank, and give what that has."""
         pairs = super()._ready_results()
         if len(pairs.left):
-            # The step in force is the last one before an event. The watermark of a timer comes to the rank after its pairs.
+            # The step in force is the last one before an event. The watermark of a timer comes after its pairs.
             steps = np.maximum(pairs.steps + (pairs.events >= 0), 0)
             for results in self._offered(pairs, steps):
                 yield from self._given(results, events if self._ranked.top.changes else None, rows)
