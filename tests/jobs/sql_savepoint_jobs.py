@@ -73,6 +73,12 @@ QUERIES: Final[dict[str, str]] = {
         f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), SUM(n), COUNT(DISTINCT c) FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}"
     ),
     "hop_of_distinct": f"SELECT {_BY_WINDOW}, COUNT(DISTINCT u), SUM(n) FROM {_HOP} GROUP BY {_BY_WINDOW}",
+    "hop_of_distinct_by_key": (
+        f"SELECT flag, {_BY_WINDOW}, COUNT(DISTINCT u), COUNT(DISTINCT i) FROM {_HOP} GROUP BY flag, {_BY_WINDOW}"
+    ),
+    "hop_of_distinct_in_two_phases": (
+        f"SELECT flag, {_BY_WINDOW}, COUNT(DISTINCT u), SUM(n) FROM {_HOP} GROUP BY flag, {_BY_WINDOW}"
+    ),
     "cumulate_of_distinct_in_two_phases": (
         f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), COUNT(DISTINCT flag) FROM {_CUMULATE} GROUP BY u, {_BY_WINDOW}"
     ),
@@ -269,7 +275,12 @@ NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
 
 ONLY_READ: Final[dict[str, str]] = {
     **dict.fromkeys(
-        ("hop_of_distinct", "cumulate_of_distinct_in_two_phases"),
+        (
+            "hop_of_distinct",
+            "hop_of_distinct_by_key",
+            "hop_of_distinct_in_two_phases",
+            "cumulate_of_distinct_in_two_phases",
+        ),
         "kept by window, where Flink keeps them by slice",
     ),
 }
