@@ -168,6 +168,10 @@ QUERIES: Final[dict[str, str]] = {
         "SELECT u, v, COUNT(DISTINCT u) OVER w, MAX(big) OVER w, SUM(d) OVER w, MIN(z) OVER w FROM clicks WINDOW w AS "
         "(PARTITION BY flag ORDER BY ts ROWS BETWEEN 4 PRECEDING AND CURRENT ROW)"
     ),
+    "over_last_rows_of_floats": (
+        "SELECT v, CAST(SUM(d * 0.1e0) OVER w AS STRING), CAST(AVG(d * 0.7e0) OVER w AS STRING) FROM clicks WINDOW w "
+        "AS (PARTITION BY flag ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)"
+    ),
     "over_last_rows_with_nan": (
         "SELECT v, CAST(MIN(x) OVER w AS STRING), CAST(MAX(x) OVER w AS STRING) FROM (SELECT *, CASE WHEN i < 0 THEN "
         "CAST('NaN' AS DOUBLE) WHEN i < 3 THEN -d * 0 ELSE d END x FROM clicks) WINDOW w AS (PARTITION BY u ORDER BY "
