@@ -289,7 +289,7 @@ def embedded_result(
     planned
         Plans it once more, for the pictures of its report.
     """
-    plan = make_plan(graph, configuration)
+    plan = make_plan(graph, configuration, checkpoints)
     parallelism = default_parallelism(configuration, plan.calls_rows)
     if directory.folder is not None:
         parallelism = 1  # other threads would run ahead while the program is in its own directory
