@@ -78,7 +78,7 @@ def accumulator_fields(
         can_take_back = bool(taken_back) and taken_back[number]
         if call.is_distinct and call.name == "COUNT" and result.given.root in _IN_VIEWS:
             shared = distinct.get(call.arguments)
-            # Of windows that may be empty, Flink's aggregates can take values back, and never do.
+            # Flink's aggregates of windows that may be empty can take values back, and never do.
             is_counted = can_take_back or count == PRESENT
             if shared is not None and is_counted:
                 return _refused(
