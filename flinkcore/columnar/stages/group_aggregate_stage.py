@@ -55,6 +55,8 @@ class GroupKernel(ImmediateKernel):
         Whether rows have a row kind.
     compared : callable
         Takes the aggregates, and returns the columns of which one changes where there is a change.
+    counted : int or None
+        Number of an aggregate among the compared ones that counts all rows of a key, so that each row is a change.
     expiry : KeyExpiry or None
         Times at which keys expire; with them, each row gives a change.
     update_before : bool
@@ -78,12 +80,13 @@ class GroupKernel(ImmediateKernel):
         changes: bool,
         withdraws: bool,
         compared: Callable[[list[pa.Array]], Iterable[pa.Array]],
+        counted: int | None = None,
         expiry: KeyExpiry | None = None,
         update_before: bool = True,
     ) -> None:
         super().__init__(timeline, steps_done, result_limit)
         self._frames, self._kept, self._keys = frames, kept, keys
-        self._changes, self._withdraws, self._compared = changes, withdraws, compared
+        self._changes, self._withdraws, self._compared, self._counted = changes, withdraws, compared, counted
         self._expiry, self._update_before = expiry, update_before
         self._at_end: Int64s | None = None
         self.values: list[pa.Array] = []
@@ -115,15 +118,38 @@ class GroupKernel(ImmediateKernel):
             if self._expiry is not None and arrivals is not None:
                 times = arrivals[first : first + len(ids)]
                 expired = self._expiry.write(ids, times).view(np.bool_)
-            results = self._changed(taken, ids, retracts, times, expired)
-            events = first + results.events
-            self._results = results._replace(
-                events=events, steps=steps[events] - 1, key_ids=key_ids[events], timestamps=timestamps[events]
+            if self._counted is not None and not self._update_before:
+                numbers, kinds = None, self._counted_changes(taken, ids, times, expired, self._counted)
+            else:
+                numbers, kinds = self._changed(taken, ids, retracts, times, expired)
+            events = first + (np.arange(len(ids)) if numbers is None else numbers)
+            chosen = slice(first, first + len(ids)) if numbers is None else events
+            self._results = NO_RESULTS._replace(
+                left=np.full(len(events), -1),
+                kinds=kinds,
+                events=events,
+                steps=steps[chosen] - 1,
+                fired=np.full(len(events), MIN_TIMESTAMP),
+                key_ids=key_ids[chosen],
+                timestamps=timestamps[chosen],
             )
         else:
             self._take_in(taken, ids, retracts, emits=False)
         self._taken_in(steps[first : first + len(ids)])
         return first + len(ids)
+
+    def _counted_changes(
+        self,
+        rows: pa.RecordBatch,
+        ids: KeyIds,
+        times: Int64s | None,
+        expired: npt.NDArray[np.bool_] | None,
+        counted: int,
+    ) -> npt.NDArray[np.uint8]:
+        """Take in rows, of which each is a change. Return their kinds, and put the results after them into `values`."""
+        self._take_in(rows, ids, None, emits=True, times=times, expired=expired)
+        self.values = self._taken_results()
+        return np.where(self.values[counted].to_numpy() == 1, _INSERT, _UPDATE_AFTER).astype(np.uint8)
 
     def _changed(
         self,
@@ -132,11 +158,22 @@ class GroupKernel(ImmediateKernel):
         retracts: npt.NDArray[np.uint8] | None,
         times: Int64s | None,
         expired: npt.NDArray[np.bool_] | None,
-    ) -> KernelResults:
-        """Take in rows. Return the changes of their keys' results, and put these into `values`.
+    ) -> tuple[Int64s | None, npt.NDArray[np.uint8]]:
+        """Take in rows, and put the changes of their keys' results into `values`.
 
-        If state expires, `times` are the processing times of the rows, and `expired` has for each whether its key has
-        expired before it.
+        Parameters
+        ----------
+        rows, ids, retracts
+            The rows, their keys, and which of them are withdrawn.
+        times
+            Processing times of the rows (ms since the epoch), or None if keys never expire.
+        expired
+            For each row whether its key has expired before it, or None if keys never do.
+
+        Returns
+        -------
+        tuple
+            Numbers of the rows that make the changes, or None if each row makes one, and the kinds of the changes.
         """
         previous = self._frames.previous(ids)
         first = np.flatnonzero(previous < 0)
@@ -157,30 +194,28 @@ class GroupKernel(ImmediateKernel):
         if expired is not None:
             had &= ~expired
         is_update = had & has
-        if expired is None:
+        if expired is None and self._counted is None:
             updated = np.flatnonzero(is_update)
             is_update[updated] = ~are_same_rows(self._compared(values), before[updated], after[updated])
         is_before = (had & ~has) | is_update if self._update_before else had & ~has
         is_after = (has & ~had) | is_update
         if not is_before.any() and is_after.all():
-            events, kinds = np.arange(n), np.where(had, _UPDATE_AFTER, _INSERT).astype(np.uint8)
             self.values = [column.slice(n_own) for column in values]
-        else:
-            ends = np.cumsum(is_before.astype(np.int64) + is_after)
-            n_results = int(ends[-1])
-            events, sources = np.empty(n_results, np.int64), np.empty(n_results, np.int64)
-            kinds = np.empty(n_results, np.uint8)
-            for emits, places, results, of_update, alone in (
-                (is_before, ends - is_after - 1, before, _UPDATE_BEFORE, _DELETE),
-                (is_after, ends - 1, after, _UPDATE_AFTER, _INSERT),
-            ):
-                which = np.flatnonzero(emits)
-                at = places[which]
-                events[at], sources[at] = which, results[which]
-                kinds[at] = np.where(is_update[which], of_update, alone)
-            self.values = [column.take(pa.array(sources)) for column in values]
-        none = np.full(len(events), MIN_TIMESTAMP)
-        return NO_RESULTS._replace(left=np.full(len(events), -1), kinds=kinds, events=events, fired=none)
+            return None, np.where(had, _UPDATE_AFTER, _INSERT).astype(np.uint8)
+        ends = np.cumsum(is_before.astype(np.int64) + is_after)
+        n_results = int(ends[-1])
+        events, sources = np.empty(n_results, np.int64), np.empty(n_results, np.int64)
+        kinds = np.empty(n_results, np.uint8)
+        for emits, places, results, of_update, alone in (
+            (is_before, ends - is_after - 1, before, _UPDATE_BEFORE, _DELETE),
+            (is_after, ends - 1, after, _UPDATE_AFTER, _INSERT),
+        ):
+            which = np.flatnonzero(emits)
+            at = places[which]
+            events[at], sources[at] = which, results[which]
+            kinds[at] = np.where(is_update[which], of_update, alone)
+        self.values = [column.take(pa.array(sources)) for column in values]
+        return events, kinds
 
     def finish(self) -> bool:
         super().finish()
@@ -321,6 +356,7 @@ class GroupAggregateStage(RelationalStage):
             changes=operator.changes,
             withdraws=operator.withdraws,
             compared=partial(_results, operator),
+            counted=operator.counted,
             expiry=KeyExpiry(operator.ttl_ms) if operator.ttl_ms else None,
             update_before=self._context.plan.update_before,
         )

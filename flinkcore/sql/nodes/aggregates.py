@@ -134,13 +134,23 @@ class Argument(ColumnExpression):
             array = pa.StructArray.from_arrays([array, pane, separators], ["value", "pane", "separator"])
         if self.condition is None:
             return array
-        return pc.if_else(batch.column(self.condition), array, pa.scalar(None, array.type))
+        return _where(batch.column(self.condition), array)
 
     def __str__(self) -> str:
         condition = f" where {self.condition}" if self.condition is not None else ""
         form = "" if self.form == "as it is" else f", {self.form}"
         separator = f", separated by {self.separator}" if self.separator is not None else ""
         return f"{self.column or 'rows'}{condition}{form}{separator}"
+
+
+def _where(condition: pa.Array, array: pa.Array) -> pa.Array:
+    """Return values where a condition is true, and null elsewhere."""
+    is_number = pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
+    if not is_number or array.null_count or condition.null_count or array.offset != condition.offset:
+        return pc.if_else(condition, array, pa.scalar(None, array.type))
+    # The bits of the condition are those of validity.
+    buffers = [condition.buffers()[1], array.buffers()[1]]
+    return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
 
 
 def _comparable(array: pa.Array, given: LogicalType) -> pa.Array:
@@ -439,8 +449,8 @@ class NativeAggregates:
             return ["as it is", self._native("count_distinct", call)]
         if name in ("MIN", "MAX"):
             kernel = name.lower()
-            if root not in FLOATS or self.withdraws:
-                # If values are withdrawn, Flink's order is Java's: NaN is the greatest.
+            if root not in FLOATS or self.withdraws or self.needed == "retract":
+                # If values are withdrawn, or leave a frame, Flink's order is Java's: NaN is the greatest.
                 return ["as it is", self._native(kernel, call)]
             first = self._native("min", call, by="present")
             return ["extreme", first, self._native(kernel, call, by="comparable")]

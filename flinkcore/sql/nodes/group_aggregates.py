@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.datastream.aggregates import RETRACTABLE, max_
+from flinkcore.datastream.aggregates import RETRACTABLE, count, max_
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
@@ -92,9 +92,9 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         arguments[_PRESENT] = pc.scalar(pa.scalar(1, pa.int8()))
         aggregates[_PRESENT] = max_(_PRESENT)
     keyed = rows.keyed(node.json["grouping"], **arguments)
-    step = GroupAggregateTransformation(
-        keyed._input(), tuple(aggregates.items()), True, tuple(native.results), ttl_ms
-    )
+    # A count of all rows differs after each row, and is compared without the results that are made of aggregates.
+    compared = () if count() in aggregates.values() else tuple(native.results)
+    step = GroupAggregateTransformation(keyed._input(), tuple(aggregates.items()), True, compared, ttl_ms)
     columns = [*(pc.field(rows.columns[number]) for number in node.json["grouping"]), *native.results]
     kinds = ("-U", "+U", "-D") if withdrawn else ("-U", "+U") if native.results or ttl_ms else ()
     results = keyed._then(step)
