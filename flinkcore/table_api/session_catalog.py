@@ -14,7 +14,27 @@ from flinkcore.table_api.stream_tables import quoted
 _BY_STATEMENT: Final = "write it as a statement for execute_sql(...)"
 _OF_PLAN: Final = "call from_plan(plan, {'table': log}) of the StreamExecutionEnvironment"
 _OF_PATH: Final = "leave it out: functions and their modules are imported by this process"
+_QUERIES: Final = {
+    "SELECT a, b AS c FROM {table}": "select alias rename_columns drop_columns add_columns add_or_replace_columns map",
+    "SELECT * FROM {table} WHERE a > 1": "filter where",
+    "SELECT a, COUNT(*) FROM {table} GROUP BY a": "group_by aggregate",
+    "SELECT DISTINCT a FROM {table}": "distinct",
+    "SELECT * FROM {table} JOIN {right} ON a = b": "join left_outer_join right_outer_join full_outer_join",
+    "SELECT a, x FROM {table}, LATERAL TABLE(f(a)) AS t(x)": "join_lateral left_outer_join_lateral flat_map",
+    "SELECT * FROM {table} UNION ALL SELECT * FROM {right}": "union union_all minus minus_all intersect intersect_all",
+    "SELECT * FROM {table} ORDER BY ts LIMIT 3": "order_by limit fetch offset",
+    "SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
+    "GROUP BY window_start, window_end": "window",
+    "SELECT SUM(a) OVER (PARTITION BY b ORDER BY ts) FROM {table}": "over_window",
+}
+"""Queries in place of methods of tables, in which a table in braces has its name."""
+
 _INSTEAD: Final[Mapping[str, str]] = {
+    **{
+        name: f'tables are queried by SQL text. Write it as a query: sql_query(f"{query}")'
+        for query, names in _QUERIES.items()
+        for name in names.split()
+    },
     **dict.fromkeys(
         (
             *("create_catalog", "register_catalog", "get_catalog", "create_function", "drop_function"),

@@ -127,6 +127,11 @@ class OperatorPlan(ABC):
         return None
 
     @property
+    def named_columns(self) -> frozenset[str]:
+        """Columns that it names besides the keys, of which some may be nested fields."""
+        return self.columns or frozenset()
+
+    @property
     def timestamp_range(self) -> tuple[int, int]:
         """Lowest and highest timestamp that a row may have, in ms since the epoch."""
         return MIN_TIMESTAMP, MAX_TIMESTAMP
