@@ -30,7 +30,7 @@ from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_chunk, decode
 from flinkcore.log.decoding.decoded_fields import DecodedFields
 from flinkcore.log.decoding.known_shapes import SHAPES, SPLIT, RecordColumns, TopicAndPartition, known_shape
 from flinkcore.log.formats.bad_records import BAD_RECORD
-from flinkcore.log.formats.text_formats import CsvFormat
+from flinkcore.log.formats.csv_format import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
 from flinkcore.log.sources.chunks import Chunk, TableChunk
 from flinkcore.log.sources.log_sources import LogFiles, TableSource

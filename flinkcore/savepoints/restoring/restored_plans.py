@@ -108,7 +108,12 @@ class RestoredPlanState:
     def _states(self) -> Mapping[str, KeyedTypes]:
         """Types of the states in Flink by name."""
         rows = {} if self.state.layout is Layout.ACCUMULATORS else layout_of(self.state).states()
-        return {**rows, **(aggregate_states(self.state) if self.state.has_accumulators else {})}
+        return {**rows, **(aggregate_states(self.state) if self._takes_accumulators else {})}
+
+    @property
+    def _takes_accumulators(self) -> bool:
+        """Return whether accumulators are those of Flink, and not made again of the rows in frames."""
+        return self.state.has_accumulators and self.state.layout is not Layout.FRAME_ROWS
 
     def _state(self, name: str) -> KeyedState:
         found = self.found.states[name]
@@ -145,7 +150,7 @@ class RestoredPlanState:
         key_groups = (first, last)
         if self.state.windows is None or self.state.layout is not Layout.ACCUMULATORS:
             relations = {} if self.state.layout is Layout.ACCUMULATORS else self._kept_rows(first, last)
-            if self.state.has_accumulators:
+            if self._takes_accumulators:
                 relations |= self._frames(first, last)
             return OperatorSnapshot(key_groups, relations=relations)
         entries = self._entries(WINDOW_ACCUMULATORS, first, last)

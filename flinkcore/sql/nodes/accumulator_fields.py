@@ -40,7 +40,7 @@ _IN_VIEWS: Final = frozenset(
 )
 """Types of arguments whose views are exchanged."""
 
-_TAKEN_BACK: Final = ("COUNT", "SUM", "AVG")
+_TAKEN_BACK: Final = ("COUNT", "SUM", "$SUM0", "AVG")
 """Those that do so if values are taken back; Flink's others have views of all values."""
 
 
