@@ -170,8 +170,8 @@ class EventLog(LogSettings):
             if shape is None:
                 known = "; ".join(map(str, SHAPES))
                 raise ConfigurationError(
-                    f"timestamp= is missing, and the columns of the log are not those of a log that has one: {known}. "
-                    f"Name the column with the time of the event: {shown_names(source.schema)}"
+                    f"timestamp= is missing. Name the column with the time of the event: {shown_names(source.schema)}. "
+                    f"Only logs with the columns of one of these need none: {known}"
                 )
             timestamp = shape.timestamp
         log = cls(
