@@ -396,7 +396,7 @@ class _JobPlanner:
         key = step.key if isinstance(step, PartitionTransformation) else KeyColumns()
         if key.nulls and not operator.takes_null_keys:
             _refuse_null_keys(key, operator)
-        named = (operator.columns or frozenset()).union(key.names)
+        named = operator.named_columns.union(key.names)
         branches: list[_Branch] = []
         results: dict[int, StageResults] = {}
         between = []

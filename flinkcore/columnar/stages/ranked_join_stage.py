@@ -65,6 +65,7 @@ class RankedJoinStage(JoinStage):
             self._timeline,
             steps_done=steps_done,
             result_limit=result_limit,
+            update_before=self._context.plan.update_before,
         )
         return RankedPairs(join, top, lambda *pairs: self._rank_columns(*pairs)[1])
 
