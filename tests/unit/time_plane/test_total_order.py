@@ -58,6 +58,16 @@ def test_rows_of_equal_arrival_wait_for_those_still_to_come() -> None:
     assert labels(list(merge.release(None))) == ["1/0/0", "1/1/0"]
 
 
+@pytest.mark.parametrize(("before", "parts"), [(3, 1), (1 << 14, 2)], ids=["few rows", "many rows"])
+def test_only_many_rows_before_the_next_run_pass_alone(before: int, parts: int) -> None:
+    merge = TotalOrderMerge(TIMELINE)
+    merge.add(events([(number, 0, number) for number in range(before + 2)]))
+    merge.add(events([(before, 1, 0), (before + 1, 1, 1)]))
+    released = list(merge.release(None))
+    assert len(released) == parts
+    assert len(labels(released)) == before + 4
+
+
 def test_a_run_that_overlaps_no_other_passes_without_a_copy() -> None:
     merge = TotalOrderMerge(TIMELINE)
     run = events([(1, 0, 0), (2, 0, 1)])
