@@ -44,6 +44,7 @@ cdef extern from *:
         return 0;
     }
     #if defined(__linux__)
+    #include <stdint.h>
     #include <sys/mman.h>
     static void* flinkcore_new_block(size_t size) {
         const size_t page = (size_t) 1 << 21;
@@ -57,12 +58,22 @@ cdef extern from *:
         madvise(block, size & ~(page - 1), MADV_HUGEPAGE);  /* whole pages only: no more memory than asked for */
         return block;
     }
+    static void flinkcore_use_huge_pages(void* memory, size_t size) {
+        const uintptr_t page = (uintptr_t) 1 << 21;
+        const uintptr_t begin = ((uintptr_t) memory + page - 1) & ~(page - 1);
+        const uintptr_t end = ((uintptr_t) memory + size) & ~(page - 1);
+        if (begin < end) {
+            madvise((void*) begin, end - begin, MADV_HUGEPAGE);
+        }
+    }
     #else
     #define flinkcore_new_block malloc
+    #define flinkcore_use_huge_pages(memory, size)
     #endif
     """
     size_t _usable_size "flinkcore_usable_size"(void* block) noexcept nogil
     void* _new_block "flinkcore_new_block"(size_t size) noexcept nogil
+    void _use_huge_pages "flinkcore_use_huge_pages"(void* memory, size_t size) noexcept nogil
     void _lock "flinkcore_lock_blocks"() noexcept nogil
     void _unlock "flinkcore_unlock_blocks"() noexcept nogil
     int _guard_forks "flinkcore_guard_forks"() noexcept
@@ -145,6 +156,7 @@ cdef void* grow(void* memory, int64_t size, const char* what) except NULL nogil:
     if grown == NULL:
         with gil:
             raise MemoryError(f"{size} bytes for {what.decode('ascii')}")
+    _use_huge_pages(grown, size)  # tables of all keys are read at random
     return grown
 
 

@@ -68,35 +68,40 @@ class ExtremeJoin:
         extreme = _Extreme.of(right)
         if extreme is None or extreme.rows is not origin:
             return None
-        places = {number: place for place, number in reversed(list(enumerate(of_left))) if number is not None}
-        columns = tuple(places.get(extreme.value if each == _EXTREME else each) for each in extreme.columns)
-        found = tuple(each for each in columns if each is not None)
-        if len(found) != len(columns):
+        places: dict[int | None, int] = {}
+        for place, number in enumerate(of_left):
+            if number is not None:
+                places.setdefault(number, place)
+        same = [extreme.value if each == _EXTREME else each for each in extreme.columns]
+        compared = _compared(node, extreme.columns)
+        if compared is None or not places.keys() >= set(same):
             return None
-        pairs = list(zip(spec["leftKeys"], spec["rightKeys"], strict=True))
-        written = spec.get("nonEquiCondition")
-        equal = [pair for pair in pairs if extreme.columns[pair[1]] == _EXTREME]
-        pairs = [pair for pair in pairs if pair not in equal]
-        if len(equal) + (written is not None) != 1:
+        value, comparison = compared
+        if of_left[value] != extreme.value or comparison not in ("=", ">=" if extreme.is_highest else "<="):
             return None
-        compared = (*equal[0], "=") if equal else _compared(rex_of(written), len(of_left))
+        pairs = [
+            pair
+            for pair in zip(spec["leftKeys"], spec["rightKeys"], strict=True)
+            if extreme.columns[pair[1]] != _EXTREME
+        ]
         windows = node.json["leftWindowing"], node.json["rightWindowing"]
-        pairs += [(windows[0].get(name), windows[1].get(name)) for name in _BOUNDS.values()]
-        if compared is None or any(None in pair for pair in pairs):
+        pairs += [tuple(each.get(name, -1) for each in windows) for name in _BOUNDS.values()]
+        if min(map(min, pairs)) < 0 or any(of_left[own] != same[other] for own, other in pairs):
             return None
-        value, most, comparison = compared
-        is_the_same = of_left[value] == extreme.value and extreme.columns[most] == _EXTREME
-        are_the_same = all(of_left[own] == extreme.columns[other] is not None for own, other in pairs)
-        keys = {extreme.columns[other] for _, other in pairs}
-        has_all_keys = keys == set(extreme.keys)
-        matches = comparison in ("=", ">=" if extreme.is_highest else "<=")
+        if {same[other] for _, other in pairs} != extreme.keys:
+            return None
         kinds = [kind for _, kind in left.fields]
-        # An extreme is none of nulls, and a null is a key of an aggregate but matches nothing in a join.
-        are_plain = not any(kinds[own].nullable for own, _ in pairs) and not kinds[value].nullable
-        has_order = kinds[value].root in (*INTEGERS, *TIMESTAMPS, Root.DATE)
-        if not (is_the_same and are_the_same and has_all_keys and matches and are_plain and has_order):
+        # No extreme is null, and a null key, by which Flink aggregates, matches nothing in a join.
+        if any(kinds[own].nullable for own in (value, *(own for own, _ in pairs))):
             return None
-        return cls(tuple(own for own, _ in pairs), value, extreme.is_highest, found)
+        if kinds[value].root not in (*INTEGERS, *TIMESTAMPS, Root.DATE):
+            return None
+        return cls(
+            tuple(own for own, _ in pairs),
+            value,
+            extreme.is_highest,
+            tuple(places[number] for number in same),
+        )
 
     def results(self, left: Rows, assigner: WindowAssigner[Any, Any]) -> LogStream:
         """Return the rows of the first rank, with all columns of both sides by the names of the left ones."""
@@ -151,9 +156,12 @@ class _Extreme:
             return None
         rows, of_rows = _origin(local.input)
         bounds = {name: windowing.get(field, -1) for name, field in _BOUNDS.items()}
-        read = [*grouping, *call["argList"], *bounds.values()]
+        (argument,) = call["argList"]
+        read = [*grouping, argument, *bounds.values()]
         if min(read) < 0 or any(of_rows[number] is None for number in read):
             return None
+        value = of_rows[argument]
+        assert value is not None
         kinds = [each["property"]["kind"] for each in aggregate.json.get("namedWindowProperties") or ()]
         given = [
             *(of_rows[number] for number in grouping),
@@ -164,7 +172,7 @@ class _Extreme:
         return cls(
             rows,
             frozenset(key for key in keys if key is not None),
-            of_rows[call["argList"][0]],
+            value,
             call["internalName"] == _HIGHEST,
             tuple(None if number is None else given[number] for number in passed),
         )
@@ -184,15 +192,25 @@ def _origin(node: PlanNode) -> tuple[PlanNode, Sequence[int | None]]:
     return node, columns
 
 
-def _compared(condition: Any, n_left: int) -> tuple[int, int, str] | None:
-    """Return the columns of the left and the right rows that a condition compares, and how, or None."""
-    if not isinstance(condition, RexCall) or condition.name not in _MATCHING:
-        return None
-    first, second = condition.operands
-    if not isinstance(first, InputRef) or not isinstance(second, InputRef):
-        return None
-    if (first.index < n_left) is (second.index < n_left):
-        return None
-    if first.index < n_left:
-        return first.index, second.index - n_left, condition.name
-    return second.index, first.index - n_left, _MATCHING[condition.name]
+def _compared(node: PlanNode, of_right: Sequence[int | None]) -> tuple[int, str] | None:
+    """Return the left column that a join compares with the extreme among its right ones, and how, or None.
+
+    None also stands for further conditions, except for those that keys are equal.
+    """
+    spec, n_left = node.json["joinSpec"], len(node.inputs[0].fields)
+    keys = zip(spec["leftKeys"], spec["rightKeys"], strict=True)
+    found = [(own, "=") for own, other in keys if of_right[other] == _EXTREME]
+    if spec.get("nonEquiCondition") is not None:
+        condition = rex_of(spec["nonEquiCondition"])
+        if not isinstance(condition, RexCall) or condition.name not in _MATCHING:
+            return None
+        first, second = condition.operands
+        comparison = condition.name
+        if isinstance(first, InputRef) and first.index >= n_left:
+            first, second, comparison = second, first, _MATCHING[comparison]
+        if not isinstance(first, InputRef) or not isinstance(second, InputRef):
+            return None
+        if first.index >= n_left or second.index < n_left or of_right[second.index - n_left] != _EXTREME:
+            return None
+        found.append((first.index, comparison))
+    return found[0] if len(found) == 1 else None
