@@ -13,6 +13,7 @@ from setuptools.command.build_ext import build_ext
 MODULES = (
     "accumulator_state",
     "aggregates",
+    "array_pool",
     "arrow",
     "avro_columns",
     "binary_rows",

@@ -446,8 +446,8 @@ class TotalOrderMerge:
             together = [left.popleft()]
             last = together[0].key(-1)
             if left and left[0].key(0) <= last:
-                # Most of a long run may lie before the next one begins: that much passes without a copy. Few rows would be a step
-                # of their own, which costs more.
+                # Most of a long run may lie before the next one begins: that much passes without a copy. Few rows
+                # would be a step of their own, which costs more.
                 yield from self._pass_before(together, left[0].arrivals[0])
             n_rows = together[0].n_events
             while left and (left[0].key(0) <= last or n_rows + left[0].n_events <= self._few_rows):

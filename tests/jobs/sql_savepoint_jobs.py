@@ -73,6 +73,12 @@ QUERIES: Final[dict[str, str]] = {
         f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), SUM(n), COUNT(DISTINCT c) FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}"
     ),
     "hop_of_distinct": f"SELECT {_BY_WINDOW}, COUNT(DISTINCT u), SUM(n) FROM {_HOP} GROUP BY {_BY_WINDOW}",
+    "hop_of_distinct_by_key": (
+        f"SELECT flag, {_BY_WINDOW}, COUNT(DISTINCT u), COUNT(DISTINCT i) FROM {_HOP} GROUP BY flag, {_BY_WINDOW}"
+    ),
+    "hop_of_distinct_in_two_phases": (
+        f"SELECT flag, {_BY_WINDOW}, COUNT(DISTINCT u), SUM(n) FROM {_HOP} GROUP BY flag, {_BY_WINDOW}"
+    ),
     "cumulate_of_distinct_in_two_phases": (
         f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), COUNT(DISTINCT flag) FROM {_CUMULATE} GROUP BY u, {_BY_WINDOW}"
     ),
@@ -161,6 +167,10 @@ QUERIES: Final[dict[str, str]] = {
     "over_last_rows_of_distinct": (
         "SELECT u, v, COUNT(DISTINCT u) OVER w, MAX(big) OVER w, SUM(d) OVER w, MIN(z) OVER w FROM clicks WINDOW w AS "
         "(PARTITION BY flag ORDER BY ts ROWS BETWEEN 4 PRECEDING AND CURRENT ROW)"
+    ),
+    "over_last_rows_of_floats": (
+        "SELECT v, CAST(SUM(d * 0.1e0) OVER w AS STRING), CAST(AVG(d * 0.7e0) OVER w AS STRING) FROM clicks WINDOW w "
+        "AS (PARTITION BY flag ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)"
     ),
     "over_last_rows_with_nan": (
         "SELECT v, CAST(MIN(x) OVER w AS STRING), CAST(MAX(x) OVER w AS STRING) FROM (SELECT *, CASE WHEN i < 0 THEN "
@@ -269,7 +279,12 @@ NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
 
 ONLY_READ: Final[dict[str, str]] = {
     **dict.fromkeys(
-        ("hop_of_distinct", "cumulate_of_distinct_in_two_phases"),
+        (
+            "hop_of_distinct",
+            "hop_of_distinct_by_key",
+            "hop_of_distinct_in_two_phases",
+            "cumulate_of_distinct_in_two_phases",
+        ),
         "kept by window, where Flink keeps them by slice",
     ),
 }

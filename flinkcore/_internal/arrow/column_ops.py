@@ -477,8 +477,12 @@ def _evaluate(
         return []
     if columns:
         names = batch.schema.names
-        if any(names.count(name) != 1 for name in columns):
-            _require(columns, batch.schema, ", ".join(_shown(*item) for item in expressions))
+        wrong = {name for name in columns if names.count(name) != 1}
+        if wrong:
+            read_wrong = [
+                each for each in expressions if (its := expression_columns(each[1])) is None or its & wrong
+            ]
+            _require(columns, batch.schema, ", ".join(_shown(*each) for each in read_wrong))
     read = batch.select(sorted(columns)) if columns else batch
     found: dict[int, pa.Array] = {}
     of_arrow: list[int] = []

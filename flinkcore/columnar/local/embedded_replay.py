@@ -183,8 +183,9 @@ class EmbeddedReplay:
         """Yield, for each operator, the steps that come to it."""
         stages = self._plan.stages
         inputs = [run.context.inputs for run in runs]
+        partitions = [len(run.partitions) for run in runs]
         reading = LogMerge(
-            self._plan, time, self._chunks, inputs, self.report, self._checkpoints, self.stopping
+            self._plan, time, self._chunks, inputs, partitions, self.report, self._checkpoints, self.stopping
         ).steps()
         open_stages.enter_context(self._threads.closing(reading))
         takers = [number for number, stage in enumerate(stages) if stage.logs]

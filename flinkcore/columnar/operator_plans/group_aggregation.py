@@ -90,7 +90,7 @@ class GroupAggregation(RelationalPlan):
 
     @property
     def counted(self) -> int | None:
-        """Number of the aggregate that counts all rows of a key if that is a result, which each row changes, or None."""
+        """Number of a result that counts all rows of a key, so that each row changes it, or None."""
         if self.results or self.withdraws:
             return None
         counts = (n for n, (_, each) in enumerate(self.aggregates) if each == count())

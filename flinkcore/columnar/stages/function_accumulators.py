@@ -58,7 +58,12 @@ class FunctionAccumulators:
         self._results: list[Any] = []
         self._bytes = self._rows_since_bytes = 0
 
-    def fitting(self, key_ids: KeyIds, retracts: npt.NDArray[np.uint8] | None = None) -> int:
+    def fitting(
+        self,
+        key_ids: KeyIds,
+        retracts: npt.NDArray[np.uint8] | None = None,
+        rows: pa.RecordBatch | None = None,
+    ) -> int:
         """Return how many events may have results at once: all."""
         return len(key_ids)
 

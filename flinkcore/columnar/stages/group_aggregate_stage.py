@@ -111,7 +111,9 @@ class GroupKernel(ImmediateKernel):
             kinds = kinds_of(taken)
             retracts = ((kinds == _UPDATE_BEFORE) | (kinds == _DELETE)).astype(np.uint8)
         if self._changes:
-            n = min((column.fitting(ids, retracts) for column in self._kept.values()), default=len(ids))
+            n = min(
+                (column.fitting(ids, retracts, taken) for column in self._kept.values()), default=len(ids)
+            )
             ids, taken = ids[:n], taken.slice(0, n)
             retracts = None if retracts is None else retracts[:n]
             times = expired = None

@@ -65,6 +65,7 @@ class RankedJoinStage(JoinStage):
             self._timeline,
             steps_done=steps_done,
             result_limit=result_limit,
+            update_before=self._context.plan.update_before,
         )
         return RankedPairs(join, top, lambda *pairs: self._rank_columns(*pairs)[1])
 
@@ -77,10 +78,8 @@ class RankedJoinStage(JoinStage):
         """Offer the pairs that the join has to the rank, and give what that has."""
         pairs = super()._ready_results()
         if len(pairs.left):
-            steps = np.maximum(pairs.steps, 0)
-            if events is not None:
-                of_events = events.steps if rows is None else events.steps[rows]
-                steps = np.where(pairs.events >= 0, of_events[pairs.events], steps)
+            # The step in force is the last one before an event. The watermark of a timer comes after its pairs.
+            steps = np.maximum(pairs.steps + (pairs.events >= 0), 0)
             for results in self._offered(pairs, steps):
                 yield from self._given(results, events if self._ranked.top.changes else None, rows)
         yield from self._given(self._kernel.top.take(), None, None)

@@ -177,6 +177,8 @@ class RestoredPlanState:
         names = [*self._states]
         if self.state.layout is Layout.ACCUMULATORS and WINDOW_TIMERS in names:
             names.remove(WINDOW_TIMERS)
+        if self.state.layout is Layout.FRAME_ROWS and ACCUMULATORS in self.found.states:
+            names.append(ACCUMULATORS)  # for sums of floats
         return [self._state(name) for name in names]
 
     def key_groups_of(self, keys: pa.Array) -> npt.NDArray[np.int32]:

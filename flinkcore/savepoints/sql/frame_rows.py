@@ -16,7 +16,15 @@ from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregat
 from flinkcore.columnar.relational.frame_rows import FRAME_ROWS
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic
-from flinkcore.savepoints.sql.names import CLEAN_UP_TIME, COUNTED_ROWS, LAST_TIME, PENDING_ROWS, USER_TIMERS
+from flinkcore.savepoints.sql.accumulators import aggregate_values
+from flinkcore.savepoints.sql.names import (
+    ACCUMULATORS,
+    CLEAN_UP_TIME,
+    COUNTED_ROWS,
+    LAST_TIME,
+    PENDING_ROWS,
+    USER_TIMERS,
+)
 from flinkcore.savepoints.sql.pending_rows import PENDING, TIMES, PendingRows
 from flinkcore.savepoints.sql.row_layout import (
     Entries,
@@ -40,7 +48,7 @@ _RUNNING: Final = 0
 class FrameRows(PendingRows):
     """Rows by their time, and the time of the last ones that came up, up to which rows are in a frame.
 
-    The accumulators of frames are made of their rows again, whatever Flink has for them.
+    The accumulators of frames are made of their rows again, but for sums of floats.
 
     Notes
     -----
@@ -111,7 +119,7 @@ class FrameRows(PendingRows):
                 is_range = self.state.frame_ms is not None
                 bounds: dict[str, Any] = {"rows": self.state.frame_rows, "range_ms": self.state.frame_ms}
                 frames = frames_of_rows(table, found.operator.aggregates, **bounds, peers=is_range)
-                restored[FRAMES].append(frames)
+                restored[FRAMES].append(self._with_sums(found, frames))
                 if found.operator.keeps_frame_rows:
                     restored[FRAME_ROWS] = [columns]
         if self.state.frame_ms is not None:
@@ -121,6 +129,32 @@ class FrameRows(PendingRows):
             cleanup = pa.array(_values_of(clean_up, last))
             restored[TIMES].append({**key_columns(last), "last": last.column("value"), "cleanup": cleanup})
         return restored
+
+    def _with_sums(self, found: SavepointTables, frames: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        """Return frames with Flink's sums of floats, which are those of all that has been added and taken away."""
+        sums = _float_sums(found.operator.aggregates)
+        accumulators = found.read(ACCUMULATORS) if sums and self.state.fields else None
+        if accumulators is None:
+            return frames
+        values = aggregate_values(self.state.fields, accumulators.column("value")).results
+        table = pa.RecordBatch.from_arrays(list(frames.values()), list(frames))
+        places = places_among([*key_columns(table).values()], [*key_columns(accumulators).values()])
+        own = (places >= 0) & (frames["part"].to_numpy() == _RUNNING)
+        for words, name in sums.items():
+            new = values[name].cast(pa.float64()).fill_null(0.0).to_numpy().view(np.uint64)
+            found_words = frames[words].to_numpy().copy()
+            found_words[own] = new[places[own]]
+            frames[words] = pa.array(found_words)
+        return frames
+
+
+def _float_sums(aggregates: AggregateContents) -> dict[str, str]:
+    """Return the columns of sums of floats in a table of frames, with the names of the aggregates."""
+    return {
+        f"{number}_words": name
+        for number, (name, function, column, *_) in enumerate(aggregates.aggregates)
+        if function == "sum" and pa.types.is_floating(aggregates.columns.field(column).type)
+    }
 
 
 def frames_of_rows(
@@ -166,20 +200,13 @@ def running_frames(
         As of `frames_of_rows`.
     """
     columns = frames_of_rows(rows, aggregates, retracts=retracts)
-    # Flink's sums of floats are those of all that has been added and taken away.
+    table = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
     running = frames.filter(pc.equal(frames.column("part"), _RUNNING))
-    places = pa.array(
-        places_among(
-            [each for name, each in columns.items() if name == "key_group" or name.startswith("key.")],
-            [*key_columns(running).values()],
-        )
-    )
-    for number, (_, function, column, *_) in enumerate(aggregates.aggregates):
-        own = f"{number}_words"
-        is_sum = function in ("sum", "mean") and column is not None and own in columns
-        if is_sum and pa.types.is_floating(rows.schema.field(f"row.{column}").type):
-            columns[own] = running.column(own).take(places)
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+    places = pa.array(places_among([*key_columns(table).values()], [*key_columns(running).values()]))
+    for words in _float_sums(aggregates):  # those of all that has been added and taken away
+        place = table.schema.get_field_index(words)
+        table = table.set_column(place, words, running.column(words).take(places))
+    return table
 
 
 def _values_of(values: pa.RecordBatch | None, entries: pa.RecordBatch) -> Int64s:

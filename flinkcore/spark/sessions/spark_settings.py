@@ -34,5 +34,9 @@ SHORT_JOB_SETTINGS: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # A task that is repeated sends the same rows, or fails. So there is no need to hash each byte of the shuffle.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    # Spark describes the plan of each job to its UI in detail, which takes as long as to optimize it.
+    "spark.sql.ui.explainMode": "simple",
 }
 """Settings while a session runs jobs of flinkcore's that are over soon."""

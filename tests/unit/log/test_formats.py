@@ -695,7 +695,9 @@ def test_text_that_is_not_utf8_is_an_error_of_csv_where_its_column_is_read(tmp_p
 def test_a_column_type_for_a_column_that_is_not_there_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("id\n1\n")
     source = LogFiles.discover(tmp_path, schema={"ID": "int32"})
-    with pytest.raises(ConfigurationError, match=r"type of column 'ID', which no file of the log has: id"):
+    with pytest.raises(
+        ConfigurationError, match=r"no file of the log has the column 'ID', whose type is given: id"
+    ):
         source.chunks(1)
 
 
