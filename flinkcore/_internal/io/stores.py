@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -133,7 +134,8 @@ class Stores:
 
     def locating(self) -> Locate:
         """Return `locate` for many locations, which share file systems."""
-        setting, known = self.hadoop_setting(), dict[tuple[str, str], Any]()
+        # On Spark the JVM is asked for the settings, of which local paths need none.
+        setting, known = cache(self.hadoop_setting), dict[tuple[str, str], Any]()
 
         def locate(location: str) -> Place:
             path = absolute_location(location)
@@ -145,7 +147,7 @@ class Stores:
             if uri is None:
                 return Place(fs.LocalFileSystem(), path.rstrip("/") or "/")
             try:
-                return _in_uri(uri, setting, known)
+                return _in_uri(uri, setting(), known)
             except (pa.ArrowException, OSError, ValueError, ImportError) as failure:
                 reason = str(failure).partition("\n")[0].rstrip(". ")
                 raise SourceError(

@@ -403,3 +403,19 @@ def test_an_error_of_a_look_is_raised() -> None:
 
     with pytest.raises(OSError, match=r"^a$"):
         looked_at(SimpleNamespace(type_name="s3"), ["a", "b"], look)
+
+
+def test_settings_are_asked_for_once_and_only_where_a_location_has_any(tmp_path: Path) -> None:
+    asked = []
+
+    class Counting(OfHadoop):
+        def hadoop_setting(self) -> HadoopSetting:
+            asked.append(self)
+            return super().hadoop_setting()
+
+    locate = Counting(**S3).locating()
+    assert locate(str(tmp_path)).path == str(tmp_path)
+    assert asked == []
+    assert options_of(locate("s3a://one/a"))["access_key"] == "one"
+    assert options_of(locate("s3a://other/b"))["access_key"] == "two"
+    assert len(asked) == 1
