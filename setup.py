@@ -13,6 +13,7 @@ from setuptools.command.build_ext import build_ext
 MODULES = (
     "accumulator_state",
     "aggregates",
+    "array_pool",
     "arrow",
     "avro_columns",
     "binary_rows",
@@ -97,7 +98,7 @@ else:
     # Without debug information and symbols a wheel has a third of the size. Overflow of signed integers is to wrap,
     # and a product is rounded before it is added: results have the same bits on every processor.
     COMPILE_ARGS = ["-O3", "-g0", "-fwrapv", "-fno-math-errno", "-ffp-contract=off"]
-    LINK_ARGS = ["-Wl,--strip-all"] if sys.platform == "linux" else []
+    LINK_ARGS = []
 
 CONTRACTS = Path("flinkcore/_native")
 CIMPORT = re.compile(r"^from flinkcore\._native\.(\w+) cimport", re.MULTILINE)

@@ -518,6 +518,13 @@ cdef int _sketch(Aggregate* aggregate, const uint32_t* entries, const ValueBlock
     return 0
 
 
+cdef void _set_bits(Aggregate* aggregate, const uint32_t* entries, const uint64_t* values, int64_t n) noexcept nogil:
+    cdef uint64_t reflect = <uint64_t> -1 if aggregate.descending else 0
+    cdef int64_t i
+    for i in range(n):
+        aggregate.words[entries[i]] |= values[i] ^ reflect
+
+
 cdef int aggregate_update(
     Aggregate* aggregate, const uint32_t* entries, int64_t n, const ValueBlock* values, const ValueBlock* by
 ) except -1 nogil:
@@ -543,6 +550,8 @@ cdef int aggregate_update(
         if words == NULL:
             return _least_bytes(aggregate, entries, values, n)
         _least_words(aggregate, entries, values.words, n)
+    elif function == Function.BITS:
+        _set_bits(aggregate, entries, values.words, n)
     elif function == Function.FIRST:
         return _first(aggregate, entries, values, n)
     elif function == Function.LAST:
@@ -561,7 +570,7 @@ cdef int aggregate_update(
         return word_lists_add(aggregate.lists, entries, values.words, values.states, n)
     else:
         return byte_lists_add(aggregate.lists, entries, values.views, values.states, n)
-    if aggregate.parts & Part.STATE_PART:  # of a sum, least or greatest word, once nulls have come
+    if aggregate.parts & Part.STATE_PART:  # of a sum, of bits, of a least or greatest word, once nulls have come
         for i in range(n):
             aggregate.states[entries[i]] = ValueState.SOME_VALUE
     return 0
@@ -658,6 +667,8 @@ cdef int aggregate_merge(Aggregate* aggregate, uint32_t into, Aggregate* source,
         words[into] = word_of_double(double_of_word(words[into]) + double_of_word(source.words[other]))
         if aggregate.counts != NULL:
             aggregate.counts[into] += source.counts[other]
+    elif function == Function.BITS:
+        words[into] |= source.words[other]
     elif function == Function.LEAST and words != NULL:
         if <int64_t> source.words[other] < <int64_t> words[into]:
             words[into] = source.words[other]
@@ -686,7 +697,7 @@ cdef int aggregate_merge(Aggregate* aggregate, uint32_t into, Aggregate* source,
         return word_set_merge(&aggregate.word_sets[into], &source.word_sets[other])
     else:
         return byte_set_merge(&aggregate.byte_sets[into], &source.byte_sets[other])
-    if states != NULL and states[into] == ValueState.NO_VALUE:  # of a sum, least or greatest word
+    if states != NULL and states[into] == ValueState.NO_VALUE:  # of a sum, of bits, of a least or greatest word
         states[into] = source.states[other]
     return 0
 
@@ -908,10 +919,10 @@ cdef int _emit_words(
     else:
         for i in range(n):
             states[i] = known[entries[i]]
+    if aggregate.descending and (function == Function.LEAST or function == Function.BITS):
+        for i in range(n):
+            words[i] = ~words[i]
     if function == Function.LEAST:
-        if aggregate.descending:
-            for i in range(n):
-                words[i] = ~words[i]
         from_ordered_words(aggregate.type, words, n)
     for i in range(n):
         nulls += states[i] != ValueState.SOME_VALUE
@@ -1107,6 +1118,8 @@ _FUNCTIONS = {
     "var_pop": Function.VARIANCE,
     "min": Function.LEAST,
     "max": Function.LEAST,
+    "bit_or": Function.BITS,
+    "bit_and": Function.BITS,
     "first": Function.FIRST,
     "last": Function.LAST,
     "min_by": Function.LEAST_BY,
@@ -1248,6 +1261,8 @@ cdef int _check_values(str function, str name, const Column* column, bint compar
             _refuse(function, name, column, "cast it to a number first")
         if type >= ColumnType.DATE32 and not (function == "sum" and type == ColumnType.DURATION):
             _refuse(function, name, column, "cast it to int64 first, or use min or max")
+    if _FUNCTIONS[function] == Function.BITS and (not is_word(type) or is_float(type) or type >= ColumnType.DATE32):
+        _refuse(function, name, column, "cast it to an integer first")
     return 0
 
 
@@ -1271,7 +1286,7 @@ cdef int _parts(Function function, ColumnType type) noexcept:
         return Part.DECIMAL_PART | Part.COUNT_PART
     if function == Function.MEAN:
         return Part.WORD_PART | Part.COUNT_PART
-    if word and (function == Function.SUM or function == Function.LEAST):
+    if word and (function == Function.SUM or function == Function.LEAST or function == Function.BITS):
         return Part.WORD_PART
     return Part.STATE_PART | (Part.WORD_PART if word else Part.BYTES_PART)
 
@@ -1288,7 +1303,7 @@ cdef int _frame_parts(Function function, int parts, bint slides, bint retracts) 
         return Part.WORD_PART | Part.STATE_PART | Part.COUNTED_PART | held
     if parts == Part.WORD_PART and function == Function.SUM:
         return parts | Part.COUNT_PART
-    if parts == Part.WORD_PART and function == Function.LEAST:
+    if parts == Part.WORD_PART and (function == Function.LEAST or function == Function.BITS):
         return parts | Part.STATE_PART
     return parts
 
@@ -1318,7 +1333,7 @@ cdef str _start_aggregate(
         _check_values(function, name, values, by == NULL and function not in ("first", "last", "collect"))
         aggregate.type = values.type
     aggregate.function = _FUNCTIONS[function]
-    aggregate.descending = function == "max" or function == "max_by"
+    aggregate.descending = function in ("max", "max_by", "bit_and")
     aggregate.parts = _parts(aggregate.function, aggregate.type)
     aggregate.overflow = NOTHING
     if by != NULL:
@@ -1498,6 +1513,7 @@ cdef bint _are_shareable(const AccumulatorTable* table) noexcept nogil:
         if not (
             aggregate.function == Function.COUNT
             or aggregate.function == Function.LEAST
+            or aggregate.function == Function.BITS
             or (aggregate.function == Function.SUM and aggregate.whole_numbers)
         ):
             return False
@@ -1517,6 +1533,9 @@ cdef void _add_slices(Aggregate* aggregate, const uint32_t* into, const uint32_t
         for i in range(n):
             value = ordered[others[i]]
             ordered[into[i]] = value if value < ordered[into[i]] else ordered[into[i]]
+    elif aggregate.function == Function.BITS:
+        for i in range(n):
+            words[into[i]] |= words[others[i]]
     else:
         for i in range(n):
             words[into[i]] += words[others[i]]
@@ -1598,9 +1617,13 @@ cdef void _subtract_slices(
         for i in range(n):
             doubtful[i] |= ordered[others[i]] <= ordered[into[i]]
         return
-    for i in range(n):
-        words[into[i]] -= words[others[i]]
-    if states != NULL:  # a sum of 0 may have values or none
+    if aggregate.function == Function.BITS:  # others may have set the same bits
+        for i in range(n):
+            doubtful[i] |= words[others[i]] != 0
+    else:
+        for i in range(n):
+            words[into[i]] -= words[others[i]]
+    if states != NULL:  # 0 may have values or none
         for i in range(n):
             doubtful[i] |= words[into[i]] == 0
 
@@ -1673,6 +1696,7 @@ cdef class Accumulators:
     stddev_pop,                                            float64 first. `stddev` and `variance` are those of a
     var_samp,                                              sample, as in Spark
     var_pop
+    bit_or, bit_and integers, bool                         as the column
     min, max        plain: none of null, struct, list,     as the column
                     map, or decimal of other widths
     first, last     any but null                           as the column; the first or last element's value or null
@@ -2069,7 +2093,7 @@ def are_shareable(Accumulators accumulators not None):
     """True if overlapping windows can share the accumulators of slices of time.
 
     They can if results do not depend on the order in which elements are added up: counts, sums of whole numbers and decimals, means
-    of decimals, least and greatest values of fixed width.
+    of decimals, bits, least and greatest values of fixed width.
     """
     return _are_shareable(accumulators.table)
 

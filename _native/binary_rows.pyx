@@ -335,7 +335,7 @@ cdef class SqlValue:
         return count
 
 
-    cdef int write_slot(self, int64_t row, Buffer* out, int64_t base, int64_t slot, int64_t bit) except -1:
+    cdef int write_slot(self, int64_t row, Buffer* out, int64_t base, int64_t slot, int64_t bit, bint keeps_places) except -1:
         # Writes a value into its slot in a row that begins at `base`, and what has no place there to the end.
         cdef int64_t size = 0, ms, end = out.size - base
         cdef uint64_t word = 0
@@ -344,8 +344,7 @@ cdef class SqlValue:
             return unwritable("arrays and maps within rows of SQL cannot be written yet")
         if self.column.is_null(row):
             out.data[base + (bit >> 3)] |= 1 << (bit & 7)
-            if self.kind == Kind.LARGE_DECIMAL or self.kind == Kind.LARGE_TIMESTAMP:
-                # Flink keeps their place, so that the value may be set later.
+            if keeps_places and (self.kind == Kind.LARGE_DECIMAL or self.kind == Kind.LARGE_TIMESTAMP):
                 append_zeros(out, 16 if self.kind == Kind.LARGE_DECIMAL else 8)
                 put_le64(out, base + slot, <uint64_t> end << 32)
             return 0
@@ -406,16 +405,21 @@ cdef class RowsColumn(StateColumn):
     names : list of str
     fields : list of SqlValue
     kinds : ChoiceColumn
+    keeps_places : bool
+        Whether large decimals and timestamps that are null have a place beside the slots, as in keys: code that Flink's planner
+        makes writes these, and ``RowDataSerializer`` other rows. Flink compares bytes.
     """
 
     cdef list _names
     cdef list _fields
     cdef ChoiceColumn _kinds
+    cdef bint _keeps_places
 
-    def __init__(self, list names, list fields, ChoiceColumn kinds not None):
+    def __init__(self, list names, list fields, ChoiceColumn kinds not None, bint keeps_places=False):
         self._names = [*names, "row_kind"]
         self._fields = fields
         self._kinds = kinds
+        self._keeps_places = keeps_places
 
     cdef int end_row(self, Cursor* cursor, uint8_t kind) except -1:
         spend(cursor)
@@ -461,7 +465,7 @@ cdef class RowsColumn(StateColumn):
         append_zeros(out, first + 8 * n)
         out.data[base] = <uint8_t> self._kinds.choice_at(row)
         for i in range(n):
-            (<SqlValue> self._fields[i]).write_slot(row, out, base, first + 8 * i, 8 + i)
+            (<SqlValue> self._fields[i]).write_slot(row, out, base, first + 8 * i, 8 + i, self._keeps_places)
         return 0
 
 

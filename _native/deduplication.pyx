@@ -18,7 +18,7 @@ from libc.stdlib cimport free
 from flinkcore.errors import ConfigurationError, SchemaError
 
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
-from flinkcore._native.memory cimport grow
+from flinkcore._native.memory cimport grow, prefetch
 from flinkcore._native.packed_steps cimport PackedSteps, StepColumn, steps_value
 from flinkcore._native.relational cimport (
     NO_EVENT,
@@ -47,6 +47,7 @@ from flinkcore._native.window_operator cimport RowKind
 cdef enum:
     NO_ROW_YET = -2  # in place of the row of a key; NO_ROW: its first row is emitted, and no other one counts
     LEAST_KEYS = 1 << 10
+    LOOK_AHEAD = 8   # events whose keys are fetched before their turn
 
 cdef const char* _WHAT = b"the rows of keys"
 
@@ -62,6 +63,7 @@ cdef struct Deduplication:
     bint by_time
     bint waits        # for the watermark, with the first row by time
     bint until_end    # with the last row
+    bint update_before
     TimerQueue* timers
     KeptRow* keys     # by id
     int64_t ttl_ms    # 0: rows never expire
@@ -167,7 +169,7 @@ cdef int _process_row(Deduplication* self, const RelationalEvents* events, int64
         else:
             timer_queue_move(self.timers, kept.timestamp, timestamp, key, events.key_groups[i], 0)
     elif not self.until_end:
-        if not is_first:
+        if not is_first and self.update_before:
             core_add(&self.core, kept.row, i, key, kept.timestamp, RowKind.UPDATE_BEFORE)
         core_add(
             &self.core, events.rows[i], i, key, timestamp, RowKind.INSERT if is_first else RowKind.UPDATE_AFTER
@@ -190,6 +192,8 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
     for i in range(first, events.n):
         if core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False):
             return i
+        if i + LOOK_AHEAD < events.n:
+            prefetch(&self.keys[events.key_ids[i + LOOK_AHEAD]])
         _process_row(self, events, i)
     return events.n
 
@@ -231,6 +235,8 @@ cdef class DeduplicationKernel:
         and the last row for the end of the log.
     ttl_ms : int
         Time to live of what is known of a key, in ms of processing time after it was written; 0 if it never expires.
+    update_before : bool
+        Whether an update is also a ``-U``.
 
     Raises
     ------
@@ -254,10 +260,12 @@ cdef class DeduplicationKernel:
         bint by_time,
         bint changes,
         int64_t ttl_ms=0,
+        bint update_before=True,
     ):
         if ttl_ms < 0:
             raise ConfigurationError(f"a time to live of {ttl_ms} ms is negative")
         self.state.ttl_ms = ttl_ms
+        self.state.update_before = update_before
         self.state.dated_step = -1
         self._timers = timers
         self._timeline = timeline

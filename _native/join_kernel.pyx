@@ -14,15 +14,15 @@ from libc.string cimport memset
 
 from flinkcore.errors import ConfigurationError, SchemaError
 
+from flinkcore._native.array_pool cimport pool_free
 from flinkcore._native.call_guard cimport Call, CallGuard, begin_call, check_no_call
-from flinkcore._native.memory cimport buffer_free, buffer_reserve, grow, prefetch
+from flinkcore._native.memory cimport buffer_free, buffer_reserve, grow, prefetch_all
 from flinkcore._native.ordered_rows cimport (
     OrderedRow,
     RowPlace,
     rows_are_empty,
     rows_are_sound,
     rows_at,
-    rows_bytes,
     rows_free,
     rows_insert,
     rows_start,
@@ -230,7 +230,7 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
         if not self.in_event and (core_is_full(core) or not core_advance(core, _fire_due, events.steps[i], False)):
             return i
         if i + AHEAD < events.n:
-            prefetch(side_of(self, events.key_ids[i + AHEAD], 0))
+            prefetch_all(side_of(self, events.key_ids[i + AHEAD], 0), 2 * sizeof(KeySide))
         event.key = events.key_ids[i]
         event.key_group = events.key_groups[i]
         event.side = events.inputs[i]
@@ -249,6 +249,15 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
             return i
         self.in_event = False
     return events.n
+
+
+cdef bint _ascend(const int64_t* offsets, int64_t n) noexcept nogil:
+    # Returns whether offsets, at least one, ascend from 0.
+    cdef int64_t i
+    for i in range(1, n):
+        if offsets[i] < offsets[i - 1]:
+            return False
+    return offsets[0] == 0
 
 
 # ---- the kernel --------------------------------------------------------------------------------------------------
@@ -344,6 +353,7 @@ cdef class JoinKernel:
         for i in range(2 * self.state.n_keys):
             rows_free(&self.state.sides[i].rows)
         free(self.state.sides)
+        pool_free(&self.state.pool)
         buffer_free(&self.state.matches[0])
         buffer_free(&self.state.matches[1])
         buffer_free(&self.state.waiting)
@@ -392,8 +402,10 @@ cdef class JoinKernel:
                 raise ValueError("each event needs its arrival")
             columns.arrivals = &arrivals[0]
         if window_offsets is not None and n:
-            if window_offsets.shape[0] != n + 1 or window_ends.shape[0] != window_offsets[n]:
+            if window_ends is None or window_offsets.shape[0] != n + 1 or window_ends.shape[0] != window_offsets[n]:
                 raise ValueError("the offsets of windows must have one value per event, and their end")
+            if not _ascend(&window_offsets[0], n + 1):
+                raise ValueError("the offsets of windows must ascend from 0")
             columns.offsets = &window_offsets[0]
             columns.ends = &window_ends[0] if window_ends.shape[0] else &window_offsets[0]
         return core_process(&self.state.core, _take_events, &events, first)
@@ -482,9 +494,8 @@ cdef class JoinKernel:
     def memory_bytes(self):
         """Bytes that its state takes, without rows, keys and timers."""
         check_no_call(&self.guard, self)
-        cdef int64_t n_rows = self.state.n_rows[0] + self.state.n_rows[1]
         bits = self.state.matches[0].capacity + self.state.matches[1].capacity
-        return 2 * self.state.capacity * <int64_t> sizeof(KeySide) + 2 * n_rows * <int64_t> sizeof(OrderedRow) + bits
+        return 2 * self.state.capacity * <int64_t> sizeof(KeySide) + self.state.pool.used + bits
 
     @property
     def live_count(self):
@@ -607,7 +618,7 @@ cdef class JoinKernel:
         with nogil:
             for i in range(n):
                 own = side_of(&self.state, <uint32_t> keys[i], side)
-                rows_insert(&own.rows, times[i], numbers[i])
+                rows_insert(&self.state.pool, &own.rows, times[i], numbers[i])
                 own.never_matches = not can_match[i]
                 if matched[i]:
                     _set_match(&self.state, side, numbers[i], True)

@@ -4,7 +4,7 @@ import numpy as np
 
 import cython
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 from flinkcore.errors import ConfigurationError
@@ -13,7 +13,7 @@ from flinkcore._native.arrow cimport NativeArray, RecordBatch, native_array, rec
 from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.key_groups cimport checked_max_parallelism, key_groups_of, refuse_null_key
 from flinkcore._native.keys cimport KEY_BYTES, KeyBatch, KeyEncoder, hash_bytes, mix_int64
-from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve, buffer_resize, prefetch
+from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve, buffer_resize, grow, prefetch
 
 
 cdef enum:
@@ -22,12 +22,10 @@ cdef enum:
 
 
 cdef int _resize_index(KeyTable* table, uint64_t n_slots) except -1 nogil:
-    cdef KeyTableSlot* slots = <KeyTableSlot*> calloc(n_slots, sizeof(KeyTableSlot))
+    cdef KeyTableSlot* slots = <KeyTableSlot*> grow(NULL, n_slots * sizeof(KeyTableSlot), b"the index of a key dictionary")
     cdef uint64_t mask = n_slots - 1, at, code, hash
     cdef uint32_t k
-    if slots == NULL:
-        with gil:
-            raise MemoryError(f"{n_slots * sizeof(KeyTableSlot)} bytes for the index of a key dictionary")
+    memset(slots, 0, n_slots * sizeof(KeyTableSlot))
     for k in range(table.n_keys):
         if table.bytes_keys:
             code = hash = (<uint64_t*> table.hashes.data)[k]

@@ -11,7 +11,8 @@ from libc.string cimport memcpy, memset
 # ---- blocks ------------------------------------------------------------------------------------------------------
 # Batches of results of some megabytes are allocated and freed all the time, and the system would clear every page each time:
 # most of the time of a replay that streams its results would go into page faults. So large freed blocks are kept for the next
-# ones. New blocks are in huge pages if possible, for results that are all kept.
+# ones. New blocks are in huge pages if possible, for results that are all kept; so are large arrays that grow, for most of their reads
+# would miss the small pages that the processor remembers.
 #
 # A process may fork while its other threads allocate and free blocks: the fork waits for them, so that the child inherits a
 # consistent list, and a free lock.
@@ -57,12 +58,26 @@ cdef extern from *:
         madvise(block, size & ~(page - 1), MADV_HUGEPAGE);  /* whole pages only: no more memory than asked for */
         return block;
     }
+    static void* flinkcore_resize_block(void* block, size_t size) {
+        const size_t page = (size_t) 1 << 21;
+        char* begin;
+        char* end;
+        block = realloc(block, size);
+        if (block != NULL && size >= 2 * page) {
+            begin = (char*) (((size_t) block + page - 1) & ~(page - 1));
+            end = (char*) (((size_t) block + size) & ~(page - 1));
+            madvise(begin, (size_t) (end - begin), MADV_HUGEPAGE);
+        }
+        return block;
+    }
     #else
     #define flinkcore_new_block malloc
+    #define flinkcore_resize_block realloc
     #endif
     """
     size_t _usable_size "flinkcore_usable_size"(void* block) noexcept nogil
     void* _new_block "flinkcore_new_block"(size_t size) noexcept nogil
+    void* _resize_block "flinkcore_resize_block"(void* block, size_t size) noexcept nogil
     void _lock "flinkcore_lock_blocks"() noexcept nogil
     void _unlock "flinkcore_unlock_blocks"() noexcept nogil
     int _guard_forks "flinkcore_guard_forks"() noexcept
@@ -141,7 +156,7 @@ cdef int64_t block_bytes(const void* block) noexcept nogil:
 
 
 cdef void* grow(void* memory, int64_t size, const char* what) except NULL nogil:
-    cdef void* grown = realloc(memory, size)
+    cdef void* grown = _resize_block(memory, size)
     if grown == NULL:
         with gil:
             raise MemoryError(f"{size} bytes for {what.decode('ascii')}")
@@ -166,7 +181,7 @@ cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil:
     elif buffer.data == NULL:
         data = <uint8_t*> _new_block(capacity)
     else:
-        data = <uint8_t*> realloc(buffer.data, capacity)
+        data = <uint8_t*> _resize_block(buffer.data, capacity)
     if data == NULL:
         with gil:
             raise MemoryError(f"{capacity} bytes")

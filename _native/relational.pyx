@@ -56,6 +56,14 @@ cdef void core_free(RelationalCore* core) noexcept nogil:
     buffer_free(&core.late_events)
 
 
+cdef bint _are_numbers_of_inputs(const int8_t[::1] inputs) noexcept nogil:
+    cdef int64_t i
+    cdef uint8_t bits = 0
+    for i in range(inputs.shape[0]):
+        bits |= <uint8_t> inputs[i]
+    return bits <= 1
+
+
 cdef int core_events(
     RelationalEvents* events,
     const uint32_t[::1] key_ids,
@@ -71,6 +79,8 @@ cdef int core_events(
         raise ValueError("keys, key groups, rows, timestamps and steps must have one value per event")
     if inputs is not None and inputs.shape[0] != n:
         raise ValueError("inputs must have one value per event")
+    if inputs is not None and not _are_numbers_of_inputs(inputs):
+        raise ValueError("inputs must be 0 or 1")
     if not 0 <= first <= n:
         raise IndexError(f"event number {first} of {n}")
     memset(events, 0, sizeof(RelationalEvents))

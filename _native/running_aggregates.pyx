@@ -47,10 +47,12 @@ from flinkcore._native.counted_values cimport (
     counted_word_add,
     counted_word_remove,
 )
+from flinkcore._native.memory cimport prefetch
 
 
 cdef enum:
     SHORT_BYTES = 64  # Texts of rows so short keep their memory for the next rows.
+    LOOK_AHEAD = 8    # Rows whose memory is fetched before their turn.
 
 
 cdef int aggregate_absorb(Aggregate* aggregate, uint32_t into, uint32_t other) except -1 nogil:
@@ -174,6 +176,9 @@ cdef int _least_bytes(
     cdef uint32_t e
     cdef ByteView view, best
     for i in range(n):
+        if i + 2 * LOOK_AHEAD < n:
+            prefetch(&strings[entries[i + 2 * LOOK_AHEAD]])
+            prefetch(strings[entries[i + LOOK_AHEAD]].data)
         e = entries[i]
         if j < selection.n and selection.entries[j] == i:
             view, best = values.views[j], owned_bytes_view(&strings[e])

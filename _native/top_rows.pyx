@@ -109,6 +109,7 @@ cdef struct Top:
     bint latest_first    # of equal sort keys
     bint ranks_shown
     bint changes
+    bint update_before   # changes have -U
     bint of_windows
     int64_t stride       # words of an entry
     TopList* lists       # by key id; of windows by slot
@@ -193,7 +194,10 @@ cdef int _insert(
     cdef uint64_t* entry
     cdef uint64_t* block = NULL
     if top.n == top.capacity:
-        capacity = max(<uint32_t> 1, 2 * top.capacity)
+        # Most keys have one row. A list that grows will soon be full: one row more than it keeps.
+        capacity = max(<uint32_t> 1, 4 * top.capacity)
+        if self.ranking == Ranking.ROW_NUMBER and top.capacity <= self.n < capacity:
+            capacity = <uint32_t> self.n + 1
         top.entries = <uint64_t*> grow(top.entries, capacity * self.stride * 8, _WHAT)
         self.entry_bytes += (capacity - top.capacity) * self.stride * 8
         top.capacity = capacity
@@ -319,7 +323,7 @@ cdef inline int _show(
     Top* self, const uint64_t* entry, int64_t rank, int64_t event, uint32_t key_id, RowKind kind
 ) except -1 nogil:
     # Adds a result that is an entry, if its rank is shown.
-    if rank > self.skip:
+    if rank > self.skip and (self.update_before or kind != RowKind.UPDATE_BEFORE):
         core_add(
             &self.core, <int64_t> entry[ROW], event, key_id, <int64_t> entry[TIMESTAMP], kind
         ).value = rank
@@ -494,6 +498,7 @@ cdef int _offer(
 cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, int64_t first) except -1 nogil:
     cdef Top* self = <Top*> core
     cdef const TopColumns* columns = &self.columns
+    cdef const TopList* top
     cdef SortKey key
     cdef int64_t i, list_number
     cdef bint counts
@@ -514,6 +519,9 @@ cdef int64_t _take_events(RelationalCore* core, const RelationalEvents* events, 
             list_number = _window(self, events.key_ids[i], events.key_groups[i], columns.ends[i], True)
         elif i + LOOK_AHEAD < events.n:
             prefetch(&self.lists[events.key_ids[i + LOOK_AHEAD]])
+            top = &self.lists[events.key_ids[i + LOOK_AHEAD // 2]]
+            if top.n:
+                prefetch(_entry(self, top, top.n - 1))  # a new row is compared with the last one first
         self.core.processed += counts
         if self.of_limits:
             self.n = key_limit(&self.limits, list_number, columns.limits[i])
@@ -563,6 +571,8 @@ cdef class TopKernel:
         Whether results have their ranks.
     changes : bool
         Whether results are changes, at once; else those of a key come when the log ends.
+    update_before : bool
+        Whether an update is also a ``-U``.
     of_windows : bool
         Whether each row belongs to a window, whose rows come when the watermark reaches its end.
     of_limits : bool
@@ -599,6 +609,7 @@ cdef class TopKernel:
         bint of_windows,
         bint of_limits=False,
         int64_t least_watermark=INT64_MIN,
+        bint update_before=True,
     ):
         cdef Top* state = &self.state
         state.firing = state.latest = -1
@@ -619,6 +630,7 @@ cdef class TopKernel:
         state.latest_first = latest_first
         state.ranks_shown = ranks_shown
         state.changes = changes
+        state.update_before = update_before
         state.of_windows = of_windows
         state.of_limits = of_limits
         state.stride = KEY + stored_words(&state.shape)

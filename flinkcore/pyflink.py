@@ -32,6 +32,23 @@ MODULES: Final = {
 }
 """PyFlink's modules that flinkcore has, by package."""
 
+_OF_PACKAGES: Final = {
+    f"table.{name}": "table"
+    for name in (
+        *(
+            "data_view",
+            "environment_settings",
+            "explain_detail",
+            "result_kind",
+            "schema",
+            "statement_set",
+            "table",
+        ),
+        *("table_config", "table_descriptor", "table_environment", "table_result"),
+    )
+}
+"""PyFlink's modules whose names a package of flinkcore has."""
+
 _NAMES: Final = {
     *MODULES,
     *(f"{package}.{name}" for package, names in MODULES.items() for name in names.split()),
@@ -55,6 +72,7 @@ class _PyFlinkLoader:
 
     def exec_module(self, module: ModuleType) -> None:
         _, dot, rest = module.__name__.partition(".")
+        rest = _OF_PACKAGES.get(rest, rest)
         name = f"flinkcore{dot}{rest}"
         if rest and rest not in _NAMES:
             find_spec(name)  # raises for a module of PyFlink's that is missing, with what to use instead

@@ -25,6 +25,7 @@ cdef enum Function:
     MEAN
     VARIANCE        # and standard deviations
     LEAST           # min and max: max keeps the least reflected word
+    BITS            # bit_or and bit_and: bit_and keeps the bits that a value lacks
     FIRST
     LAST
     LEAST_BY        # min_by and max_by
@@ -54,7 +55,7 @@ cdef struct Aggregate:
     Function function
     ColumnType type      # of the value column
     ColumnType by_type
-    bint descending      # max, max_by
+    bint descending      # max, max_by; bit_and
     bint whole_numbers   # SUM, MEAN, VARIANCE, APPROX_PERCENTILE: words are integers, else the bits of doubles
     bint of_sample       # VARIANCE: of a sample, not of the whole population
     bint is_root         # VARIANCE: a standard deviation
@@ -171,7 +172,7 @@ cdef int accumulators_emit_range(AccumulatorTable* table, uint32_t first, uint32
 cdef void accumulators_clear(AccumulatorTable* table, const uint32_t* entries, int64_t n) noexcept nogil
 cdef void accumulators_clear_range(AccumulatorTable* table, uint32_t first, uint32_t n) noexcept nogil
 # Raises ConfigurationError unless results are the same in whatever order elements are added up: counts, sums of whole
-# numbers and decimals, means of decimals, least and greatest values of fixed width. The others need their elements in the order
+# numbers and decimals, means of decimals, bits, least and greatest values of fixed width. The others need their elements in the order
 # in which they came, or own what a slice would share.
 cdef int require_shareable(const AccumulatorTable* table) except -1
 # For i in range(n): adds the contents of others[i], which stay, to entry into[i]. For shareable accumulators only.

@@ -25,7 +25,9 @@ class SqlValue:
 
 @final
 class RowsColumn(StateColumn):
-    def __init__(self, names: list[str], fields: list[SqlValue], kinds: ChoiceColumn) -> None: ...
+    def __init__(
+        self, names: list[str], fields: list[SqlValue], kinds: ChoiceColumn, keeps_places: bool = False
+    ) -> None: ...
 
 @final
 class SizedColumn(WrappingColumn):

@@ -21,6 +21,7 @@ class DeduplicationKernel:
         by_time: bool,
         changes: bool,
         ttl_ms: int = 0,
+        update_before: bool = True,
     ) -> DeduplicationKernel: ...
     def process(
         self,

@@ -1,6 +1,7 @@
 # Joins of two inputs: the rows of each key and input in order of time, timers, and results whose condition is still to be evaluated.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
+from flinkcore._native.array_pool cimport Pool
 from flinkcore._native.memory cimport Buffer, buffer_append
 from flinkcore._native.ordered_rows cimport OrderedRow, RowBlock, RowPlace, rows_insert, rows_pop
 from flinkcore._native.relational cimport NO_EVENT, NO_ROW, RelationalCore, ResultRow, core_is_full
@@ -82,6 +83,7 @@ cdef struct JoinCore:
     int64_t ttl_ms           # of a key, in processing time; 0: keys do not expire
     TimerQueue* timers
     KeySide* sides           # two for each key
+    Pool pool                # of their rows
     int64_t n_keys
     int64_t capacity
     int64_t[2] n_rows
@@ -165,7 +167,7 @@ cdef inline int add_padded(JoinCore* core, int side, int64_t row, int64_t timest
 
 cdef inline int keep_row(JoinCore* core, const JoinEvent* event, int64_t time) except -1 nogil:
     cdef KeySide* side = side_of(core, event.key, event.side)
-    rows_insert(&side.rows, time, event.row)
+    rows_insert(&core.pool, &side.rows, time, event.row)
     side.never_matches = not event.can_match
     core.n_rows[event.side] += 1
     core.kept_since_sweep += 1
@@ -174,7 +176,7 @@ cdef inline int keep_row(JoinCore* core, const JoinEvent* event, int64_t time) e
 
 
 cdef inline void drop_first(JoinCore* core, KeySide* side, int number) noexcept nogil:
-    rows_pop(&side.rows)
+    rows_pop(&core.pool, &side.rows)
     core.n_rows[number] -= 1
 
 

@@ -77,7 +77,8 @@ ctypedef int64_t (*TakeEvents)(RelationalCore* core, const RelationalEvents* eve
 cdef int64_t core_process(
     RelationalCore* core, TakeEvents take_events, RelationalEvents* events, int64_t first
 ) except -1
-# Fills in the events of a call, whose columns the caller owns: (n,) each. Raises ValueError if one is not as long as the others.
+# Fills in the events of a call, whose columns the caller owns: (n,) each. Raises ValueError if one is not as long as the others, or if an
+# input is neither 0 nor 1.
 cdef int core_events(
     RelationalEvents* events,
     const uint32_t[::1] key_ids,

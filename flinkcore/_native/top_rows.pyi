@@ -28,6 +28,7 @@ class TopKernel:
         of_windows: bool,
         of_limits: bool = ...,
         least_watermark: int = ...,
+        update_before: bool = True,
     ) -> TopKernel: ...
     def process(
         self,

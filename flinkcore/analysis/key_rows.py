@@ -32,7 +32,8 @@ from flinkcore.columnar.replay.chunk_reader import ChunkReader
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.event_reader import EventReader, arrival_column
-from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.sources.table_chunks import TableChunk
 from flinkcore.sql.plan.column_names import plain_name
 from flinkcore.time_plane.timeline import TimePlane
 from flinkcore.time_plane.total_order import LogEvents

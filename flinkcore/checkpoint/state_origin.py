@@ -89,6 +89,8 @@ class JobOperator:
         Windows over columns as a `flinkcore.columnar.operator_plans.window_contents.WindowTable`, or None without any.
     aggregates : object
         Aggregates of all rows of a key as an `AggregateContents` of the same folder, or None without any.
+    keeps_frame_rows : bool
+        Whether it keeps the rows in bounded frames beside their aggregates.
     flink_state : str or None
         Text of a `flinkcore.sql.plan.flink_state.FlinkState`, if it is an operator of a compiled plan.
     """
@@ -101,6 +103,7 @@ class JobOperator:
     row_names: tuple[tuple[str, ...], ...] = ()
     windows: Any = None
     aggregates: Any = None
+    keeps_frame_rows: bool = False
     flink_state: str | None = None
 
 

@@ -18,6 +18,7 @@ from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
 from flinkcore.operators.state.serialized_values import SerializedValue
+from flinkcore.table.data_view import ListView, MapView
 
 Decode = Callable[[pa.Array, Shape], list[Any]]
 
@@ -191,6 +192,24 @@ def _entries(array: pa.Array, parts: Any, shape: Shape) -> list[list[Any]]:
     return [entries[start:end] for start, end in pairwise(array.offsets.to_pylist())]
 
 
+def _list_views(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    views = []
+    for items in _list(array, parts, shape):
+        view = ListView[Any]()
+        view.add_all(items)
+        views.append(view)
+    return views
+
+
+def _map_views(array: pa.Array, parts: list[Any], shape: Shape) -> list[Any]:
+    views = []
+    for entries in _dict(array, parts, shape):
+        view = MapView[Any, Any]()
+        view.put_all(entries)
+        views.append(view)
+    return views
+
+
 def _serialized(array: pa.Array, names: list[Any], shape: Shape) -> list[Any]:
     wanted = pa.struct([("serializer", pa.large_string()), ("data", pa.large_binary())])
     _expect(array.type == wanted, array, shape)
@@ -290,4 +309,6 @@ _NESTED: dict[str, Callable[[pa.Array, list[Any], Shape], list[Any]]] = {
     "dict": _dict,
     "serialized": _serialized,
     "tagged_union": _tagged_unions,
+    "list_view": _list_views,
+    "map_view": _map_views,
 }

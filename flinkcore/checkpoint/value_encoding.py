@@ -19,6 +19,7 @@ from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from flinkcore.errors import SchemaError
 from flinkcore.operators.state.serialized_values import SerializedValue
+from flinkcore.table.data_view import ListView, MapView
 
 MAX_TUPLE_COLUMNS = 32
 """Longer tuples are written as lists."""
@@ -59,7 +60,7 @@ def encode(values: Sequence[Any], what: str, depth: int = 0) -> Encoded:
             f"{what}: {value!r} is {unknown.__module__}.{unknown.__qualname__}, which no column of a checkpoint holds: "
             "for values and map keys name a Serializer as the type in the state's descriptor (PickleSerializer takes "
             "any); for keys and all else take built-in types: bool, int, float, str, bytes, Decimal, date, time, "
-            "datetime, timedelta, list, tuple, dict, Row, TimeWindow, CountWindow, GlobalWindow"
+            "datetime, timedelta, list, tuple, dict, Row, ListView, MapView, TimeWindow, CountWindow, GlobalWindow"
         )
     none = type(None)
     if types <= {none}:
@@ -262,6 +263,16 @@ def _global_windows(values: Sequence[GlobalWindow], what: str, depth: int) -> En
     return pa.array([True] * len(values), pa.bool_()), "global_window"
 
 
+def _list_views(values: Sequence[ListView[Any]], what: str, depth: int) -> Encoded:
+    array, shape = _lists([view.get() for view in values], what, depth)
+    return array, ["list_view", shape[1]]
+
+
+def _map_views(values: Sequence[MapView[Any, Any]], what: str, depth: int) -> Encoded:
+    array, shape = _dicts([dict(view.items()) for view in values], what, depth)
+    return array, ["map_view", *shape[1:]]
+
+
 def _tagged_unions(values: Sequence[TaggedUnion[Any, Any]], what: str, depth: int) -> Encoded:
     is_second = [value.is_two() for value in values]
     elements = [value.get_two() if value.is_two() else value.get_one() for value in values]
@@ -291,6 +302,8 @@ _ENCODERS: dict[type, Callable[[Sequence[Any], str, int], Encoded]] = {
     CountWindow: _count_windows,
     GlobalWindow: _global_windows,
     TaggedUnion: _tagged_unions,
+    ListView: _list_views,
+    MapView: _map_views,
 }
 
 _NULLABLE = {bool, int, float, str, bytes, Decimal, date, time, timedelta}

@@ -15,14 +15,23 @@ Shape = str | list[Any]
 `list`, `tuple` (all of one length, a shape for each position), `tuples` (of any length), `dict` (keys, values),
 `row` (all with the same names, ``["names", "user"]``, or `none`, and a shape for each position), `rows` (any),
 `serialized` (by which serializers); `time_window`, `count_window`, `global_window`; `tagged_union`
-(of two streams, a shape for the values of both).
+(of two streams, a shape for the values of both); `list_view` and `map_view`, as `list` and `dict`.
 """
 
 _PLAIN = {
     *("none", "bool", "int", "bigint", "float", "str", "bytes", "decimal", "date", "time", "datetime"),
     *("datetime_zone", "timedelta", "time_window", "count_window", "global_window"),
 }
-_PARTS = {"optional": 1, "list": 1, "tuples": 1, "rows": 1, "tagged_union": 1, "dict": 2}
+_PARTS = {
+    "optional": 1,
+    "list": 1,
+    "tuples": 1,
+    "rows": 1,
+    "tagged_union": 1,
+    "list_view": 1,
+    "dict": 2,
+    "map_view": 2,
+}
 _MAX_SHAPE_DEPTH = 2 * MAX_DEPTH + 4
 """There may be a union or an optional around each container, and around the innermost values."""
 
@@ -34,6 +43,8 @@ _TEXTS = {
     "time_window": "TimeWindow",
     "count_window": "CountWindow",
     "global_window": "GlobalWindow",
+    "list_view": "ListView",
+    "map_view": "MapView",
 }
 
 
@@ -109,7 +120,7 @@ def shape_text(shape: Shape) -> str:
         return f"TaggedUnion[{texts[0]}]"
     if kind == "tuples":
         return f"tuple[{texts[0]}, ...]"
-    return f"{kind}[{', '.join(texts) or '()'}]"
+    return f"{_TEXTS.get(kind, kind)}[{', '.join(texts) or '()'}]"
 
 
 def has_serialized(shape: Shape) -> bool:

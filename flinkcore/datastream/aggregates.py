@@ -13,6 +13,8 @@ FUNCTIONS: Final = (
     "sum",
     "min",
     "max",
+    "bit_or",
+    "bit_and",
     "mean",
     "stddev",
     "stddev_samp",
@@ -132,6 +134,16 @@ def min_(column: str) -> Aggregate:
 def max_(column: str) -> Aggregate:
     """Return the largest value of a column; null if there is no value."""
     return Aggregate("max", column)
+
+
+def bit_or(column: str) -> Aggregate:
+    """Return the bits that any value of an integer or bool column has, such as flags; null if there is no value."""
+    return Aggregate("bit_or", column)
+
+
+def bit_and(column: str) -> Aggregate:
+    """Return the bits that all values of an integer or bool column have; null if there is no value."""
+    return Aggregate("bit_and", column)
 
 
 def mean(column: str) -> Aggregate:
@@ -259,6 +271,8 @@ __all__ = [
     "Aggregate",
     "approx_count_distinct",
     "approx_percentile",
+    "bit_and",
+    "bit_or",
     "collect",
     "count",
     "count_distinct",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.instants import instant_ms
@@ -383,19 +383,34 @@ def _data(path_or_table: Any) -> Any:
         paths = [os.fspath(path) for path in path_or_table if isinstance(path, str | PathLike)]
         if paths and all(paths) and len(paths) == len(path_or_table):
             return paths
-    records = isinstance(path_or_table, Mapping) or (
-        isinstance(path_or_table, Sequence) and any(isinstance(each, Mapping) for each in path_or_table[:1])
-    )
-    hint = ""
-    for method, call in (("get_add_actions", "from_delta"), ("snapshot_by_id", "from_iceberg")):
-        if hasattr(path_or_table, method):
-            hint = f": give it to {call}"
-    if records:
-        table = (
-            "pyarrow.table(data)" if isinstance(path_or_table, Mapping) else "pyarrow.Table.from_pylist(data)"
-        )
-        hint = f": give {table}"
+    shown, hint = " ".join(reprlib.repr(path_or_table).split()), _table_of(path_or_table)
     raise ArgumentTypeError(
         "an event log is a path, a list of paths, or Arrow data (anything with __arrow_c_stream__ or "
-        f"__arrow_c_array__), not {reprlib.repr(path_or_table)}{hint}"
+        f"__arrow_c_array__), not {shown}{f': {hint}' if hint else ''}"
     )
+
+
+def _table_of(data: Any) -> str | None:
+    """Return what to do for a log from data that is none."""
+    for method, instead in _INSTEAD.items():
+        if hasattr(data, method):
+            return instead
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        if any(isinstance(each, Mapping) for each in data[:1]):
+            return "give pyarrow.Table.from_pylist(data)"
+        if any(hasattr(each, "__arrow_c_stream__") for each in data[:1]):
+            return "give one table, pyarrow.concat_tables([pyarrow.table(each) for each in data])"
+    return None
+
+
+_INSTEAD: Final = {
+    "get_add_actions": "give it to from_delta",
+    "snapshot_by_id": "give it to from_iceberg",
+    "collect_schema": "give data.collect()",
+    "to_frame": "give data.to_frame()",
+    "keys": "give pyarrow.table(data)",
+    "readline": "give its path",
+    "__array_interface__": "give pyarrow.table with each of its columns by name",
+    "__next__": "give pyarrow.Table.from_pylist(list(data)) if its items are dictionaries",
+}
+"""What to do for a log, by a method that only this kind of data has."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar, cast
 
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.common.time import Interval, interval_ms
 from flinkcore.common.typeinfo import TypeInformation
+from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.functions import (
     AggregateFunction,
@@ -40,6 +42,21 @@ Keyed = TypeVar("Keyed", bound=Stream)
 Applied = TypeVar("Applied", bound=AnyWindowFunction)
 Processed = TypeVar("Processed", bound=AnyWindowFunction)
 Windows = TypeVar("Windows", bound="WindowsOfStream[Any]")
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def _without_column_aggregates(aggregate: Call) -> Call:
+    """Return a method of windows over single elements that refuses aggregates of columns."""
+
+    @wraps(aggregate)
+    def checked(windows: WindowsOfStream[Any], *given: Any, **named: Any) -> Any:
+        if any(isinstance(each, Aggregate) for each in (*given, *named.values())):
+            from flinkcore.datastream.wrong_calls import refuse_column_aggregates  # knows all streams
+
+            refuse_column_aggregates(windows)
+        return aggregate(windows, *given, **named)
+
+    return cast("Call", checked)
 
 
 class WindowsOfStream(Generic[Keyed]):
@@ -172,6 +189,7 @@ class WindowsOfStream(Generic[Keyed]):
 class _Windowed(WindowsOfStream[KeyedStream], Generic[Applied, Processed]):
     """Windows over single elements, whose functions for `apply` and `process` are of these classes."""
 
+    @_without_column_aggregates
     def aggregate(
         self,
         aggregate_function: AggregateFunction[Any, Any, Any],

@@ -85,7 +85,8 @@ def refuse_call(stream: Stream, name: str) -> NoReturn:
             raise WrongStreamError(
                 f"{name} needs a keyed stream: call key_by('column') right before it{between}"
             )
-        if hasattr(WindowedLogStream, name) and not hasattr(KeyedStream, name):
+        over_columns = not is_of_log and name in _VERBS and name != "aggregate"
+        if hasattr(WindowedLogStream, name) and not hasattr(KeyedStream, name) and not over_columns:
             raise WrongStreamError(
                 f"{name} needs windows: call window(TumblingEventTimeWindows.of(Time.hours(1))), or another, right "
                 "before it, after key_by('column')"
@@ -125,6 +126,14 @@ def refuse_call_of_windows(windows: WindowsOfStream[Any], name: str) -> NoReturn
     refuse_stream_method(windows, name)
 
 
+def refuse_column_aggregates(windows: WindowsOfStream[Any]) -> NoReturn:
+    """Raise for aggregates of columns that windows over single elements were given."""
+    raise WrongStreamError(
+        "aggregates of columns, such as count(), need windows over the columns of a log: "
+        f"{_why_elements(windows._stream, 'aggregate')}"
+    )
+
+
 def refuse_call_of_frames(name: str) -> NoReturn:
     """Raise for a name that frames of rows do not have.
 
@@ -146,6 +155,11 @@ def _why_elements(stream: Stream, name: str) -> str:
     """Return why a stream has single elements, and what to do for a call over columns."""
     steps = list(stream._transformation.in_order())
     by = next((step for step in steps if step.needs_rows), None)
+    if by is None and isinstance(stream, KeyedStream):
+        return (
+            "this stream is keyed by a function, or comes from elements(): call key_by('column') on the stream of "
+            "the log, with names of columns"
+        )
     if by is None:
         return "elements() has made single elements of the rows; call it before that"
     is_over_log = any(isinstance(step, EventLogSource) for step in steps)

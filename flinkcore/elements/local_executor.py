@@ -74,7 +74,7 @@ class LocalExecutor:
         from flinkcore.columnar.planned_job import EmbeddedPlannedJob
         from flinkcore.columnar.plans.job_plan import make_plan
 
-        job = JobCheckpoints.of(make_plan(graph, configuration), checkpoints)
+        job = JobCheckpoints.of(make_plan(graph, configuration, checkpoints), checkpoints)
         return EmbeddedPlannedJob(job.plan, default_parallelism(configuration), job)
 
     def explain_execution(self, graph: StreamGraph, configuration: ExecutionConfig) -> list[str]:

@@ -30,11 +30,12 @@ from flinkcore.log.decoding.decoded_chunk import Decoding, decoded_chunk, decode
 from flinkcore.log.decoding.decoded_fields import DecodedFields
 from flinkcore.log.decoding.known_shapes import SHAPES, SPLIT, RecordColumns, TopicAndPartition, known_shape
 from flinkcore.log.formats.bad_records import BAD_RECORD
-from flinkcore.log.formats.text_formats import CsvFormat
+from flinkcore.log.formats.csv_format import CsvFormat
 from flinkcore.log.order.row_order import POSITION, RowOrder, check_position_type, ranked_chunks
-from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import LogFiles, TableSource
 from flinkcore.log.sources.packed_files import FirstReading, Packing, packed
+from flinkcore.log.sources.table_chunks import TableChunk
 from flinkcore.log.tables.lake_files import log_of_paths, table_files
 from flinkcore.log.topics.topic_log import TopicLog
 
@@ -169,8 +170,8 @@ class EventLog(LogSettings):
             if shape is None:
                 known = "; ".join(map(str, SHAPES))
                 raise ConfigurationError(
-                    f"timestamp= is missing, and the columns of the log are not those of a log that has one: {known}. "
-                    f"Name the column with the time of the event: {shown_names(source.schema)}"
+                    f"timestamp= is missing. Name the column with the time of the event: {shown_names(source.schema)}. "
+                    f"Only logs with the columns of one of these need none: {known}"
                 )
             timestamp = shape.timestamp
         log = cls(

@@ -60,7 +60,8 @@ class SavepointDirectory:
         info = self._info(place)
         if info.type != fs.FileType.File:
             raise SavepointError(
-                f"{self.place.name} is not a savepoint: it has no file {name}. Give the directory that has it",
+                f"{self.place.name} is not a savepoint: it has no file {name}. Give the directory that has it; "
+                "checkpoints of replays, which flinkcore checkpoint show prints, have none",
                 file=place.name,
             )
         if info.size > most_bytes:

@@ -268,7 +268,7 @@ class SparkExecutor:
             The checkpoint that the job is restored from, and the one that it stops with: paths that driver and
             executors share.
         """
-        plan = without_order_of_ties(make_plan(graph, configuration))
+        plan = without_order_of_ties(make_plan(graph, configuration, checkpoints))
         columns = partial(job_columns, self._spark, plan, log_sources(graph), checkpoints)
         return SparkResult(self._replay(graph, plan, configuration, checkpoints, progress), columns)
 
@@ -280,7 +280,8 @@ class SparkExecutor:
         progress: ProgressChoice = "off",
     ) -> SparkReplay:
         """Plan a columnar job for an analysis, which reports ties, too; parameters as of `execute`."""
-        return self._replay(graph, make_plan(graph, configuration), configuration, checkpoints, progress)
+        plan = make_plan(graph, configuration, checkpoints)
+        return self._replay(graph, plan, configuration, checkpoints, progress)
 
     def _replay(
         self,

@@ -6,13 +6,17 @@ from typing import Any, Final
 from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore._internal.values.row import Row
 from flinkcore._internal.values.row_kind import RowKind
+from flinkcore.table.data_view import DataView, ListView, MapView
 from flinkcore.table.types import DataTypes
 from flinkcore.table.udf import AggregateFunction, FunctionContext, ScalarFunction, TableFunction
 
 __all__ = [
     "AggregateFunction",
     "DataTypes",
+    "DataView",
     "FunctionContext",
+    "ListView",
+    "MapView",
     "Row",
     "RowKind",
     "ScalarFunction",
@@ -29,8 +33,13 @@ _TABLE_API: Final = {
     "TableResult": "table_result:TableResult",
     "ResultKind": "table_result:ResultKind",
     "StatementSet": "table:StatementSet",
+    "TableDescriptor": "table_descriptor:TableDescriptor",
+    "FormatDescriptor": "table_descriptor:FormatDescriptor",
+    "Schema": "table_descriptor:Schema",
 }
 """Names that lie above this package, and where: they are found by name, so that it does not import them."""
+
+__all__ += sorted(_TABLE_API)
 
 
 def __getattr__(name: str) -> Any:

@@ -30,8 +30,10 @@ __all__ = [
     "FractionalType",
     "IntType",
     "IntegralType",
+    "ListViewType",
     "LocalZonedTimestampType",
     "MapType",
+    "MapViewType",
     "NumericType",
     "Row",
     "RowField",
@@ -49,8 +51,6 @@ _MOST_LENGTH = 0x7FFFFFFF
 _NO_TYPES_OF_COLUMNS = {
     *(
         "NULL",
-        "LIST_VIEW",
-        "MAP_VIEW",
         "MULTISET",
         "INTERVAL",
         "SECOND",
@@ -299,6 +299,35 @@ class MapType(DataType):
         return Types.MAP(self.key_type.type_info(), self.value_type.type_info())
 
 
+class _ViewType(DataType):
+    def type_info(self) -> NoReturn:
+        raise ConfigurationError(
+            f"{self!r} is the type of a view in an accumulator alone. Take DataTypes.ARRAY or DataTypes.MAP"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class ListViewType(_ViewType):
+    """Lists in accumulators."""
+
+    element_type: DataType
+
+    def __post_init__(self) -> None:
+        _require(self.element_type, "an element of a view")
+
+
+@dataclass(frozen=True, repr=False)
+class MapViewType(_ViewType):
+    """Maps in accumulators."""
+
+    key_type: DataType
+    value_type: DataType
+
+    def __post_init__(self) -> None:
+        _require(self.key_type, "a key of a view")
+        _require(self.value_type, "a value of a view")
+
+
 @dataclass(frozen=True)
 class RowField:
     """A field of a row."""
@@ -387,7 +416,7 @@ class DataTypes(metaclass=_OfColumns):
 
     Notes
     -----
-    Follows ``pyflink.table.DataTypes``. Types that no file's column has (intervals, multisets, views) are not there.
+    Follows ``pyflink.table.DataTypes``. Types that no file's column has (intervals, multisets) are not there.
 
     Examples
     --------
@@ -499,6 +528,16 @@ class DataTypes(metaclass=_OfColumns):
     def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> MapType:
         """Return the type of dictionaries."""
         return MapType(key_type, value_type, is_nullable=nullable)
+
+    @staticmethod
+    def LIST_VIEW(element_type: DataType) -> ListViewType:
+        """Return the type of lists in accumulators."""
+        return ListViewType(element_type, is_nullable=False)
+
+    @staticmethod
+    def MAP_VIEW(key_type: DataType, value_type: DataType) -> MapViewType:
+        """Return the type of maps in accumulators."""
+        return MapViewType(key_type, value_type, is_nullable=False)
 
     @staticmethod
     def ROW(row_fields: Sequence[RowField] = (), nullable: bool = True) -> RowType:

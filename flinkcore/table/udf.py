@@ -16,8 +16,10 @@ from flinkcore.table.types import (
     CharType,
     DataType,
     DecimalType,
+    ListViewType,
     LocalZonedTimestampType,
     MapType,
+    MapViewType,
     RowType,
     TimestampType,
     TimeType,
@@ -105,7 +107,7 @@ class AggregateFunction(UserDefinedFunction, ABC):
     Notes
     -----
     Follows ``pyflink.table.AggregateFunction``. An accumulator is a number, text, time, list, tuple,
-    dictionary or ``Row``, and what these contain: checkpoints hold it as data.
+    dictionary, ``Row``, ``ListView`` or ``MapView``, and what these contain: checkpoints hold it as data.
     """
 
     @abstractmethod
@@ -350,13 +352,15 @@ def type_text(kind: DataType | str) -> str:
 
     Raises
     ------
-    ArgumentTypeError
-        If it is neither a type nor a text.
+    ArgumentTypeError, ConfigurationError
+        If it is neither a type nor a text, or one of views in accumulators.
     """
     if isinstance(kind, str):
         return kind
     if not isinstance(kind, DataType):
         raise ArgumentTypeError(f"{kind!r} is not a type. Write DataTypes.BIGINT() or 'BIGINT'")
+    if isinstance(kind, ListViewType | MapViewType):
+        kind.type_info()  # raises: columns have no such type
     return _form(kind) + ("" if kind.is_nullable else " NOT NULL")
 
 

@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from flinkcore._internal.python.missing_features import MissingMethodError
 from flinkcore.sql.planner.planned_script import SessionAnswer
 from flinkcore.table_api.explain_detail import ExplainDetail
+from flinkcore.table_api.stream_tables import quoted
 
 _BY_STATEMENT: Final = "write it as a statement for execute_sql(...)"
-_OF_SESSION: Final = "call list_tables() or list_views(), which have those of the session, too"
 _OF_PLAN: Final = "call from_plan(plan, {'table': log}) of the StreamExecutionEnvironment"
 _OF_PATH: Final = "leave it out: functions and their modules are imported by this process"
+_QUERIES: Final = {
+    "SELECT a, b AS c FROM {table}": "select alias rename_columns drop_columns add_columns add_or_replace_columns map",
+    "SELECT * FROM {table} WHERE a > 1": "filter where",
+    "SELECT a, COUNT(*) FROM {table} GROUP BY a": "group_by aggregate",
+    "SELECT DISTINCT a FROM {table}": "distinct",
+    "SELECT * FROM {table} JOIN {right} ON a = b": "join left_outer_join right_outer_join full_outer_join",
+    "SELECT a, x FROM {table}, LATERAL TABLE(f(a)) AS t(x)": "join_lateral left_outer_join_lateral flat_map",
+    "SELECT * FROM {table} UNION ALL SELECT * FROM {right}": "union union_all minus minus_all intersect intersect_all",
+    "SELECT * FROM {table} ORDER BY ts LIMIT 3": "order_by limit fetch offset",
+    "SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
+    "GROUP BY window_start, window_end": "window",
+    "SELECT SUM(a) OVER (PARTITION BY b ORDER BY ts) FROM {table}": "over_window",
+}
+"""Queries in place of methods of tables, in which a table in braces has its name."""
+
 _INSTEAD: Final[Mapping[str, str]] = {
+    **{
+        name: f'tables are queried by SQL text. Write it as a query: sql_query(f"{query}")'
+        for query, names in _QUERIES.items()
+        for name in names.split()
+    },
     **dict.fromkeys(
         (
-            *("create_table", "create_temporary_table", "create_catalog", "create_view", "create_function"),
-            *("drop_table", "drop_view", "drop_function", "load_module", "unload_module"),
+            *("create_catalog", "register_catalog", "get_catalog", "create_function", "drop_function"),
+            *("create_model", "create_temporary_model", "drop_model", "drop_temporary_model"),
+            *("load_module", "unload_module", "use_modules", "list_modules", "list_full_modules"),
+            *("list_models", "list_temporary_models", "list_materialized_tables"),
         ),
         _BY_STATEMENT,
     ),
-    "from_descriptor": "write CREATE TABLE for execute_sql(...), and call from_path with its name",
-    **dict.fromkeys(("list_temporary_tables", "list_temporary_views"), _OF_SESSION),
     **dict.fromkeys(("load_plan", "compile_plan_sql", "execute_plan"), _OF_PLAN),
     **dict.fromkeys(("add_python_file", "add_python_archive", "set_python_requirements"), _OF_PATH),
     **dict.fromkeys(
@@ -38,7 +58,10 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "to_retract_stream": "call to_changelog_stream, whose rows have their kinds",
     "get_schema": "call print_schema(), or execute_sql('DESCRIBE ...')",
     "get_resolved_schema": "call print_schema(), or execute_sql('DESCRIBE ...')",
-    "insert_into": "call execute_insert",
+    **dict.fromkeys(("insert_into", "add"), "call execute_insert, or add_insert of a statement set"),
+    "attach_as_datastream": "call execute(), and run the stream on its own",
+    "from_resolved_schema": "call from_schema, or column for each column",
+    "print_explain": "print(...) what explain() returns",
     "compile_plan": _OF_PLAN,
     "get_table_schema": "take the names of the columns of a row: row.get_field_names()",
 }
@@ -66,11 +89,12 @@ class SessionCatalog:
     """
 
     @abstractmethod
-    def _asked(self, question: str) -> SessionAnswer:
-        """Return the planner's answer to a question."""
+    def _asked(self, *questions: str) -> list[SessionAnswer]:
+        """Return the planner's answers to questions, before which other statements may come."""
 
     def _names_of(self, question: str) -> list[str]:
-        return [str(name) for name, *_ in self._asked(question).rows]
+        (answer,) = self._asked(question)
+        return [str(name) for name, *_ in answer.rows]
 
     def list_catalogs(self) -> list[str]:
         """Return the names of the catalogs."""
@@ -87,6 +111,24 @@ class SessionCatalog:
     def list_views(self) -> list[str]:
         """Return the names of the views of the current database, temporary ones, too."""
         return self._names_of("SHOW VIEWS")
+
+    def list_temporary_tables(self) -> list[str]:
+        """Return the names of the temporary tables and views of the current database."""
+        views = self.list_views()
+        return self._temporary([("VIEW" if name in views else "TABLE", name) for name in self.list_tables()])
+
+    def list_temporary_views(self) -> list[str]:
+        """Return the names of the temporary views of the current database."""
+        return self._temporary([("VIEW", name) for name in self.list_views()])
+
+    def _temporary(self, objects: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the names of those objects, each of a kind, that are temporary."""
+        answers = self._asked(*(f"SHOW CREATE {kind} {quoted(name)}" for kind, name in objects))
+        return [
+            name
+            for (_, name), answer in zip(objects, answers, strict=True)
+            if str(answer.rows[0][0]).startswith("CREATE TEMPORARY ")
+        ]
 
     def list_functions(self) -> list[str]:
         """Return the names of all functions."""
@@ -113,13 +155,16 @@ class SessionCatalog:
             A query or an insertion.
         *extra_details : ExplainDetail
         """
-        ((text, *_),) = self._asked(explained(stmt, extra_details)).rows
+        (answer,) = self._asked(explained(stmt, extra_details))
+        ((text, *_),) = answer.rows
         return str(text)
 
-    def _schema_text(self, view: str) -> str:
-        """Return the columns of a view as ``ResolvedSchema`` shows them."""
+    def _schema_text(self, query: str) -> str:
+        """Return the columns of a query as ``ResolvedSchema`` shows them."""
         columns: list[str] = []
-        for name, kind, is_nullable, *_ in self._asked(f"DESCRIBE {view}").rows:
+        view = quoted("described#")
+        (answer,) = self._asked(f"CREATE TEMPORARY VIEW {view} AS {query}", f"DESCRIBE {view}")
+        for name, kind, is_nullable, *_ in answer.rows:
             columns.append(f"  `{name}` {_kind_text(str(kind), is_nullable)}")
         return "(\n" + ",\n".join(columns) + "\n)"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -60,12 +59,6 @@ def quoted(name: str) -> str:
 def path_text(path: str) -> str:
     """Return the name of a table as SQL has it: a name that has no quotes is quoted part by part."""
     return path if "`" in path else ".".join(map(quoted, path.split(".")))
-
-
-def ddl_of(name: str, columns: Iterable[tuple[str, str]]) -> str:
-    """Return the statement that declares a table of a program, with the types of its columns in SQL."""
-    declared = ", ".join(f"{quoted(column)} {kind}" for column, kind in columns)
-    return f"CREATE TABLE {quoted(name)} ({declared}) WITH ('connector' = 'stream')"
 
 
 def columns_of(schema: pa.Schema) -> list[tuple[str, str]]:

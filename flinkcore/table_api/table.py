@@ -11,6 +11,7 @@ from flinkcore.sql.planner.statements import statements_of
 from flinkcore.table_api.explain_detail import ExplainDetail
 from flinkcore.table_api.session_catalog import refuse_method
 from flinkcore.table_api.stream_tables import path_text, quoted
+from flinkcore.table_api.table_descriptor import TableDescriptor
 from flinkcore.table_api.table_result import TableResult
 
 if TYPE_CHECKING:
@@ -34,10 +35,21 @@ class Table:
         """Run the query, and return its result."""
         return self._environment.execute_sql(self._query)
 
-    def execute_insert(self, table_path: str, overwrite: bool = False) -> TableResult:
+    def execute_insert(
+        self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
+    ) -> TableResult:
         """Append the rows to a table; raise UnsupportedOperationError for ``overwrite``."""
-        _check_append(table_path, overwrite)
-        return self._environment.execute_sql(f"INSERT INTO {path_text(table_path)} {self._query}")
+        return self._environment.execute_sql(self._insertion(table_path_or_descriptor, overwrite))
+
+    def _insertion(self, target: str | TableDescriptor, overwrite: bool) -> str:
+        if overwrite:
+            raise UnsupportedOperationError(
+                f"overwrite=True is not supported: rows are appended to {target}. Delete its files before, or call "
+                "StreamExecutionEnvironment.execute_sql(script, mode='overwrite')"
+            )
+        if isinstance(target, TableDescriptor):
+            return f"INSERT INTO {quoted(self._environment._unnamed_table(target))} {self._query}"
+        return f"INSERT INTO {path_text(target)} {self._query}"
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return Flink's plan of the query, as text."""
@@ -45,7 +57,7 @@ class Table:
 
     def print_schema(self) -> None:
         """Print the columns with their types, as Flink does."""
-        print(self._environment._schema_text(str(self)))
+        print(self._environment._schema_text(self._query))
 
     def to_pandas(self) -> Any:
         """Return the rows as a DataFrame of pandas."""
@@ -79,10 +91,11 @@ class StatementSet:
         self._inserts += [each.text for each in statements_of(stmt)]
         return self
 
-    def add_insert(self, target_path: str, table: Table, overwrite: bool = False) -> StatementSet:
+    def add_insert(
+        self, target_path_or_descriptor: str | TableDescriptor, table: Table, overwrite: bool = False
+    ) -> StatementSet:
         """Add the insertion of the rows of a query; raise UnsupportedOperationError for ``overwrite``."""
-        _check_append(target_path, overwrite)
-        return self.add_insert_sql(f"INSERT INTO {path_text(target_path)} {table._query}")
+        return self.add_insert_sql(table._insertion(target_path_or_descriptor, overwrite))
 
     def explain(self, *extra_details: ExplainDetail) -> str:
         """Return Flink's plan of the insertions, as text."""
@@ -97,14 +110,6 @@ class StatementSet:
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse_method(self, name)
-
-
-def _check_append(table: str, overwrite: bool) -> None:
-    if overwrite:
-        raise UnsupportedOperationError(
-            f"overwrite=True is not supported: rows are appended to {table}. Delete its files before, or call "
-            "StreamExecutionEnvironment.execute_sql(script, mode='overwrite')"
-        )
 
 
 def _joined(inserts: Iterable[str]) -> str:

@@ -16,18 +16,18 @@ from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Tables, zone_named
-from flinkcore.sql.planner.declared_functions import creation, declared_function, has_temporary
-from flinkcore.sql.planner.planned_script import QUERY_SINK, SessionAnswer, session_answer
+from flinkcore.sql.planner.planned_script import QUERY_SINK, SessionAnswer, session_answers
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.program import statement_sinks
 from flinkcore.sql.sink_rows import SinkRows
 from flinkcore.table.types import DataType
-from flinkcore.table.udf import AggregateFunction, DeclaredFunction
 from flinkcore.table_api.elements import table_of_elements
 from flinkcore.table_api.environment_settings import EnvironmentSettings, TableConfig
-from flinkcore.table_api.session_catalog import SessionCatalog, refuse_method
-from flinkcore.table_api.stream_tables import columns_of, ddl_of, log_of_stream, path_text, quoted
+from flinkcore.table_api.session_catalog import refuse_method
+from flinkcore.table_api.session_objects import SessionObjects
+from flinkcore.table_api.stream_tables import columns_of, log_of_stream, path_text, quoted
 from flinkcore.table_api.table import StatementSet, Table
+from flinkcore.table_api.table_descriptor import Schema, TableDescriptor
 from flinkcore.table_api.table_result import TableResult
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _SHOWS: Final = re.compile(r"SHOW\s+(?:TABLES|VIEWS)\b", re.IGNORECASE)
 
 
-class StreamTableEnvironment(SessionCatalog):
+class StreamTableEnvironment(SessionObjects):
     """Runs statements of Flink SQL, one after the other, over logs.
 
     Parameters
@@ -105,7 +105,8 @@ class StreamTableEnvironment(SessionCatalog):
         """
         statements = statements_of(stmt)
         if len(statements) == 1 and statements[0].asks:
-            return TableResult(answer=self._asked(statements[0].text))
+            (answer,) = self._asked(statements[0].text)
+            return TableResult(answer=answer)
         for each in statements:
             _check_statement(each)
         found = self._sinks_of(statements)
@@ -130,21 +131,44 @@ class StreamTableEnvironment(SessionCatalog):
         """Return a table by its name."""
         return Table(self, f"SELECT * FROM {path_text(path)}")
 
-    def from_data_stream(self, data_stream: Any, schema: Any = None) -> Table:
-        """Return a stream as a table of its columns.
+    def from_descriptor(self, descriptor: TableDescriptor) -> Table:
+        """Return a table that a descriptor describes, without a name; its connector is one that is read, such as files.
+
+        Raises
+        ------
+        ConfigurationError
+            As of `create_table`.
+        """
+        return Table(self, f"SELECT * FROM {quoted(self._unnamed_table(descriptor))}")
+
+    def from_data_stream(self, data_stream: Any, *fields_or_schema: Any) -> Table:
+        """Return a stream as a table.
+
+        Parameters
+        ----------
+        data_stream : DataStream or LogStream
+        *fields_or_schema : Schema, optional
+            Its columns are those of the stream by name, with types of their own, and computed ones; without columns of
+            the stream, all of them come first. Otherwise the table has the columns of the stream.
 
         Raises
         ------
         UnsupportedOperationError
-            If a schema is given, which may declare time attributes.
+            If fields are given, or columns of metadata, which the stream does not have.
         """
-        if schema is not None:
+        if len(fields_or_schema) > 1 or not all(isinstance(each, Schema) for each in fields_or_schema):
             raise UnsupportedOperationError(
-                "from_data_stream takes no schema. Declare the table by CREATE TABLE with WATERMARK FOR, and name its "
-                "log by replace_table"
+                "from_data_stream takes no expressions. Give Schema.new_builder()...build(), whose expressions are SQL "
+                "text"
             )
-        schema, log = log_of_stream(data_stream)
-        return self._declared(columns_of(schema), log)
+        schema: Schema = fields_or_schema[0] if fields_or_schema else Schema()
+        if schema._has_metadata:
+            raise UnsupportedOperationError(
+                "from_data_stream takes no column of metadata, for the timestamps of elements are not columns. Map "
+                "the stream to rows with a field for the timestamp, and declare that one with watermark(...)"
+            )
+        columns, log = log_of_stream(data_stream)
+        return self._declared(schema._ddl(columns_of(columns)), log)
 
     def from_elements(
         self,
@@ -170,7 +194,7 @@ class StreamTableEnvironment(SessionCatalog):
         """
         columns, rows = table_of_elements(elements, schema)
         log = self._environment.from_event_log(rows, timestamp=pc.scalar(0), timestamp_unit="ms")
-        return self._declared(columns, log)
+        return self._declared(Schema()._ddl(columns), log)
 
     def from_pandas(
         self, pdf: Any, schema: DataType | Sequence[str] | None = None, splits_num: int = 1
@@ -193,68 +217,30 @@ class StreamTableEnvironment(SessionCatalog):
         if schema is not None:
             rows = rows.rename_columns(list(schema))
         log = self._environment.from_event_log(rows, timestamp=pc.scalar(0), timestamp_unit="ms")
-        return self._declared(columns_of(rows.schema), log)
+        return self._declared(Schema()._ddl(columns_of(rows.schema)), log)
 
-    def _declared(self, columns: Iterable[tuple[str, str]], log: Any) -> Table:
+    def _declared(self, columns: str, log: Any) -> Table:
+        """Return the table of a log, with its columns as ``CREATE TABLE`` has them."""
         name = self._new_name()
         self._unnamed.append(name)
-        self._statements += statements_of(ddl_of(name, columns))
+        self._keep(f"CREATE TABLE {quoted(name)} {columns} WITH ('connector' = 'stream')")
         self._tables[name] = log
         return Table(self, f"SELECT * FROM {quoted(name)}")
 
-    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *_: Any) -> None:
-        """Name a table or a stream."""
-        table = table_or_data_stream
-        if not isinstance(table, Table):
-            table = self.from_data_stream(table)
-        self._statements += statements_of(f"CREATE TEMPORARY VIEW {path_text(view_path)} AS {table._query}")
-
-    def drop_temporary_view(self, view_path: str) -> bool:
-        """Forget a view; return whether there was one."""
-        return self._drop("VIEW", path_text(view_path))
-
-    def drop_temporary_table(self, table_path: str) -> bool:
-        """Forget a table; return whether there was one."""
-        return self._drop("TABLE", path_text(table_path))
+    def _unnamed_table(self, descriptor: TableDescriptor) -> str:
+        """Return a name for the table of a descriptor."""
+        name = self._new_name()
+        self._unnamed.append(name)
+        self._keep(descriptor._created(f"CREATE TABLE {quoted(name)}"))
+        return name
 
     def use_catalog(self, catalog_name: str) -> None:
         """Let names without a catalog be of this one."""
-        self._statements += statements_of(f"USE CATALOG {quoted(catalog_name)}")
+        self._keep(f"USE CATALOG {quoted(catalog_name)}")
 
     def use_database(self, database_name: str) -> None:
         """Let names without a database be of this one."""
-        self._statements += statements_of(f"USE {quoted(database_name)}")
-
-    def create_temporary_function(self, path: str, function: DeclaredFunction | AggregateFunction) -> None:
-        """Name a function for the statements that follow.
-
-        Parameters
-        ----------
-        path : str
-            Its name, perhaps with catalog and database.
-        function : DeclaredFunction or AggregateFunction
-            The result of ``udf``, ``udaf`` or ``udtf``; or an object whose ``get_result_type`` has its type.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is such a temporary function, or its type is not known.
-        """
-        self._create_function(path_text(path), path, False, function)
-
-    def create_temporary_system_function(
-        self, name: str, function: DeclaredFunction | AggregateFunction
-    ) -> None:
-        """Name a function for the statements that follow, as `create_temporary_function`."""
-        self._create_function(quoted(name), name, True, function)
-
-    def drop_temporary_function(self, path: str) -> bool:
-        """Forget a function; return whether there was one."""
-        return self._drop("FUNCTION", path_text(path))
-
-    def drop_temporary_system_function(self, name: str) -> bool:
-        """Forget a function; return whether there was one."""
-        return self._drop("SYSTEM FUNCTION", quoted(name))
+        self._keep(f"USE {quoted(database_name)}")
 
     def to_data_stream(self, table: Table) -> DataStream:
         """Return the rows of a query as single elements; the query is run now.
@@ -275,20 +261,6 @@ class StreamTableEnvironment(SessionCatalog):
         """Return the rows of a query as single elements with their kinds; the query is run now."""
         return self._elements(self._sinks_of(statements_of(table._query))[QUERY_SINK])
 
-    def _create_function(self, written: str, name: str, is_system: bool, function: Any) -> None:
-        if has_temporary(self._statements, written, f"{'SYSTEM ' if is_system else ''}FUNCTION"):
-            raise ConfigurationError(
-                f"there is a function {name} already. Call drop_temporary_{'system_' if is_system else ''}function"
-                f"({name!r}) before"
-            )
-        self._statements.append(creation(written, is_system, declared_function(name, function)))
-
-    def _drop(self, kind: str, written: str) -> bool:
-        is_there = has_temporary(self._statements, written, kind)
-        if is_there:
-            self._statements += statements_of(f"DROP TEMPORARY {kind} {written}")
-        return is_there
-
     def _elements(self, rows: SinkRows) -> DataStream:
         result = TableResult({rows.name: rows.stream.execute()}, rows)
         kind = declared_type(pa.schema([(name, pa.null()) for name in rows.columns]))
@@ -306,14 +278,17 @@ class StreamTableEnvironment(SessionCatalog):
         with self._forgetting_refused():
             return statement_sinks(self._environment, script, tables, self._config.settings)
 
-    def _asked(self, question: str) -> SessionAnswer:
-        hidden = [f"DROP TABLE {quoted(name)}" for name in self._unnamed] if _SHOWS.match(question) else []
+    def _asked(self, *questions: str) -> list[SessionAnswer]:
+        if not questions:
+            return []
+        is_hidden = any(map(_SHOWS.match, questions))
+        hidden = [f"DROP TABLE {quoted(name)}" for name in self._unnamed] if is_hidden else []
         statements = [
             *self._statements,
-            *(each for text in (*hidden, question) for each in statements_of(text)),
+            *(each for text in (*hidden, *questions) for each in statements_of(text)),
         ]
         with self._forgetting_refused():
-            return session_answer(statements, self._config.settings)
+            return session_answers(statements, self._config.settings)
 
     @contextmanager
     def _forgetting_refused(self) -> Iterator[None]:

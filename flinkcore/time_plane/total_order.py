@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,9 @@ _FEW_ROWS = 1 << 14
 
 _SHARE = 4
 """The overlapping pieces of parked events take about this part of the bytes that may be held."""
+
+_LEAST_RUN: Final = 1 << 10
+"""Rows in order are not copied if runs of them are as long on average: each run is a batch for what reads them."""
 
 _MOST_PIECE_BYTES = 1 << 20
 _SMALL_PIECES = 1 << 12
@@ -58,6 +61,23 @@ class BatchesInOrder:
     def joined(self) -> pa.RecordBatch:
         """The rows as one batch."""
         return joined(self.parts)
+
+    def ranges(self, starts: Int64s, stops: Int64s) -> pa.RecordBatch | BatchesInOrder:
+        """Return ranges of rows, at least one, one after the other, without copying."""
+        parts = [self.joined] if "joined" in self.__dict__ else self.parts
+        ends = np.cumsum([part.num_rows for part in parts])
+        firsts = np.searchsorted(ends[:-1], starts, side="right")
+        found = []
+        for start, stop, number in zip(starts.tolist(), stops.tolist(), firsts.tolist(), strict=True):
+            while True:
+                part = parts[number]
+                begin = int(ends[number]) - part.num_rows
+                last = min(stop, int(ends[number]))
+                found.append(part.slice(start - begin, last - start))
+                if last == stop:
+                    break
+                start, number = last, number + 1
+        return found[0] if len(found) == 1 else BatchesInOrder(found)
 
 
 @dataclass(frozen=True)
@@ -102,9 +122,11 @@ class TimedRows:
         return tuple(column.name for column in fields(cls)[1:])
 
     def _of_rows(
-        self: RowsT, batch: pa.RecordBatch, rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+        self: RowsT,
+        batch: pa.RecordBatch | BatchesInOrder,
+        rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
     ) -> RowsT:
-        """Some of the rows, as a batch; the call selects them in a column."""
+        """Some of the rows, as a batch or several; the call selects them in a column."""
         return type(self)(batch, *(rows(getattr(self, name)) for name in self._columns()))
 
     def take(self: RowsT, rows: RowNumbers) -> RowsT:
@@ -119,7 +141,22 @@ class TimedRows:
 
     def slice(self: RowsT, start: int, stop: int) -> RowsT:
         """A range of rows, without copying."""
-        return self._of_rows(self.batch.slice(start, stop - start), lambda column: column[start:stop])
+        if isinstance(self.rows, BatchesInOrder):
+            rows = self.rows.ranges(np.array([start]), np.array([stop]))
+        else:
+            rows = self.rows.slice(start, stop - start)
+        return self._of_rows(rows, lambda column: column[start:stop])
+
+    def in_order_of(self: RowsT, rows: RowNumbers) -> RowsT:
+        """The given rows, at least one, in the given order: copied, unless long runs of them lie as they are given."""
+        if not isinstance(self.rows, BatchesInOrder):
+            return self.take(rows)
+        begins = np.flatnonzero(np.diff(rows) != 1) + 1
+        if len(begins) * _LEAST_RUN > len(rows):
+            return self.take(rows)
+        at = rows.astype(np.intp)
+        starts, stops = at[np.append(0, begins)], at[np.append(begins - 1, -1)] + 1
+        return self._of_rows(self.rows.ranges(starts, stops), lambda column: column.take(at))
 
     def cut(self: RowsT, most_bytes: int) -> Iterator[RowsT]:
         """Yield the rows in ranges of at most so many bytes of the user's columns, without copying."""
@@ -409,7 +446,8 @@ class TotalOrderMerge:
             together = [left.popleft()]
             last = together[0].key(-1)
             if left and left[0].key(0) <= last:
-                # Most of a long run may lie before the next one begins: that much passes without a copy.
+                # Most of a long run may lie before the next one begins: that much passes without a copy. Few rows
+                # would be a step of their own, which costs more.
                 yield from self._pass_before(together, left[0].arrivals[0])
             n_rows = together[0].n_events
             while left and (left[0].key(0) <= last or n_rows + left[0].n_events <= self._few_rows):
@@ -434,13 +472,12 @@ class TotalOrderMerge:
         # The bytes of the first runs may be enough: to count those of wide rows takes long.
         return all(n_bytes <= self._most_bytes for n_bytes in accumulate(run.nbytes for run in runs))
 
-    @staticmethod
     def _pass_before(
-        parts: list[LogEvents], arrival: np.int64
+        self, parts: list[LogEvents], arrival: np.int64
     ) -> Iterator[tuple[LogEvents, RowNumbers | None]]:
         part = parts[0]
         cut = int(np.searchsorted(part.arrivals, arrival, side="left"))
-        if cut:
+        if cut >= self._few_rows:
             parts[0] = part.slice(cut, len(part.arrivals))
             yield part.slice(0, cut), None
 

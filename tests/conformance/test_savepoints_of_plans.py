@@ -97,6 +97,25 @@ def test_states_that_are_only_read_are_not_written(job: str, tmp_path: Path) -> 
         replay(job, "first").execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018 - runs it
 
 
+@pytest.mark.parametrize("job", ["over_range", "over_last_rows_of_distinct"])
+def test_rows_in_frames_go_from_savepoint_to_savepoint(job: str, tmp_path: Path) -> None:
+    first = replay(job, "rest", rows=slice(0, 20)).execute(
+        restore_from=GOLDEN / job / "savepoint", stop_with_savepoint=tmp_path / "savepoint"
+    )
+    found = rows_as_flink_shows_them(first)
+    rest = replay(job, "rest", rows=slice(20, None)).execute(restore_from=tmp_path / "savepoint")
+    assert lines(job, found + rows_as_flink_shows_them(rest)) == expected_lines(job)
+
+
+def test_frames_of_a_checkpoint_without_their_rows_are_refused(tmp_path: Path) -> None:
+    replay("over_range", "first").execute(stop_with_checkpoint=tmp_path / "checkpoint").report  # noqa: B018 - runs it
+    with pytest.raises(ConfigurationError, match="Flink's state has their rows"):
+        savepoints.write(tmp_path / "checkpoint", tmp_path / "savepoint")
+    rest = replay("over_range", "rest")
+    with pytest.raises(ConfigurationError, match="rows of frames: none then, kept for a savepoint now"):
+        rest.execute(restore_from=tmp_path / "checkpoint", stop_with_savepoint=tmp_path / "savepoint")
+
+
 def expected_with_late_rows(job: str) -> list[str]:
     return lines(job, [json.loads(line) for line in (GOLDEN / job / "late.jsonl").read_text().splitlines()])
 

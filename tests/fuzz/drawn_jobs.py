@@ -1116,6 +1116,8 @@ AGGREGATES = [
     "sum",
     "min",
     "max",
+    "bit_or",
+    "bit_and",
     "mean",
     "stddev",
     "var_pop",
@@ -1129,6 +1131,15 @@ AGGREGATES = [
     "collect",
 ]
 NUMERIC = {"sum", "mean", "stddev", "var_pop", "approx_percentile"}
+OF_INTEGERS = {"bit_or", "bit_and"}
+
+
+def taking(value: str, names: list[str]) -> list[str]:
+    """Those of the aggregates that take values of the type, which is not nested."""
+    refused = set() if value.startswith("int") else OF_INTEGERS
+    if value in ("string", "bool", "timestamp[ms]"):
+        refused = refused | NUMERIC
+    return [name for name in names if name not in refused]
 
 
 @st.composite
@@ -1148,9 +1159,7 @@ def modes_of(assigner: WindowAssigner[Any, Any], trigger: Any, evictor: Any) -> 
 @st.composite
 def aggregated(draw: st.DrawFn, modes: list[str]) -> tuple[str, str, tuple[str, ...]]:
     mode, value = draw(st.sampled_from(modes)), draw(st.sampled_from(list(VALUE_POOLS)))
-    names = ["count", "sum"] if mode == "delta" else AGGREGATES
-    if value in ("string", "bool", "timestamp[ms]"):
-        names = [name for name in names if name not in NUMERIC]
+    names = taking(value, ["count", "sum"] if mode == "delta" else AGGREGATES)
     if value == "nested":
         mode, names = mode if mode != "delta" else "accumulating", ["count", "first", "last", "collect"]
     return mode, value, tuple(draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True)))
@@ -1229,6 +1238,8 @@ EXACTLY_MERGED = [
     "mean",
     "min",
     "max",
+    "bit_or",
+    "bit_and",
     "first",
     "last",
     "count_distinct",
@@ -1245,8 +1256,7 @@ def mergeable(draw: st.DrawFn, keys: Keys) -> Job:
     names = EXACTLY_MERGED
     if value not in ("decimal128", "wide decimal128"):
         names = [name for name in names if name != "mean"]
-    if value in ("string", "bool", "timestamp[ms]"):
-        names = [name for name in names if name not in NUMERIC]
+    names = taking(value, names)
     if value == "nested":
         names = ["count", "first", "last"]
     assigner = draw(st.one_of(tumbling, tumbling, sliding, cumulative))

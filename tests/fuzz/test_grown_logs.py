@@ -36,8 +36,8 @@ def known_paths(value: Any, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
 
 @pytest.mark.fuzz_share(0.2)
 def test_a_key_of_json_is_read_or_reported(fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_formats, "_BLOCK_BYTES", 100)
-    monkeypatch.setattr(text_formats, "_SAMPLED_BYTES", 50)
+    monkeypatch.setattr(text_formats, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(text_formats, "SAMPLED_BYTES", 50)
 
     def check(files: list[list[dict[str, Any]]], ascii: bool) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -73,6 +73,12 @@ QUERIES: Final[dict[str, str]] = {
         f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), SUM(n), COUNT(DISTINCT c) FROM {_TUMBLE} GROUP BY u, {_BY_WINDOW}"
     ),
     "hop_of_distinct": f"SELECT {_BY_WINDOW}, COUNT(DISTINCT u), SUM(n) FROM {_HOP} GROUP BY {_BY_WINDOW}",
+    "hop_of_distinct_by_key": (
+        f"SELECT flag, {_BY_WINDOW}, COUNT(DISTINCT u), COUNT(DISTINCT i) FROM {_HOP} GROUP BY flag, {_BY_WINDOW}"
+    ),
+    "hop_of_distinct_in_two_phases": (
+        f"SELECT flag, {_BY_WINDOW}, COUNT(DISTINCT u), SUM(n) FROM {_HOP} GROUP BY flag, {_BY_WINDOW}"
+    ),
     "cumulate_of_distinct_in_two_phases": (
         f"SELECT u, {_BY_WINDOW}, COUNT(DISTINCT i), COUNT(DISTINCT flag) FROM {_CUMULATE} GROUP BY u, {_BY_WINDOW}"
     ),
@@ -135,6 +141,12 @@ QUERIES: Final[dict[str, str]] = {
         "SELECT u, i, k FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY k DESC) rn FROM (SELECT u, i, "
         "SUM(n) k FROM clicks GROUP BY u, i)) WHERE rn <= 3"
     ),
+    "rank_of_changes_by_all_types": (
+        "SELECT u, i, k, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY flag DESC, k, c DESC, i, "
+        "s DESC, f, `day` DESC, d, `at` DESC, m, z DESC, big DESC, v) rn FROM (SELECT u, i, MIN(flag) flag, SUM(n) / "
+        "80 k, MAX(c) c, MIN(s) s, MAX(f) f, MIN(`day`) `day`, MAX(d) d, MAX(`at`) `at`, SUM(m) m, MIN(z) z, MAX(big) "
+        "big, MAX(v) v FROM clicks GROUP BY u, i)) WHERE rn <= 4"
+    ),
     "limit": "SELECT u, n FROM clicks LIMIT 60",
     "over_all": (
         "SELECT u, v, SUM(n) OVER w, AVG(m) OVER w, COUNT(*) OVER w, MAX(u) OVER w, MIN(f) OVER w, SUM(big) OVER w, "
@@ -147,6 +159,23 @@ QUERIES: Final[dict[str, str]] = {
     "over_last_rows": (
         "SELECT u, n, SUM(n) OVER w, AVG(m) OVER w, MIN(d) OVER w FROM clicks WINDOW w AS (PARTITION BY u ORDER BY ts "
         "ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)"
+    ),
+    "over_range_of_all": (
+        "SELECT v, SUM(d) OVER w, AVG(d) OVER w, SUM(big) OVER w, AVG(m) OVER w, MAX(`at`) OVER w, COUNT(n) OVER w "
+        "FROM clicks WINDOW w AS (ORDER BY ts RANGE BETWEEN INTERVAL '3' SECOND PRECEDING AND CURRENT ROW)"
+    ),
+    "over_last_rows_of_distinct": (
+        "SELECT u, v, COUNT(DISTINCT u) OVER w, MAX(big) OVER w, SUM(d) OVER w, MIN(z) OVER w FROM clicks WINDOW w AS "
+        "(PARTITION BY flag ORDER BY ts ROWS BETWEEN 4 PRECEDING AND CURRENT ROW)"
+    ),
+    "over_last_rows_of_floats": (
+        "SELECT v, CAST(SUM(d * 0.1e0) OVER w AS STRING), CAST(AVG(d * 0.7e0) OVER w AS STRING) FROM clicks WINDOW w "
+        "AS (PARTITION BY flag ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)"
+    ),
+    "over_last_rows_with_nan": (
+        "SELECT v, CAST(MIN(x) OVER w AS STRING), CAST(MAX(x) OVER w AS STRING) FROM (SELECT *, CASE WHEN i < 0 THEN "
+        "CAST('NaN' AS DOUBLE) WHEN i < 3 THEN -d * 0 ELSE d END x FROM clicks) WINDOW w AS (PARTITION BY u ORDER BY "
+        "ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)"
     ),
     "over_rows": (
         "SELECT u, v, ROW_NUMBER() OVER (PARTITION BY u, flag ORDER BY ts), MAX(d) OVER (PARTITION BY u, flag ORDER BY "
@@ -204,6 +233,10 @@ QUERIES: Final[dict[str, str]] = {
         "SELECT a.u, a.k, b.k FROM (SELECT u, COUNT(*) k FROM clicks GROUP BY u) a JOIN (SELECT u, c, COUNT(*) k FROM "
         "clicks GROUP BY u, c) b ON a.u = b.u"
     ),
+    "join_of_wide_rows": (
+        "SELECT a.k, big, `at`, b.n FROM (SELECT COUNT(*) k, MAX(big) big, MAX(`at`) `at` FROM clicks GROUP BY u, i) a "
+        "JOIN (SELECT n, COUNT(*) k FROM clicks GROUP BY n) b ON a.k = b.k"
+    ),
     "right_join_of_counts": (
         "SELECT a.u, a.i, a.k, b.k FROM (SELECT u, i, COUNT(*) k FROM clicks GROUP BY u, i) a RIGHT JOIN (SELECT i, "
         "COUNT(*) k FROM clicks GROUP BY i) b ON a.i = b.i AND a.k < b.k"
@@ -246,14 +279,14 @@ NOT_SHOWN: Final[dict[str, tuple[str, ...]]] = {
 
 ONLY_READ: Final[dict[str, str]] = {
     **dict.fromkeys(
-        ("hop_of_distinct", "cumulate_of_distinct_in_two_phases"),
+        (
+            "hop_of_distinct",
+            "hop_of_distinct_by_key",
+            "hop_of_distinct_in_two_phases",
+            "cumulate_of_distinct_in_two_phases",
+        ),
         "kept by window, where Flink keeps them by slice",
     ),
-    **dict.fromkeys(
-        ("over_range", "over_last_rows"),
-        "the rows of frames that are bounded are read from savepoints of Flink, and not written",
-    ),
-    "rank_of_sums": "a rank over rows that are withdrawn are read from savepoints of Flink, and not written",
 }
 """Jobs that begin with a savepoint of Flink, and do not write one, with the reason."""
 
@@ -266,13 +299,26 @@ FEWER: Final = (
 IN_ONE_TASK: Final = (
     *("count_distinct_of_changes", "extremes_of_changes", "extreme_decimals_and_times_of_changes"),
     *("group_by_count", "count_of_distinct", "sum_of_sums", "rank_of_counts", "rank_of_sums"),
-    *("join_of_counts", "right_join_of_counts", "full_join_of_counts", "anti_join_of_counts"),
+    "rank_of_changes_by_all_types",
+    *(
+        "join_of_counts",
+        "join_of_wide_rows",
+        "right_join_of_counts",
+        "full_join_of_counts",
+        "anti_join_of_counts",
+    ),
 )
 """Jobs whose operators pass rows on to each other by key: in several tasks, their order is chance in Flink."""
 
 OF_CHANCE: Final = (
     *("left_join", "full_join", "anti_join"),
-    *("join_of_counts", "right_join_of_counts", "full_join_of_counts", "anti_join_of_counts"),
+    *(
+        "join_of_counts",
+        "join_of_wide_rows",
+        "right_join_of_counts",
+        "full_join_of_counts",
+        "anti_join_of_counts",
+    ),
 )
 """Jobs whose two inputs Flink reads in turns of chance, so that it is chance which changes cancel each other."""
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 import pyarrow as pa
@@ -96,6 +98,8 @@ def result_of(rows: Sequence[Row], spec: Spec, schema: pa.Schema) -> Any:
         return of_decimals(function, values, kind)
     if function == "sum":
         return add_up(values, kind == pa.uint64())
+    if function in ("bit_or", "bit_and"):
+        return reduce({"bit_or": or_, "bit_and": and_}[function], values)
     if function in SPREADS:
         return spread(function, values)
     if function == "mean":

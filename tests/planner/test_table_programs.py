@@ -310,3 +310,92 @@ def test_what_pyflinks_own_tests_of_sql_check_holds(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == AS_PRINTED
+
+
+DESCRIBED = """
+from pyflink.common import Row, Types
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.table import (
+    AggregateFunction, DataTypes, ListView, MapView, Schema, StreamTableEnvironment, TableDescriptor
+)
+from pyflink.table.udf import udaf
+
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+t_env = StreamTableEnvironment.create(env)
+kind = Types.ROW_NAMED(["a", "b", "t"], [Types.INT(), Types.STRING(), Types.LONG()])
+at = [1000, 7000, 8000]
+stream = env.from_collection([(1, "x", at[0]), (2, "y", at[1]), (3, "x", at[2])], kind)
+schema = Schema.new_builder().column_by_expression("c", "a + 1").column("t", "BIGINT")
+schema = schema.column_by_expression("ts", "TO_TIMESTAMP_LTZ(t, 3)").column("a", "INT").column("b", "STRING")
+events = t_env.from_data_stream(stream, schema.watermark("ts", "ts - INTERVAL '1' SECOND").build())
+events.print_schema()
+t_env.create_temporary_view("events", events)
+t_env.create_temporary_view("derived", stream, Schema.new_builder().column_by_expression("c", "UPPER(b)").build())
+counts = Schema.new_builder().column("n", DataTypes.BIGINT(False)).column("s", "BIGINT").build()
+printed = TableDescriptor.for_connector("print").schema(counts).build()
+t_env.create_temporary_table("printed", printed)
+t_env.create_table("kept", printed)
+windows = "TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY window_start, window_end"
+t_env.execute_sql(f"INSERT INTO printed SELECT COUNT(*), SUM(c) FROM {windows}").wait()
+t_env.sql_query("SELECT a, CHAR_LENGTH(b) + 5 FROM events").execute_insert(printed).wait()
+print(t_env.list_tables(), t_env.list_views())
+print(t_env.list_temporary_tables(), t_env.list_temporary_views())
+print(t_env.drop_table("kept"), t_env.drop_table("kept"), t_env.drop_temporary_table("printed"))
+print(t_env.list_tables())
+
+
+class Joined(AggregateFunction):
+    def create_accumulator(self):
+        return Row(ListView(), MapView())
+
+    def accumulate(self, accumulator, value):
+        texts, counts = accumulator[0], accumulator[1]
+        texts.add(value)
+        counts[value] = (counts[value] if value in counts else 0) + 1
+
+    def get_value(self, accumulator):
+        return ",".join(accumulator[0]) + str(sorted(accumulator[1].items()))
+
+    def get_accumulator_type(self):
+        text = DataTypes.STRING()
+        views = [DataTypes.LIST_VIEW(text), DataTypes.MAP_VIEW(text, DataTypes.BIGINT())]
+        return DataTypes.ROW([DataTypes.FIELD(f"f{number}", view) for number, view in enumerate(views)])
+
+    def get_result_type(self):
+        return DataTypes.STRING()
+
+
+t_env.create_temporary_function("joined", udaf(Joined()))
+with t_env.execute_sql("SELECT joined(b) AS r, SUM(a) AS s FROM derived GROUP BY a / 5").collect() as rows:
+    print(tuple(list(rows)[-1]))
+print(t_env.from_path("derived").to_pandas().c.tolist())
+"""
+
+AS_PYFLINK_PRINTS = """\
+(
+  `c` INT,
+  `t` BIGINT,
+  `ts` TIMESTAMP_LTZ(3) *ROWTIME*,
+  `a` INT,
+  `b` STRING
+)
++I[1, 2]
++I[2, 7]
++I[1, 6]
++I[2, 6]
++I[3, 6]
+['derived', 'events', 'kept', 'printed'] ['derived', 'events']
+['derived', 'events', 'printed'] ['derived', 'events']
+True False True
+['derived', 'events']
+("x,y,x[('x', 2), ('y', 1)]", 6)
+['X', 'Y', 'X']
+"""
+
+
+def test_a_program_with_descriptors_of_tables_runs_unedited(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(DESCRIBED)
+    command = [sys.executable, "-m", "flinkcore", "run", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == AS_PYFLINK_PRINTS

@@ -58,6 +58,7 @@ SPECS: list[Spec] = [
     ("count", None, None),
     *[("sum", c, None) for c in SUMS],
     *[("mean", c, None) for c in MEANS],
+    *[(f, c, None) for c in ("i64", "i8", "u64", "u16", "flag") for f in ("bit_or", "bit_and")],
     *[(f, c, None) for c in ("i53", "u53", "f64", "f32", "flag", "money", "price", "share") for f in SPREADS],
     *[("approx_percentile", c, None, p) for c in MEANS for p in (0, 0.07, 0.5, 1)],
     *[

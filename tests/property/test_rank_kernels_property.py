@@ -100,6 +100,7 @@ class Run:
     st.sampled_from([1, 2, 100]),
     st.integers(1, 7),
     st.booleans(),
+    st.booleans(),
 )
 def test_deduplication_is_that_of_the_model(
     events: list[tuple[int, int]],
@@ -110,6 +111,7 @@ def test_deduplication_is_that_of_the_model(
     limit: int,
     at_once: int,
     moves: bool,
+    update_before: bool,
 ) -> None:
     keys, times = [key for key, _ in events], [time for _, time in events]
 
@@ -122,6 +124,7 @@ def test_deduplication_is_that_of_the_model(
             keeps_last=keeps_last,
             by_time=by_time,
             changes=changes,
+            update_before=update_before,
         )
 
     run = Run(steps, len(events), made)
@@ -147,6 +150,7 @@ def test_deduplication_is_that_of_the_model(
         if watermark > model.watermark:
             expected += model.advance(float(watermark))
     expected += model.finish()
+    expected = [result for result in expected if update_before or result[0] != "-U"]
     assert Counter(run.results) == Counter(expected)
     by_event = [result for result in run.results if result[3] is not None]
     assert by_event == [result for result in expected if result[3] is not None]

@@ -35,7 +35,7 @@ JOBS = st.fixed_dictionaries(
         "n": st.integers(1, 3),
         "rank": st.sampled_from(["row_number", "rank", "dense_rank"]),
         "by": st.sampled_from([["v"], ["w", "v"], ["text"], ["w_right", "v"]]),
-        "in_windows": st.booleans(),
+        "results": st.sampled_from(["of windows", "final", "changes"]),
     }
 )
 
@@ -66,8 +66,8 @@ def ranked(logs: list[KeyedLogStream], job: dict[str, Any], is_one_operator: boo
         joined = joined.with_columns(w=pc.field("w") + 1).filter(pc.field("v") != 3)
     if not is_one_operator:  # a key that is computed is another one, as far as the planner knows
         joined = joined.with_columns(k=pc.binary_join_element_wise(pc.field("k"), "", ""))
-    of_windows = {"window_end": "w"} if job["in_windows"] else {}
-    return joined.key_by("k").top(job["n"], by=job["by"], rank=job["rank"], **of_windows)
+    results = {"of windows": {"window_end": "w"}, "final": {}, "changes": {"changes": True}}[job["results"]]
+    return joined.key_by("k").top(job["n"], by=job["by"], rank=job["rank"], **results)
 
 
 def environment(
@@ -86,6 +86,8 @@ def run(
     tables: list[pa.Table],
     job: dict[str, Any],
     is_one_operator: bool = True,
+    *,
+    is_in_order: bool = False,
     **checkpoints: Any,
 ) -> tuple[Counter[str], list[Any]]:
     """Return the rows, and the report of each operator."""
@@ -98,7 +100,18 @@ def run(
     ]
     result = ranked(logs, job, is_one_operator).execute(**checkpoints)
     found = result.to_arrow().to_pylist()
+    if is_in_order:
+        found = numbered(found)
     return Counter(map(str, found)), result.report.by_operator
+
+
+def numbered(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with their numbers among those of their key."""
+    numbers: Counter[str] = Counter()
+    for row in found:
+        numbers[row["k"]] += 1
+        row["number"] = numbers[row["k"]]
+    return found
 
 
 @settings(deadline=None, max_examples=examples(30))
@@ -107,11 +120,13 @@ def test_pairs_that_are_ranked_by_number_are_those_of_two_operators(
     left: Any, right: Any, job: dict[str, Any], parallelism: int
 ) -> None:
     tables = [table(left), table(right)]
-    expected, (_, ranks) = run(environment(1), tables, job, is_one_operator=False)
-    found, (report,) = run(environment(parallelism), tables, job)
+    is_in_order = job["results"] == "changes"
+    expected, (_, ranks) = run(environment(1), tables, job, False, is_in_order=is_in_order)
+    found, (report,) = run(environment(parallelism), tables, job, is_in_order=is_in_order)
     assert found == expected
     assert report.late_pairs == ranks.late
-    assert run(environment(parallelism, memory=0, batch_rows=1), tables, job)[0] == expected
+    spilling = environment(parallelism, memory=0, batch_rows=1)
+    assert run(spilling, tables, job, is_in_order=is_in_order)[0] == expected
 
 
 @settings(deadline=None, max_examples=examples(30))

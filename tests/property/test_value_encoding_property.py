@@ -10,6 +10,20 @@ from flinkcore.checkpoint.value_decoding import decode
 from flinkcore.checkpoint.value_encoding import encode
 from flinkcore.datastream.functions.join_functions import TaggedUnion
 from flinkcore.datastream.window import CountWindow, GlobalWindow, TimeWindow
+from flinkcore.table import ListView, MapView
+
+
+def list_view(values: list[Any]) -> ListView[Any]:
+    view = ListView[Any]()
+    view.add_all(values)
+    return view
+
+
+def map_view(values: dict[int, Any]) -> MapView[int, Any]:
+    view = MapView[int, Any]()
+    view.put_all(values)
+    return view
+
 
 zones = st.one_of(st.none(), st.timezones(), st.just(timezone.utc))
 longs = st.integers(-(2**63), 2**63 - 1)
@@ -39,6 +53,8 @@ values = st.recursive(
         st.lists(inner, max_size=3).map(tuple),
         st.dictionaries(hashables, inner, max_size=3),
         st.builds(TaggedUnion, inner, st.booleans()),
+        st.lists(inner, max_size=3).map(list_view),
+        st.dictionaries(st.integers(), inner, max_size=3).map(map_view),
     ),
     max_leaves=8,
 )

@@ -358,6 +358,8 @@ def column_behind(name: str, ops: Sequence[ColumnOp]) -> str | None:
 
 def _copied_column(expression: Expression) -> str | None:
     """Return the column of which an expression is a copy, or None if it computes."""
+    if isinstance(expression, ColumnExpression):
+        return expression.copied_column
     text = str(expression)
     return text if _is_column(expression, text) else None
 
@@ -464,10 +466,7 @@ def _shown(name: str, expression: Expression) -> str:
 
 
 def _sources_of(expressions: NamedExpressions) -> Sources:
-    return tuple(
-        each.copied_column if isinstance(each, ColumnExpression) else _copied_column(each)
-        for _, each in expressions
-    )
+    return tuple(_copied_column(each) for _, each in expressions)
 
 
 def _evaluate(
@@ -478,8 +477,12 @@ def _evaluate(
         return []
     if columns:
         names = batch.schema.names
-        if any(names.count(name) != 1 for name in columns):
-            _require(columns, batch.schema, ", ".join(_shown(*item) for item in expressions))
+        wrong = {name for name in columns if names.count(name) != 1}
+        if wrong:
+            read_wrong = [
+                each for each in expressions if (its := expression_columns(each[1])) is None or its & wrong
+            ]
+            _require(columns, batch.schema, ", ".join(_shown(*each) for each in read_wrong))
     read = batch.select(sorted(columns)) if columns else batch
     found: dict[int, pa.Array] = {}
     of_arrow: list[int] = []

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
     from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
@@ -111,6 +113,13 @@ class RowExpansion(ABC):
             If it cannot expand them.
         """
         return self
+
+    def ranges(self, batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of rows to be expanded at once, whose added columns take about so many bytes at most.
+
+        By default that is the whole batch, for what is added lies in the rows.
+        """
+        yield 0, batch.num_rows
 
     @abstractmethod
     def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:

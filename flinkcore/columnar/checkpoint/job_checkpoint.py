@@ -91,6 +91,8 @@ class JobCheckpoints:
         if settings.restore_from is None and settings.stop_with_checkpoint is None:
             return cls(plan)
         stores = stores_of(settings.stores)
+        if settings.savepoint is not None:
+            plan = _stopping_with_savepoint(plan)
         for log in plan.logs:
             _refuse_what_is_not_carried(log)
         refuse_different_cuts([log.log for log in plan.logs], settings)
@@ -293,6 +295,17 @@ def _beginning_with_savepoint(plan: JobPlan, watermark_of: Callable[[StagePlan],
     return replace(plan, stages=stages)
 
 
+def _stopping_with_savepoint(plan: JobPlan) -> JobPlan:
+    """Return the plan of a job whose operators can write the state of those of Flink."""
+    stages = tuple(
+        stage
+        if stage.flink_state is None
+        else replace(stage, operator=stage.operator.stopping_with_savepoint())
+        for stage in plan.stages
+    )
+    return replace(plan, stages=stages)
+
+
 def _job_operator(stage: StagePlan) -> JobOperator:
     return JobOperator(
         stage.uid,
@@ -302,6 +315,7 @@ def _job_operator(stage: StagePlan) -> JobOperator:
         row_names=tuple(tuple(schema.names) for schema in stage.input_schemas),
         windows=stage.operator.window_table(stage.input_schemas),
         aggregates=stage.operator.aggregate_contents(stage.input_schemas),
+        keeps_frame_rows=stage.operator.keeps_frame_rows,
         flink_state=stage.flink_state,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -39,6 +40,7 @@ from flinkcore.columnar.results.progress import (
 from flinkcore.columnar.results.report import ReplayReport
 from flinkcore.columnar.results.result import EmbeddedResult
 from flinkcore.columnar.stages.placed_events import PlacedEvents
+from flinkcore.columnar.stages.restored_operator import dealt_out
 from flinkcore.columnar.stages.stage import StageContext
 from flinkcore.columnar.stages.stage_link import StageLink
 from flinkcore.columnar.stages.stage_output import StageOutput
@@ -181,8 +183,9 @@ class EmbeddedReplay:
         """Yield, for each operator, the steps that come to it."""
         stages = self._plan.stages
         inputs = [run.context.inputs for run in runs]
+        partitions = [len(run.partitions) for run in runs]
         reading = LogMerge(
-            self._plan, time, self._chunks, inputs, self.report, self._checkpoints, self.stopping
+            self._plan, time, self._chunks, inputs, partitions, self.report, self._checkpoints, self.stopping
         ).steps()
         open_stages.enter_context(self._threads.closing(reading))
         takers = [number for number, stage in enumerate(stages) if stage.logs]
@@ -216,12 +219,16 @@ class EmbeddedReplay:
             yield together
 
     def _stage_run(self, number: int, time: ReplayTime, open_stages: ExitStack) -> StageRun:
-        partitions = self._plan.stages[number].partitions(self._parallelism)
-        restored = self._checkpoints.operator(number)
+        stage = self._plan.stages[number]
+        partitions = stage.partitions(self._parallelism)
         together = len(self._plan.stages) * partitions
         memory_bytes = self._plan.managed_memory.of_partitions(together)
-        context = StageContext.of(self._plan, number, time, partitions, restored, memory_bytes)
-        runs = [PartitionRun.opened(context, each, self.stopping.pending) for each in range(partitions)]
+        context = StageContext.of(self._plan, number, time, partitions, None, memory_bytes)
+        restored = dealt_out(self._checkpoints.operator(number), stage.max_parallelism, partitions)
+        runs = [
+            PartitionRun.opened(replace(context, restored=each), partition, self.stopping.pending)
+            for partition, each in enumerate(restored)
+        ]
         return StageRun(context, [open_stages.enter_context(run) for run in runs], self._threads)
 
 
@@ -283,7 +290,7 @@ def embedded_result(
     planned
         Plans it once more, for the pictures of its report.
     """
-    plan = make_plan(graph, configuration)
+    plan = make_plan(graph, configuration, checkpoints)
     parallelism = default_parallelism(configuration, plan.calls_rows)
     if directory.folder is not None:
         parallelism = 1  # other threads would run ahead while the program is in its own directory

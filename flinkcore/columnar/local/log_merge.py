@@ -65,6 +65,8 @@ class LogMerge:
         Chunks of each log; those of logs that are read together are the same.
     inputs
         Columns of connected streams, for each operator; None for one with a single input.
+    partitions
+        Number of partitions of each operator.
     report
         Counts what is read.
     checkpoints
@@ -79,6 +81,7 @@ class LogMerge:
         time: JobTime,
         chunks: Sequence[Sequence[Chunk]],
         inputs: Sequence[ConnectedInputs | None],
+        partitions: Sequence[int],
         report: ReplayReport,
         checkpoints: JobCheckpoints,
         stopping: StoppingJob,
@@ -102,9 +105,9 @@ class LogMerge:
             _Reading(together, [self._reader(log) for log in together], of_logs, in_log_order)
             for together, of_logs in [*before, *((each, chunks[each[0]]) for each in plan.ways)]
         ]
-        # So that threads may read several steps ahead of wide rows, too.
+        # So that threads may read several steps ahead of wide rows, too: one thread reads none.
         self._step_bytes = {
-            number: max(1, stage.batch_bytes // STEPS_AHEAD)
+            number: max(1, stage.batch_bytes // (STEPS_AHEAD if partitions[number] > 1 else 1))
             for number, stage in enumerate(plan.stages)
             if stage.logs
         }

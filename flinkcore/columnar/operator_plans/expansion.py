@@ -36,6 +36,10 @@ class Expansion(OperatorPlan):
         return "expand"
 
     @property
+    def named_columns(self) -> frozenset[str]:
+        return self.expansion.required_columns
+
+    @property
     def order_dependence(self) -> str | None:
         return None
 

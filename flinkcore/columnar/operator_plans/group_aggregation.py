@@ -26,7 +26,7 @@ from flinkcore.columnar.operator_plans.relational import (
     with_row_kind,
 )
 from flinkcore.columnar.operator_plans.window_aggregation import given_key_type
-from flinkcore.datastream.aggregates import RETRACTABLE
+from flinkcore.datastream.aggregates import RETRACTABLE, count
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
 from flinkcore.errors import ConfigurationError
@@ -87,6 +87,14 @@ class GroupAggregation(RelationalPlan):
                     f"{name} = {aggregate}: the rows have a column {ROW_KIND!r}, so they withdraw others, and only "
                     f"{', '.join(RETRACTABLE)} can subtract. Keep the final rows of the step before (changes=False)"
                 )
+
+    @property
+    def counted(self) -> int | None:
+        """Number of a result that counts all rows of a key, so that each row changes it, or None."""
+        if self.results or self.withdraws:
+            return None
+        counts = (n for n, (_, each) in enumerate(self.aggregates) if each == count())
+        return next(counts, None)
 
     @property
     def is_retracting(self) -> bool:

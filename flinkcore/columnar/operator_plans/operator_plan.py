@@ -92,6 +92,9 @@ class OperatorPlan(ABC):
     savepoint_watermark_ms: int | None = None
     """Watermark of the operator of Flink with whose windows in a savepoint it began; None if it began with none."""
 
+    keeps_frame_rows: bool = False
+    """True if it keeps the rows in bounded frames beside their aggregates, as Flink does, for a savepoint."""
+
     @classmethod
     @abstractmethod
     def of(cls, step: Any) -> OperatorPlan:
@@ -122,6 +125,11 @@ class OperatorPlan(ABC):
     def columns(self) -> Columns:
         """Columns of the rows that it reads besides the keys; None if it reads all."""
         return None
+
+    @property
+    def named_columns(self) -> frozenset[str]:
+        """Columns that it names besides the keys, of which some may be nested fields."""
+        return self.columns or frozenset()
 
     @property
     def timestamp_range(self) -> tuple[int, int]:
@@ -252,6 +260,10 @@ class OperatorPlan(ABC):
 
     def beginning_with_savepoint(self, watermark_ms: int) -> OperatorPlan:
         """Return this with what it needs to take over the state of an operator of Flink, and its watermark."""
+        return self
+
+    def stopping_with_savepoint(self) -> OperatorPlan:
+        """Return this with what it needs to write the state of an operator of Flink."""
         return self
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -52,6 +52,8 @@ class Over(RelationalPlan):
         Whether a timer clears the state, which is up to half a time to live late.
     late_tag : OutputTag or None
         Side output of late rows, or None if they are dropped.
+    keeps_frame_rows : bool
+        Whether the rows in frames are kept beside their aggregates, as Flink does, for a savepoint.
     """
 
     rows: int | None
@@ -66,6 +68,7 @@ class Over(RelationalPlan):
     ttl_ms: int = 0
     expires_by_timer: bool = False
     late_tag: OutputTag | None = None
+    keeps_frame_rows: bool = False
 
     uid_prefix: ClassVar[str] = "over"
 
@@ -135,10 +138,14 @@ class Over(RelationalPlan):
             **({"late": "as unbounded"} if self.late_as_unbounded else {}),
             **({} if self.order_by is None else {"order": self._described_order()}),
             **shown_ttl(self.ttl_ms),
+            **({"rows of frames": "kept for a savepoint"} if self.keeps_frame_rows else {}),
             "aggregates": described(self.aggregates, events),
             "rows": shown_fields(events),
             CONTENTS: self.aggregate_contents(inputs).to_text(),
         }
+
+    def stopping_with_savepoint(self) -> Over:
+        return replace(self, keeps_frame_rows=True) if self.is_bounded and self.by_time else self
 
     def aggregate_contents(self, inputs: Sequence[pa.Schema]) -> AggregateContents:
         (events,) = inputs

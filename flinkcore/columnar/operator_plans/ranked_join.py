@@ -41,11 +41,12 @@ class RankedJoin(RelationalPlan):
 
     @staticmethod
     def takes(join: Join, top: TopRows) -> bool:
-        """Return whether these two can be one operator: pairs are final, and so are the rows of a rank."""
+        """Return whether these two can be one operator: pairs are final, and never expire."""
         operation = join.operation
-        of_changes = any(join.changing) or operation.changes or top.of_changes or top.changes
+        of_changes = join.keeps_changes or operation.changes or top.of_changes
         has_windows = operation.has_windows or top.window is not None or top.late_tag is not None
-        return operation.how in ("inner", "left") and not of_changes and not has_windows
+        is_of_keys = top.limit_column is None and not join.ttl_ms
+        return operation.how in ("inner", "left") and is_of_keys and not of_changes and not has_windows
 
     @property
     def function_name(self) -> str:
@@ -62,6 +63,10 @@ class RankedJoin(RelationalPlan):
     @property
     def timestamp_range(self) -> tuple[int, int]:
         return self.join.timestamp_range
+
+    @property
+    def is_retracting(self) -> bool:
+        return self.top.is_retracting
 
     @property
     def held_back_ms(self) -> int:

@@ -30,6 +30,7 @@ from flinkcore.common.execution_config import ExecutionConfig
 from flinkcore.common.output_tag import OutputTag
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.key_columns import KeyColumns
+from flinkcore.datastream.graph.pipeline_executor import NO_CHECKPOINTS, CheckpointSettings
 from flinkcore.datastream.graph.transformations import (
     BroadcastTransformation,
     EventLogSource,
@@ -193,7 +194,9 @@ class JobPlan:
         return {None: self.result_schema()} | side_outputs
 
 
-def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
+def make_plan(
+    graph: StreamGraph, configuration: ExecutionConfig, checkpoints: CheckpointSettings = NO_CHECKPOINTS
+) -> JobPlan:
     """Turn the graph of a job into a plan, and check it against the schemas of the logs.
 
     Parameters
@@ -203,6 +206,8 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
         further ones that take results of others, also along with logs, with column steps between them and after the
         last one. There may be no operator. A process function can do without a strategy: then there are no watermarks.
     configuration : ExecutionConfig
+    checkpoints : CheckpointSettings
+        Checkpoints of the run. With any, each operator of a compiled plan keeps a state of its own, as in Flink.
 
     Returns
     -------
@@ -220,7 +225,7 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
     """
     configuration.require_max_parallelism()
     try:
-        return _planned(graph, configuration)
+        return _planned(graph, configuration, checkpoints)
     except SchemaError as error:
         doubts = [
             each.data.doubt_of_columns() for each in log_sources(graph) if isinstance(each.data, LogData)
@@ -231,11 +236,11 @@ def make_plan(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
         raise SchemaError(f"{str(error).removesuffix('.')}{told}", unknown=error.unknown) from error
 
 
-def _planned(graph: StreamGraph, configuration: ExecutionConfig) -> JobPlan:
+def _planned(graph: StreamGraph, configuration: ExecutionConfig, checkpoints: CheckpointSettings) -> JobPlan:
     planner = _JobPlanner(configuration)
     last, behind = _operator_at_end(graph)
     planner.stage(last)
-    logs, stages = planner.named_logs(), fused(planner.stages)
+    logs, stages = planner.named_logs(), fused(planner.stages, with_state=checkpoints != NO_CHECKPOINTS)
     stages[-1] = _followed_by(stages[-1], behind)
     _check_tags(logs, stages)
     refuse_equal_uids([*(log.watermarks_uid for log in logs), *(stage.uid for stage in stages)])
@@ -391,7 +396,7 @@ class _JobPlanner:
         key = step.key if isinstance(step, PartitionTransformation) else KeyColumns()
         if key.nulls and not operator.takes_null_keys:
             _refuse_null_keys(key, operator)
-        named = (operator.columns or frozenset()).union(key.names)
+        named = operator.named_columns.union(key.names)
         branches: list[_Branch] = []
         results: dict[int, StageResults] = {}
         between = []

@@ -267,7 +267,7 @@ def _with_nested_columns(
     columns.use([log.timestamp])
     n_before = len(columns.ops)
     columns.add(after)
-    named = (operator.columns or frozenset()).union(key.names)
+    named = operator.named_columns.union(key.names)
     if shows_rows or operator.columns is None:
         columns.end(named)
     else:

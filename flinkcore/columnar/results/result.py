@@ -15,6 +15,7 @@ from weakref import finalize, ref
 import pyarrow as pa
 
 from flinkcore._internal.io.stores import ENVIRONMENT, Stores, stores_of
+from flinkcore._internal.python.missing_features import MissingMethodError
 from flinkcore.columnar.checkpoint.job_checkpoint import JobCheckpoints
 from flinkcore.columnar.outputs.output_rows import OutputRows, TakenRows
 from flinkcore.columnar.outputs.parquet_directory import ParquetOutput
@@ -374,6 +375,17 @@ class SideOutput(OutputRows):
     def __init__(self, result: JobResult, tag: OutputTag) -> None:
         self._result = result
         self._tag = tag
+
+    if not TYPE_CHECKING:  # a type checker knows that there is no such call
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if not name.startswith("_") and hasattr(JobResult, name):
+                raise MissingMethodError(
+                    f"SideOutput has no {name}, which the result of the job has. Write a side output by the result's "
+                    "write_parquet(path, side_outputs={tag: another_path}), or take its to_arrow() or, on Spark, its "
+                    "to_dataframe()"
+                )
+            super().__getattr__(name)
 
     def to_arrow(self) -> pa.Table:
         """All rows as a table; one run serves this and the results' `to_arrow`."""

@@ -53,6 +53,7 @@ class DeduplicateStage(RelationalStage):
             by_time=operator.by_time,
             changes=operator.changes,
             ttl_ms=operator.ttl_ms,
+            update_before=self._context.plan.update_before,
         )
 
     def _forget_expired(self, now_ms: int) -> None:

@@ -44,27 +44,31 @@ class ExpandStage(StatelessStage):
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
         for part in events.pieces(rows, SLICE_ROWS):
             self._take_in(part)
-            numbers, added = self._expansion.expand(part.batch)
-            source = self._source(part)
-            is_copied = not np.array_equal(numbers, np.arange(part.n_events))
-            slices = _slices(source, numbers, self._batch_bytes) if is_copied else [(0, len(numbers))]
-            for start, stop in slices:
-                own = numbers[start:stop]
-                gathered = taken(source, own) if is_copied else source
-                columns = dict(zip(source.schema.names, gathered.columns, strict=True))
-                for field, column in zip(self._expansion.fields, added, strict=True):
-                    columns[field.name] = column.slice(start, stop - start)
-                batch = pa.RecordBatch.from_arrays(
-                    [columns[name] for name in self._schema.names], schema=self._schema
-                )
-                if self._places_results:
-                    order = tuple(column[own] for column in order_of(part, self._number))
-                    sequence = np.arange(self._results + 1, self._results + 1 + len(own))
-                    placed = PlacedEvents.of(batch, part.timestamps[own], (*order, sequence))
-                    yield PlacedOutput(None, [], placed)
-                else:
-                    yield StageOutput(None, [batch])
-                self._results += len(own)
+            for start, stop in self._expansion.ranges(part.batch, self._batch_bytes):
+                yield from self._expanded(part.slice(start, stop))
+
+    def _expanded(self, part: Events) -> Iterator[StageOutput]:
+        numbers, added = self._expansion.expand(part.batch)
+        source = self._source(part)
+        is_copied = not np.array_equal(numbers, np.arange(part.n_events))
+        slices = _slices(source, numbers, self._batch_bytes) if is_copied else [(0, len(numbers))]
+        for start, stop in slices:
+            own = numbers[start:stop]
+            gathered = taken(source, own) if is_copied else source
+            columns = dict(zip(source.schema.names, gathered.columns, strict=True))
+            for field, column in zip(self._expansion.fields, added, strict=True):
+                columns[field.name] = column.slice(start, stop - start)
+            batch = pa.RecordBatch.from_arrays(
+                [columns[name] for name in self._schema.names], schema=self._schema
+            )
+            if self._places_results:
+                order = tuple(column[own] for column in order_of(part, self._number))
+                sequence = np.arange(self._results + 1, self._results + 1 + len(own))
+                placed = PlacedEvents.of(batch, part.timestamps[own], (*order, sequence))
+                yield PlacedOutput(None, [], placed)
+            else:
+                yield StageOutput(None, [batch])
+            self._results += len(own)
 
     def _source(self, part: Events) -> pa.RecordBatch:
         """Return the columns of results that come from the rows that are expanded."""

@@ -58,7 +58,12 @@ class FunctionAccumulators:
         self._results: list[Any] = []
         self._bytes = self._rows_since_bytes = 0
 
-    def fitting(self, key_ids: KeyIds, retracts: npt.NDArray[np.uint8] | None = None) -> int:
+    def fitting(
+        self,
+        key_ids: KeyIds,
+        retracts: npt.NDArray[np.uint8] | None = None,
+        rows: pa.RecordBatch | None = None,
+    ) -> int:
         """Return how many events may have results at once: all."""
         return len(key_ids)
 
@@ -72,7 +77,10 @@ class FunctionAccumulators:
         times: Int64s | None = None,
         cleared: tuple[Int64s, KeyIds] | None = None,
     ) -> None:
-        """Take in rows; a result waits for each, or for the last one of peers, if it emits."""
+        """Take in rows; a result waits for each, or for the last one of peers, if it emits.
+
+        `times` are those of the frames, or of all rows of a key the processing times, if state expires.
+        """
         keys, given = key_ids.tolist(), self._arguments(rows)
         moments = [0] * len(keys) if times is None else times.tolist()
         withdrawn = None if retracts is None else retracts.tolist()
@@ -110,7 +118,7 @@ class FunctionAccumulators:
             state = self._keys[key] = _OfKey(calls.create(), deque() if is_bounded else None)
         if is_withdrawn:
             if arguments is not None:
-                calls.retract(state.accumulator, arguments)
+                calls.retract(state.accumulator, arguments, time)
             state.n_rows -= 1
             if not state.n_rows:
                 del self._keys[key]
@@ -119,7 +127,7 @@ class FunctionAccumulators:
             self._leave(state, state.frame, time)
             state.frame.append((time, arguments))
         if arguments is not None:
-            calls.accumulate(state.accumulator, arguments)
+            calls.accumulate(state.accumulator, arguments, time)
         state.n_rows += 1
 
     def _leave(self, state: _OfKey, frame: deque[tuple[int, Any]], time: int) -> None:
@@ -129,7 +137,7 @@ class FunctionAccumulators:
         ):
             _, arguments = frame.popleft()
             if arguments is not None:
-                self._calls.retract(state.accumulator, arguments)
+                self._calls.retract(state.accumulator, arguments, time)
 
     def _emit(self, key: int) -> None:
         state = self._keys.get(key)

@@ -55,6 +55,8 @@ class GroupKernel(ImmediateKernel):
         Whether rows have a row kind.
     compared : callable
         Takes the aggregates, and returns the columns of which one changes where there is a change.
+    counted : int or None
+        Number of an aggregate among the compared ones that counts all rows of a key, so that each row is a change.
     expiry : KeyExpiry or None
         Times at which keys expire; with them, each row gives a change.
     update_before : bool
@@ -78,12 +80,13 @@ class GroupKernel(ImmediateKernel):
         changes: bool,
         withdraws: bool,
         compared: Callable[[list[pa.Array]], Iterable[pa.Array]],
+        counted: int | None = None,
         expiry: KeyExpiry | None = None,
         update_before: bool = True,
     ) -> None:
         super().__init__(timeline, steps_done, result_limit)
         self._frames, self._kept, self._keys = frames, kept, keys
-        self._changes, self._withdraws, self._compared = changes, withdraws, compared
+        self._changes, self._withdraws, self._compared, self._counted = changes, withdraws, compared, counted
         self._expiry, self._update_before = expiry, update_before
         self._at_end: Int64s | None = None
         self.values: list[pa.Array] = []
@@ -108,39 +111,78 @@ class GroupKernel(ImmediateKernel):
             kinds = kinds_of(taken)
             retracts = ((kinds == _UPDATE_BEFORE) | (kinds == _DELETE)).astype(np.uint8)
         if self._changes:
-            n = min((column.fitting(ids, retracts) for column in self._kept.values()), default=len(ids))
+            n = min(
+                (column.fitting(ids, retracts, taken) for column in self._kept.values()), default=len(ids)
+            )
             ids, taken = ids[:n], taken.slice(0, n)
             retracts = None if retracts is None else retracts[:n]
-            expired = None
+            times = expired = None
             if self._expiry is not None and arrivals is not None:
-                expired = self._expiry.write(ids, arrivals[first : first + len(ids)]).view(np.bool_)
-            results = self._changed(taken, ids, retracts, expired)
-            events = first + results.events
-            self._results = results._replace(
-                events=events, steps=steps[events] - 1, key_ids=key_ids[events], timestamps=timestamps[events]
+                times = arrivals[first : first + len(ids)]
+                expired = self._expiry.write(ids, times).view(np.bool_)
+            if self._counted is not None and not self._update_before:
+                numbers, kinds = None, self._counted_changes(taken, ids, times, expired, self._counted)
+            else:
+                numbers, kinds = self._changed(taken, ids, retracts, times, expired)
+            events = first + (np.arange(len(ids)) if numbers is None else numbers)
+            chosen = slice(first, first + len(ids)) if numbers is None else events
+            self._results = NO_RESULTS._replace(
+                left=np.full(len(events), -1),
+                kinds=kinds,
+                events=events,
+                steps=steps[chosen] - 1,
+                fired=np.full(len(events), MIN_TIMESTAMP),
+                key_ids=key_ids[chosen],
+                timestamps=timestamps[chosen],
             )
         else:
             self._take_in(taken, ids, retracts, emits=False)
         self._taken_in(steps[first : first + len(ids)])
         return first + len(ids)
 
+    def _counted_changes(
+        self,
+        rows: pa.RecordBatch,
+        ids: KeyIds,
+        times: Int64s | None,
+        expired: npt.NDArray[np.bool_] | None,
+        counted: int,
+    ) -> npt.NDArray[np.uint8]:
+        """Take in rows, of which each is a change. Return their kinds, and put the results after them into `values`."""
+        self._take_in(rows, ids, None, emits=True, times=times, expired=expired)
+        self.values = self._taken_results()
+        return np.where(self.values[counted].to_numpy() == 1, _INSERT, _UPDATE_AFTER).astype(np.uint8)
+
     def _changed(
         self,
         rows: pa.RecordBatch,
         ids: KeyIds,
         retracts: npt.NDArray[np.uint8] | None,
+        times: Int64s | None,
         expired: npt.NDArray[np.bool_] | None,
-    ) -> KernelResults:
-        """Take in rows. Return the changes of their keys' results, and put these into `values`.
+    ) -> tuple[Int64s | None, npt.NDArray[np.uint8]]:
+        """Take in rows, and put the changes of their keys' results into `values`.
 
-        `expired` has for each row whether its key has expired before it; by default keys never do.
+        Parameters
+        ----------
+        rows, ids, retracts
+            The rows, their keys, and which of them are withdrawn.
+        times
+            Processing times of the rows (ms since the epoch), or None if keys never expire.
+        expired
+            For each row whether its key has expired before it, or None if keys never do.
+
+        Returns
+        -------
+        tuple
+            Numbers of the rows that make the changes, or None if each row makes one, and the kinds of the changes.
         """
         previous = self._frames.previous(ids)
         first = np.flatnonzero(previous < 0)
         own = ids[first]
         is_known = self._frames.rows_of(own) > 0
         self._emit(own)
-        self._take_in(rows, ids, retracts, emits=True, expired=expired)
+        self._take_in(rows, ids, retracts, emits=True, times=times, expired=expired)
         values = self._taken_results()
         # The result before a row is that of the key's row before, or the one before all these rows.
         n, n_own = len(ids), len(own)
@@ -154,30 +196,28 @@ class GroupKernel(ImmediateKernel):
         if expired is not None:
             had &= ~expired
         is_update = had & has
-        if expired is None:
+        if expired is None and self._counted is None:
             updated = np.flatnonzero(is_update)
             is_update[updated] = ~are_same_rows(self._compared(values), before[updated], after[updated])
         is_before = (had & ~has) | is_update if self._update_before else had & ~has
         is_after = (has & ~had) | is_update
         if not is_before.any() and is_after.all():
-            events, kinds = np.arange(n), np.where(had, _UPDATE_AFTER, _INSERT).astype(np.uint8)
             self.values = [column.slice(n_own) for column in values]
-        else:
-            ends = np.cumsum(is_before.astype(np.int64) + is_after)
-            n_results = int(ends[-1])
-            events, sources = np.empty(n_results, np.int64), np.empty(n_results, np.int64)
-            kinds = np.empty(n_results, np.uint8)
-            for emits, places, results, of_update, alone in (
-                (is_before, ends - is_after - 1, before, _UPDATE_BEFORE, _DELETE),
-                (is_after, ends - 1, after, _UPDATE_AFTER, _INSERT),
-            ):
-                which = np.flatnonzero(emits)
-                at = places[which]
-                events[at], sources[at] = which, results[which]
-                kinds[at] = np.where(is_update[which], of_update, alone)
-            self.values = [column.take(pa.array(sources)) for column in values]
-        none = np.full(len(events), MIN_TIMESTAMP)
-        return NO_RESULTS._replace(left=np.full(len(events), -1), kinds=kinds, events=events, fired=none)
+            return None, np.where(had, _UPDATE_AFTER, _INSERT).astype(np.uint8)
+        ends = np.cumsum(is_before.astype(np.int64) + is_after)
+        n_results = int(ends[-1])
+        events, sources = np.empty(n_results, np.int64), np.empty(n_results, np.int64)
+        kinds = np.empty(n_results, np.uint8)
+        for emits, places, results, of_update, alone in (
+            (is_before, ends - is_after - 1, before, _UPDATE_BEFORE, _DELETE),
+            (is_after, ends - 1, after, _UPDATE_AFTER, _INSERT),
+        ):
+            which = np.flatnonzero(emits)
+            at = places[which]
+            events[at], sources[at] = which, results[which]
+            kinds[at] = np.where(is_update[which], of_update, alone)
+        self.values = [column.take(pa.array(sources)) for column in values]
+        return events, kinds
 
     def finish(self) -> bool:
         super().finish()
@@ -209,6 +249,7 @@ class GroupKernel(ImmediateKernel):
         ids: KeyIds,
         retracts: npt.NDArray[np.uint8] | None,
         emits: bool,
+        times: Int64s | None = None,
         expired: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         cleared = None
@@ -218,7 +259,7 @@ class GroupKernel(ImmediateKernel):
         self._frames.process(rows, ids, retracts=retracts, emits=emits, cleared=cleared)
         for column in self._kept.values():
             if isinstance(column, FunctionAccumulators):
-                column.process(rows, ids, retracts, emits, cleared=cleared)
+                column.process(rows, ids, retracts, emits, times=times, cleared=cleared)
             else:
                 assert cleared is None, "kept values are refused with a time to live"
                 column.process(rows, ids, retracts, emits)
@@ -317,6 +358,7 @@ class GroupAggregateStage(RelationalStage):
             changes=operator.changes,
             withdraws=operator.withdraws,
             compared=partial(_results, operator),
+            counted=operator.counted,
             expiry=KeyExpiry(operator.ttl_ms) if operator.ttl_ms else None,
             update_before=self._context.plan.update_before,
         )

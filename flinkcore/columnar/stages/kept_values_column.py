@@ -58,8 +58,16 @@ class KeptValuesColumn:
         self._kept = KeptValues(SHOWN[function])
         self._values = NumberedRows(pa.schema([field]))
 
-    def fitting(self, key_ids: KeyIds, retracts: npt.NDArray[np.uint8] | None = None) -> int:
-        """Return how many events, at least one, may have results at once, with those that their keys had before."""
+    def fitting(
+        self,
+        key_ids: KeyIds,
+        retracts: npt.NDArray[np.uint8] | None = None,
+        rows: pa.RecordBatch | None = None,
+    ) -> int:
+        """Return how many events, at least one, may have results at once, with those that their keys had before.
+
+        Events come with their rows, if they are still to be taken in.
+        """
         if not self._shows_all:
             return len(key_ids)
         own, first, places = np.unique(key_ids, return_index=True, return_inverse=True)
@@ -72,7 +80,10 @@ class KeptValuesColumn:
         shown = np.empty(len(key_ids), np.int64)
         shown[by_key] = n_added - np.repeat(n_added[begins] - added[by_key[begins]] - sizes, n_events)
         shown[first] += sizes
-        value_bytes = NUMBER_BYTES + self._values.nbytes // max(1, len(self._values))
+        n_bytes, n_values = self._values.nbytes, len(self._values)
+        if rows is not None:
+            n_bytes, n_values = n_bytes + rows.column(self._name).nbytes, n_values + rows.num_rows
+        value_bytes = NUMBER_BYTES + n_bytes // max(1, n_values)
         return max(1, int(np.searchsorted(np.cumsum(shown), self._shown_bytes // value_bytes, side="right")))
 
     def process(

@@ -21,6 +21,7 @@ from flinkcore.columnar.operator_plans.frame_plans import columns_of, native_spe
 from flinkcore.columnar.operator_plans.over import Over
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking
 from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregates
+from flinkcore.columnar.relational.frame_rows import FRAME_ROWS, FrameRows
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.stages.arriving_rows import ArrivingRows
@@ -44,6 +45,8 @@ class OverKernel:
     kept : NumberedRows
     ranking : RowRanking or None
         Order of rows of equal timestamps.
+    in_frames : FrameRows or None
+        Rows in frames, for a savepoint; None if only their aggregates are needed.
     """
 
     def __init__(
@@ -54,15 +57,14 @@ class OverKernel:
         keys: KeyDictionary,
         kept: NumberedRows,
         ranking: RowRanking | None,
+        in_frames: FrameRows | None,
     ) -> None:
         self.order, self.frames, self.functions, self._keys = order, frames, functions, keys
-        self._kept, self._ranking = kept, ranking
+        self._kept, self._ranking, self._in_frames = kept, ranking, in_frames
         self.process = order.process
         self.advance = order.advance
         self.finish = order.finish
         self.counts = order.counts
-        self.live_rows = order.live_rows
-        self.renumber = order.renumber
         self.cleared: tuple[Int64s, npt.NDArray[np.uint32]] | None = None
 
     @property
@@ -73,6 +75,8 @@ class OverKernel:
         """Return the rows that have come up; `cleared` then has the keys whose frames are forgotten among them."""
         self.cleared = self.order.take_cleared()
         results = self.order.take()
+        if self._in_frames is not None:
+            self._in_frames.add(results.left, results.key_ids, results.timestamps, self.cleared)
         if not len(results.left):
             self._clear(self.cleared[1])
         if self._ranking is None:
@@ -87,6 +91,8 @@ class OverKernel:
 
     def _clear(self, key_ids: npt.NDArray[np.uint32]) -> None:
         self.frames.clear(key_ids)
+        if self._in_frames is not None:
+            self._in_frames.clear(key_ids)
         for function in self.functions.values():
             function.clear(key_ids)
 
@@ -96,19 +102,40 @@ class OverKernel:
 
     def memory_bytes(self) -> int:
         of_functions = sum(each.memory_bytes() for each in self.functions.values())
-        return self.order.memory_bytes() + self.frames.memory_bytes() + of_functions
+        of_rows = 0 if self._in_frames is None else self._in_frames.memory_bytes()
+        return self.order.memory_bytes() + self.frames.memory_bytes() + of_functions + of_rows
 
     @property
     def live_count(self) -> int:
-        return self.order.live_count
+        return self.order.live_count + (0 if self._in_frames is None else len(self._in_frames))
+
+    def live_rows(self) -> Int64s:
+        """Return the numbers of the rows that wait, and of those in frames, if these are kept."""
+        waiting = self.order.live_rows()
+        return waiting if self._in_frames is None else np.concatenate([waiting, self._in_frames.live_rows()])
+
+    def renumber(self, rows: Int64s) -> None:
+        """Take new numbers for these rows."""
+        if self._in_frames is not None:
+            n_waiting = len(rows) - len(self._in_frames)
+            self._in_frames.renumber(rows[n_waiting:])
+            rows = rows[:n_waiting]
+        self.order.renumber(rows)
 
     def snapshot(self) -> Mapping[str, Mapping[str, Any]]:
         functions = {f"{TABLE}{number}": each.snapshot() for number, each in self.functions.items()}
-        return {FRAMES: self.frames.snapshot(), **functions, **self.order.snapshot()}
+        rows = {} if self._in_frames is None else {FRAME_ROWS: self._in_frames.snapshot()}
+        return {FRAMES: self.frames.snapshot(), **functions, **rows, **self.order.snapshot()}
 
     def restore(self, table: str, keys: Int64s, rows: dict[str, Int64s], columns: pa.RecordBatch) -> None:
         if table == FRAMES:
             self.frames.restore(keys, columns)
+        elif table == FRAME_ROWS:
+            assert self._in_frames is not None
+            times, nothing = columns.column("timestamp").to_numpy(), np.zeros(0, np.int64)
+            self._in_frames.add(
+                rows["row"], keys.astype(np.uint32), times, (nothing, nothing.astype(np.uint32))
+            )
         elif table.startswith(TABLE):
             self.functions[int(table.removeprefix(TABLE))].restore(keys, columns, rows)
         else:
@@ -151,7 +178,11 @@ class OverStage(RelationalStage):
         }
         read = columns_of(operator.aggregates)
         self._read = [name for name in events.names if name in read] or events.names[:1]
-        return OverKernel(order, frames, functions, self._keys, self._kept[0], operator.ranking(events))
+        in_frames = None
+        if operator.keeps_frame_rows:
+            in_frames = FrameRows(rows=operator.rows, range_ms=operator.range_ms)
+        ranking = operator.ranking(events)
+        return OverKernel(order, frames, functions, self._keys, self._kept[0], ranking, in_frames)
 
     def _kernel_arguments(self, batch: pa.RecordBatch, *events: Any) -> tuple[Any, ...]:
         return events if self._arrivals is None else (*events, self._arrivals)

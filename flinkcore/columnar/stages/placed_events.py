@@ -33,11 +33,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s, RowNumbers
-from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.stages.external_sort import HELD_BYTES, PIECE_BYTES, ExternalSort
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.time_plane.total_order import Events, TimelineEvents
+from flinkcore.time_plane.total_order import BatchesInOrder, Events, TimelineEvents
 
 Order: TypeAlias = tuple[Int64s, ...]
 """Columns that order results, in the order above; the sequences come last."""
@@ -66,14 +65,14 @@ class PlacedEvents(Events):
     @classmethod
     def of(
         cls,
-        batch: pa.RecordBatch,
+        batch: pa.RecordBatch | BatchesInOrder,
         timestamps: Int64s,
         order: Order,
         inputs: Int32s | None = None,
     ) -> PlacedEvents:
         """Return rows with their timestamps, places and inputs, all of the first input if None."""
         if inputs is None:
-            inputs = np.zeros(batch.num_rows, np.int32)
+            inputs = np.zeros(len(timestamps), np.int32)
         return cls(batch, timestamps, order[0], order[1], inputs, order)
 
     @classmethod
@@ -82,14 +81,16 @@ class PlacedEvents(Events):
         if len(parts) == 1:
             return parts[0]
         return cls.of(
-            joined([part.batch for part in parts]),
+            BatchesInOrder([batch for part in parts for batch in part.batches]),
             np.concatenate([part.timestamps for part in parts]),
             tuple(map(np.concatenate, zip(*(part.order for part in parts), strict=True))),
             np.concatenate([part.inputs for part in parts]),
         )
 
     def _of_rows(
-        self, batch: pa.RecordBatch, rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+        self,
+        batch: pa.RecordBatch | BatchesInOrder,
+        rows: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
     ) -> PlacedEvents:
         return PlacedEvents.of(batch, rows(self.timestamps), tuple(map(rows, self.order)), rows(self.inputs))
 
@@ -145,7 +146,7 @@ class PlacedEvents(Events):
         rows = self.rows_in_order()
         if (rows == np.arange(len(rows))).all():
             return self
-        return self.take(rows.astype(np.uint32))
+        return self.in_order_of(rows.astype(np.uint32))
 
 
 class _PlacedSort(ExternalSort[PlacedEvents]):
@@ -154,7 +155,7 @@ class _PlacedSort(ExternalSort[PlacedEvents]):
     _schema: pa.Schema
 
     def n_rows(self, rows: PlacedEvents) -> int:
-        return int(rows.batch.num_rows)
+        return rows.n_events
 
     def nbytes(self, rows: PlacedEvents) -> int:
         return rows.nbytes
@@ -166,7 +167,7 @@ class _PlacedSort(ExternalSort[PlacedEvents]):
         return rows.rows_in_order()
 
     def taken(self, rows: PlacedEvents, numbers: RowNumbers) -> PlacedEvents:
-        return rows.take(numbers)
+        return rows.in_order_of(numbers)
 
     def sliced(self, rows: PlacedEvents, start: int, stop: int) -> PlacedEvents:
         return rows.slice(start, stop)
@@ -199,7 +200,7 @@ class PlacedMerge:
 
     def add(self, events: PlacedEvents) -> None:
         """Add rows, in any order."""
-        if events.batch.num_rows:
+        if events.n_events:
             self._sort.add(events)
             self._first_ms = min(self._first_ms, int(events.arrivals.min()))
 

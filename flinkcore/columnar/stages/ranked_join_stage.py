@@ -37,11 +37,11 @@ class RankedJoinStage(JoinStage):
     of windows are so much later here.
     """
 
-    in_any_order = True
     _kernel: RankedPairs
 
     def __init__(self, context: StageContext, operator: RankedJoin, partition: int) -> None:
         self._ranked = operator
+        self.in_any_order = not operator.top.changes
         first, second = context.plan.inputs
         joined = operator.join.pair_schema(context.plan.input_schemas)
         wanted = frozenset(operator.top.by)
@@ -65,6 +65,7 @@ class RankedJoinStage(JoinStage):
             self._timeline,
             steps_done=steps_done,
             result_limit=result_limit,
+            update_before=self._context.plan.update_before,
         )
         return RankedPairs(join, top, lambda *pairs: self._rank_columns(*pairs)[1])
 
@@ -76,16 +77,15 @@ class RankedJoinStage(JoinStage):
     def _taken(self, events: Events | None, rows: RowNumbers | None) -> Iterator[StageOutput]:
         """Offer the pairs that the join has to the rank, and give what that has."""
         pairs = super()._ready_results()
-        assert pairs.right is not None
         if len(pairs.left):
-            steps = np.maximum(pairs.steps, 0)
-            if events is not None:
-                of_events = events.steps if rows is None else events.steps[rows]
-                steps = np.where(pairs.events >= 0, of_events[pairs.events], steps)
-            yield from self._offered(pairs, steps)
+            # The step in force is the last one before an event. The watermark of a timer comes after its pairs.
+            steps = np.maximum(pairs.steps + (pairs.events >= 0), 0)
+            for results in self._offered(pairs, steps):
+                yield from self._given(results, events if self._ranked.top.changes else None, rows)
         yield from self._given(self._kernel.top.take(), None, None)
 
-    def _offered(self, pairs: KernelResults, steps: Int64s) -> Iterator[StageOutput]:
+    def _offered(self, pairs: KernelResults, steps: Int64s) -> Iterator[KernelResults]:
+        """Offer pairs to the rank, and yield its results; those that a pair has come when and where that pair comes."""
         assert pairs.right is not None
         if max(map(len, self._kept)) >= MOST_ROWS:
             raise DataError(
@@ -94,6 +94,7 @@ class RankedJoinStage(JoinStage):
         ranked, words, chosen = self._rank_columns(pairs.left, pairs.right, pairs.timestamps)
         of_chosen = slice(None) if chosen is None else chosen
         key_ids = pairs.key_ids[of_chosen]
+        causes = [column[of_chosen] for column in (pairs.events, pairs.steps, pairs.fired)]
         arguments = (
             key_ids,
             self._keys.key_group(key_ids),
@@ -108,8 +109,11 @@ class RankedJoinStage(JoinStage):
         taken = 0
         while taken < len(key_ids):
             taken = self._kernel.top.process(*arguments, first=taken)
-            if taken < len(key_ids):
-                yield from self._given(self._kernel.top.take(), None, None)
+            results = self._kernel.top.take()
+            if self._ranked.top.changes:  # without windows, so that no watermark has any
+                events, steps, fired = (column[results.events] for column in causes)
+                results = results._replace(events=events, steps=steps, fired=fired)
+            yield results
 
     def _rank_columns(
         self, left: Int64s, right: Int64s, timestamps: Int64s

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +103,7 @@ class RelationalStage(Stage[Events]):
 
     # ---- what an operator has of its own ----
 
-    in_any_order: ClassVar[bool] = False
+    in_any_order = False
     """True if results of watermarks may leave in any order: rows that lie together are then gathered together."""
 
     @abstractmethod

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from flinkcore._internal.values.timestamps import MIN_TIMESTAMP
+from flinkcore._native.exchange import partition_rows
 from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.checkpoint.snapshot_tables import SnapshotTable
 from flinkcore.checkpoint.state_origin import DealtState, StateOrigin
@@ -68,6 +72,50 @@ class RestoredOperator:
     def snapshots(self, key_groups: tuple[int, int], max_parallelism: int) -> list[OperatorSnapshot]:
         """Return what the operator held of a range of key groups, the first and the last included."""
         return self.state.restore(self.uid, key_groups, max_parallelism)
+
+
+@dataclass(frozen=True)
+class ReceivedOperator(RestoredOperator):
+    """State of an operator that has been dealt out, with which one partition begins.
+
+    Parameters
+    ----------
+    entries : dict of str to list of pyarrow.RecordBatch
+        Entries of the keys of the partition, by state. They are released once the partition has them.
+    """
+
+    entries: dict[str, list[pa.RecordBatch]]
+
+    def snapshots(self, key_groups: tuple[int, int], max_parallelism: int) -> list[OperatorSnapshot]:
+        dealt = self.dealt
+        assert dealt is not None
+        try:
+            return dealt.received(self.entries).restore(self.uid, key_groups, max_parallelism)
+        finally:
+            self.entries.clear()
+
+
+def dealt_out(
+    restored: RestoredOperator | None, max_parallelism: int, partitions: int
+) -> Sequence[RestoredOperator | None]:
+    """Return what each partition in a process begins with; state that has to be dealt out is read once for all."""
+    dealt = None if restored is None or partitions == 1 else restored.dealt
+    if restored is None or dealt is None:
+        return [restored] * partitions
+    entries: list[dict[str, list[pa.RecordBatch]]] = [{} for _ in range(partitions)]
+    for state, batch, key_groups in dealt.deal(range(dealt.n_key_groups)):
+        if key_groups is None:
+            for own in entries:
+                own.setdefault(state, []).append(batch)
+            continue
+        order, bounds = partition_rows(key_groups, max_parallelism, partitions)
+        ordered = batch.take(pa.array(order))
+        for own, (first, end) in zip(entries, pairwise(bounds.tolist()), strict=True):
+            if first < end:
+                own.setdefault(state, []).append(ordered.slice(first, end - first))
+    return [
+        ReceivedOperator(restored.state, restored.uid, restored.last_arrival_ms, each) for each in entries
+    ]
 
 
 @dataclass(frozen=True)

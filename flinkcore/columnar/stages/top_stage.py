@@ -66,6 +66,7 @@ class TopStage(RelationalStage):
             self._timeline,
             steps_done=steps_done,
             result_limit=result_limit,
+            update_before=self._context.plan.update_before,
         )
 
     def _kept_schemas(self, inputs: Sequence[pa.Schema], operator: TopRows) -> list[pa.Schema]:
@@ -149,6 +150,7 @@ def top_kernel(
     *,
     steps_done: int,
     result_limit: int,
+    update_before: bool = True,
 ) -> TopKernel:
     """Return the kernel of an operator, whose rows have this order."""
     return TopKernel(
@@ -167,6 +169,7 @@ def top_kernel(
         of_windows=operator.of_windows,
         of_limits=operator.limit_column is not None,
         least_watermark=operator.least_watermark_ms,
+        update_before=update_before,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.arrow.arrays import Int64s, RowNumbers
 from flinkcore._internal.arrow.joined_batches import joined, taken
+from flinkcore._internal.arrow.ordered_values import is_integral, ordered_integers
+from flinkcore._internal.arrow.packed_order import rows_in_order
 from flinkcore.columnar.operator_plans.native_windows import since_starts
 from flinkcore.columnar.operator_plans.window_aggregation import WindowAggregation
 from flinkcore.columnar.stages.external_sort import ExternalSort
@@ -23,8 +25,8 @@ from flinkcore.datastream.window import LocalEventTimeWindows, TumblingEventTime
 from flinkcore.operators.keys.element_rows import event_key_groups
 from flinkcore.time_plane.timeline import AFTER_ALL_SPLITS
 
-_MOMENTS: Final = 4
-"""Columns after those of the results while these are sorted: clock, step, cause, key group."""
+_MOMENTS: Final = 3
+"""Columns after those of the results while these are sorted: step, fired, key group."""
 
 
 class _FiredSort(ExternalSort[pa.RecordBatch]):
@@ -52,8 +54,10 @@ class _FiredSort(ExternalSort[pa.RecordBatch]):
         return joined(parts)
 
     def order(self, rows: pa.RecordBatch) -> npt.NDArray[np.intp]:
-        _, *by_step = range(rows.num_columns - _MOMENTS, rows.num_columns)
-        keys = pa.table({str(number): rows.column(number) for number in (*by_step, *self._columns)})
+        columns = [*rows.columns[-_MOMENTS:], *(rows.column(number) for number in self._columns)]
+        if all(_is_of_integers(column) for column in columns):
+            return rows_in_order([ordered_integers(column) for column in columns])
+        keys = pa.table(columns, [str(number) for number in range(len(columns))])
         indices = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
         order: npt.NDArray[np.intp] = indices.to_numpy().astype(np.intp)
         return order
@@ -145,16 +149,18 @@ class WindowPlaces:
 
     def _with_moments(self, batch: pa.RecordBatch, first_step: int) -> pa.RecordBatch:
         """Return results with the moment and the key group of their firing in further columns."""
-        steps = np.maximum(self._timeline.steps_below(batch.column("watermark").to_numpy()), first_step)
-        clocks = np.minimum(self._timeline.clock_at(steps), self._end_ms)
+        steps = np.maximum(
+            _of_runs(batch.column("watermark").to_numpy(), self._timeline.steps_below), first_step
+        )
         groups = event_key_groups(batch, self._keys, self._max_parallelism).astype(np.int64)
-        moments = map(pa.array, (clocks, steps, _timestamps(batch), groups))
+        moments = map(pa.array, (steps, _timestamps(batch), groups))
         names = [str(number) for number in range(batch.num_columns + _MOMENTS)]
         return pa.RecordBatch.from_arrays([*batch.columns, *moments], names)
 
     def _placed_by_steps(self, rows: pa.RecordBatch) -> PlacedOutput:
         batch = pa.RecordBatch.from_arrays(rows.columns[:-_MOMENTS], schema=self._schema)
-        clocks, steps, fired, groups = (column.to_numpy() for column in rows.columns[-_MOMENTS:])
+        steps, fired, groups = (column.to_numpy() for column in rows.columns[-_MOMENTS:])
+        clocks = np.minimum(_of_runs(steps, self._timeline.clock_at), self._end_ms)
         n_rows = batch.num_rows
         zeros = np.zeros(n_rows, np.int64)
         order = (
@@ -181,6 +187,16 @@ class WindowPlaces:
         return sequence
 
 
+def _is_of_integers(column: pa.Array) -> bool:
+    return not column.null_count and is_integral(column.type) and not pa.types.is_floating(column.type)
+
+
+def _of_runs(values: Int64s, function: Callable[[Int64s], Int64s]) -> Int64s:
+    """Return a function of values, which is called with one of each run of equal values."""
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    return np.repeat(function(values[starts]), np.diff(starts, append=len(values)))
+
+
 def _placed(batch: pa.RecordBatch, timestamps: Int64s, order: Order) -> PlacedOutput:
     return PlacedOutput(None, [], PlacedEvents.of(batch, timestamps, order))
 
@@ -188,6 +204,8 @@ def _placed(batch: pa.RecordBatch, timestamps: Int64s, order: Order) -> PlacedOu
 def _timestamps(batch: pa.RecordBatch) -> Int64s:
     """The maximum timestamps of the windows, which are the timestamps of their results."""
     ends = batch.column("window_end").cast(pa.int64())
-    of_global_windows = ends.is_null().to_numpy(zero_copy_only=False)
-    timestamps: Int64s = np.where(of_global_windows, MAX_TIMESTAMP, ends.fill_null(0).to_numpy() - 1)
+    timestamps: Int64s = ends.fill_null(0).to_numpy() - 1
+    if ends.null_count:
+        of_global_windows = ends.is_null().to_numpy(zero_copy_only=False)
+        timestamps = np.where(of_global_windows, MAX_TIMESTAMP, timestamps)
     return timestamps

@@ -225,8 +225,7 @@ class WindowStage(Stage[EncodedEvents]):
                 if self._operator.is_full:
                     yield StageOutput(None, [pa.record_batch(self._operator.take())])
         else:
-            all_rows = np.arange(len(events.arrivals), dtype=np.uint32) if rows is None else rows
-            yield from self._process_placed(self._places, prepared, all_rows)
+            yield from self._process_placed(self._places, prepared, rows)
         n_rows = events.n_events if rows is None else len(rows)
         if n_rows:
             last = -1 if rows is None else int(rows[-1])
@@ -237,13 +236,22 @@ class WindowStage(Stage[EncodedEvents]):
             yield StageOutput(self._late_tag, [events.batch.take(pa.array(late_rows))])
 
     def _process_placed(
-        self, places: WindowPlaces, prepared: EncodedEvents, rows: RowNumbers
+        self, places: WindowPlaces, prepared: EncodedEvents, rows: RowNumbers | None
     ) -> Iterator[StageOutput]:
         events = prepared.events
-        order = order_of(events, self._number)
         steps, clocks = events.steps, self._clocks(events)
+        timestamps = events.timestamps
+        if rows is not None:
+            timestamps = timestamps[rows]
+        rows_alone = places.rows_alone(timestamps, steps if rows is None else steps[rows])
+        if not rows_alone:
+            yield from places.fired_by_steps(self._results_of_rows(prepared, rows, clocks))
+            return
+        if rows is None:
+            rows = np.arange(events.n_events, dtype=np.uint32)
+        order = order_of(events, self._number)
         start = 0
-        for alone in (*places.rows_alone(events.timestamps[rows], steps[rows]), len(rows)):
+        for alone in (*rows_alone, len(rows)):
             if start < alone:
                 yield from places.fired_by_steps(self._results_of_rows(prepared, rows[start:alone], clocks))
             if alone < len(rows):
@@ -254,11 +262,11 @@ class WindowStage(Stage[EncodedEvents]):
             start = alone + 1
 
     def _results_of_rows(
-        self, prepared: EncodedEvents, rows: RowNumbers, clocks: Int64s | None
+        self, prepared: EncodedEvents, rows: RowNumbers | None, clocks: Int64s | None
     ) -> Iterator[pa.RecordBatch]:
         events = prepared.events
-        taken = 0
-        while taken < len(rows):
+        taken, n = 0, events.n_events if rows is None else len(rows)
+        while taken < n:
             taken = self._operator.process(
                 prepared.columns, prepared.keys, rows, events.timestamps, events.steps, taken, clocks=clocks
             )

@@ -40,12 +40,12 @@ class AccumulatorFunction(Protocol):
         """Return the arguments of rows, of their columns, of which there is at least one."""
         ...
 
-    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...]) -> None:
-        """Take the values of a row into an accumulator."""
+    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int) -> None:
+        """Take the values of a row into an accumulator, at a processing time if state expires."""
         ...
 
-    def retract(self, accumulator: Any, arguments: tuple[Any, ...]) -> None:
-        """Take the values of a row back out of an accumulator."""
+    def retract(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int) -> None:
+        """Take the values of a row back out of an accumulator, at a processing time if state expires."""
         ...
 
     def value(self, accumulator: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.batch_bytes import pieces
 from flinkcore._internal.arrow.column_ops import (
     Decode,
     Filter,
@@ -126,7 +127,32 @@ class TableLookup(RowExpansion):
     def fields(self) -> list[pa.Field]:
         return list(self.found.schema)
 
+    def ranges(self, batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
+        if not self.n_rows or self._index.has_one_row_each:
+            yield 0, batch.num_rows
+            return
+        rows, keys = self._looked_up(batch)
+        ends = np.zeros(batch.num_rows + 1, np.int64)
+        ends[rows + 1] = self._index.counts(len(rows), keys)
+        ends = np.cumsum(ends) * (self.found.nbytes // self.n_rows + 8)  # and the number of the row
+        yield from pieces(0, batch.num_rows, lambda start, stop: int(ends[stop] - ends[start]) > most_bytes)
+
     def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+        rows, places = self._index.matches(*self._looked_up(batch))
+        columns = [column.take(pa.array(places)) for column in self.found.columns]
+        if self.after is not None:
+            read = expression_columns(self.after)
+            own_names = [name for name in batch.schema.names if read is None or name in read]
+            pairs = {name: batch.column(name).take(pa.array(rows)) for name in own_names}
+            pairs |= dict(zip(self.found.schema.names, columns, strict=True))
+            kept = _kept(self.after, pa.RecordBatch.from_arrays(list(pairs.values()), list(pairs)))
+            rows, columns = rows[kept], [column.take(pa.array(kept)) for column in columns]
+        if self.keeps_rows:
+            rows, columns = with_empty(rows, columns, batch.num_rows)
+        return rows, columns
+
+    def _looked_up(self, batch: pa.RecordBatch) -> tuple[Int64s, pa.RecordBatch]:
+        """Return the numbers of the rows that may find something, and their keys."""
         looks_up = np.ones(batch.num_rows, np.bool_)
         if self.before is not None:
             looks_up[:] = False
@@ -140,19 +166,7 @@ class TableLookup(RowExpansion):
         rows = np.flatnonzero(looks_up)
         if len(rows) < batch.num_rows:
             keys = [key.take(pa.array(rows)) for key in keys]
-        own = pa.RecordBatch.from_arrays(keys, self.keys.schema.names)
-        rows, places = self._index.matches(rows, own)
-        columns = [column.take(pa.array(places)) for column in self.found.columns]
-        if self.after is not None:
-            read = expression_columns(self.after)
-            own_names = [name for name in batch.schema.names if read is None or name in read]
-            pairs = {name: batch.column(name).take(pa.array(rows)) for name in own_names}
-            pairs |= dict(zip(self.found.schema.names, columns, strict=True))
-            kept = _kept(self.after, pa.RecordBatch.from_arrays(list(pairs.values()), list(pairs)))
-            rows, columns = rows[kept], [column.take(pa.array(kept)) for column in columns]
-        if self.keeps_rows:
-            rows, columns = with_empty(rows, columns, batch.num_rows)
-        return rows, columns
+        return rows, pa.RecordBatch.from_arrays(keys, self.keys.schema.names)
 
     @cached_property
     def _index(self) -> _Index:
@@ -197,6 +211,19 @@ class _Index:
         self._rows = rows[order]
         self._begins = np.searchsorted(ids[order], np.arange(len(self._dictionary) + 1))
 
+    @property
+    def has_one_row_each(self) -> bool:
+        """Return whether no key has several rows."""
+        return self._dictionary is not None and len(self._rows) == len(self._dictionary)
+
+    def counts(self, n_rows: int, keys: pa.RecordBatch) -> Int64s:
+        """Return with how many rows of the table each of some rows, which have these keys, is paired."""
+        if self._dictionary is None:
+            return np.full(n_rows, self._n_rows)
+        ids = self._dictionary.find(keys).astype(np.int64)
+        lengths = np.append(np.diff(self._begins), 0)
+        return lengths[np.minimum(ids, len(self._dictionary))]
+
     def matches(self, rows: Int64s, keys: pa.RecordBatch) -> tuple[Int64s, Int64s]:
         """Return the pairs of rows, which have these keys, with rows of the table."""
         if self._dictionary is None:
@@ -205,7 +232,7 @@ class _Index:
         known = ids < len(self._dictionary)
         if not known.all():
             rows, ids = rows[known], ids[known]
-        if len(self._rows) == len(self._dictionary):  # each key has one row
+        if self.has_one_row_each:
             return rows, self._rows[ids]
         lengths = self._begins[ids + 1] - self._begins[ids]
         firsts = np.cumsum(lengths) - lengths

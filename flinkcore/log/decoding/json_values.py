@@ -13,7 +13,7 @@ import pyarrow as pa
 from flinkcore.errors import ConfigurationError
 from flinkcore.log.decoding.value_decoder import DecodedColumn
 from flinkcore.log.formats.bad_records import Record, SoundRecords, examined
-from flinkcore.log.formats.text_formats import checked_json_types, parse_lines
+from flinkcore.log.formats.json_format import checked_json_types, parse_lines
 from flinkcore.log.schemas.given_schema import GivenSchema
 
 _NULL = b"null"

@@ -10,9 +10,10 @@ from flinkcore.errors import ConfigurationError, SourceError
 from flinkcore.log.files.log_files import LogFile
 from flinkcore.log.formats.avro_format import AvroFormat
 from flinkcore.log.formats.columnar_formats import ArrowFormat, ParquetFormat
+from flinkcore.log.formats.csv_format import CsvFormat
 from flinkcore.log.formats.file_format import FileFormat
+from flinkcore.log.formats.json_format import JsonFormat
 from flinkcore.log.formats.orc_format import OrcFormat
-from flinkcore.log.formats.text_formats import CsvFormat, JsonFormat
 
 _FORMATS = {
     "parquet": "parquet",
@@ -71,7 +72,7 @@ def file_format(
         "parquet", "arrow" (also "ipc", "feather"), "orc", "avro", "csv", "tsv" (CSV with tabs) or "json" (lines).
         Guessed from the extensions if not given; CSV, TSV and JSON lines may also end in .gz, .bz2, .zst or .lz4.
     options : mapping, optional
-        Parameters of :class:`~flinkcore.log.formats.text_formats.CsvFormat`, ``JsonFormat`` or
+        Parameters of :class:`~flinkcore.log.formats.csv_format.CsvFormat`, ``JsonFormat`` or
         :class:`~flinkcore.log.formats.columnar_formats.ParquetFormat`.
     given : mapping of str to pyarrow.DataType, optional
         Plain types of columns that are not inferred.

@@ -106,7 +106,7 @@ class FoundColumns:
             if looked_at_all and self.format.has_columns:
                 similar = unknown_name(pa.schema(list(self.types.items())), name)
                 raise ConfigurationError(
-                    f"schema= has the type of column {name!r}, which no file of the log has: {', '.join(self.types)}"
+                    f"no file of the log has the column {name!r}, whose type is given: {', '.join(self.types)}"
                     f"{'.' if similar else ''}{similar}"
                 )
             self._give(name)

@@ -29,7 +29,9 @@ from flinkcore.log.formats.file_format import FileFormat
 from flinkcore.log.formats.known_formats import file_format
 from flinkcore.log.schemas.found_columns import FoundColumns
 from flinkcore.log.schemas.given_schema import GivenSchema
-from flinkcore.log.sources.chunks import Chunk, FileChunk, LogSchema, TableChunk
+from flinkcore.log.sources.chunks import Chunk, LogSchema
+from flinkcore.log.sources.file_chunks import FileChunk
+from flinkcore.log.sources.table_chunks import TableChunk
 
 # Most files whose columns are looked at, by whether a file lists its columns.
 _MOST_LOOKED_AT = {False: 16, True: 1000}

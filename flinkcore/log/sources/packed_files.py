@@ -19,7 +19,10 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.io.locations import naming_file
 from flinkcore.errors import SourceError
 from flinkcore.log.files.log_files import check_unchanged
-from flinkcore.log.sources.chunks import Chunk, FileChunk, ReadPlan, even_batches
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.sources.even_batches import even_batches
+from flinkcore.log.sources.file_chunks import FileChunk
+from flinkcore.log.sources.read_plan import ReadPlan
 
 
 class FirstReading:

@@ -108,7 +108,12 @@ class RestoredPlanState:
     def _states(self) -> Mapping[str, KeyedTypes]:
         """Types of the states in Flink by name."""
         rows = {} if self.state.layout is Layout.ACCUMULATORS else layout_of(self.state).states()
-        return {**rows, **(aggregate_states(self.state) if self.state.has_accumulators else {})}
+        return {**rows, **(aggregate_states(self.state) if self._takes_accumulators else {})}
+
+    @property
+    def _takes_accumulators(self) -> bool:
+        """Return whether accumulators are those of Flink, and not made again of the rows in frames."""
+        return self.state.has_accumulators and self.state.layout is not Layout.FRAME_ROWS
 
     def _state(self, name: str) -> KeyedState:
         found = self.found.states[name]
@@ -145,7 +150,7 @@ class RestoredPlanState:
         key_groups = (first, last)
         if self.state.windows is None or self.state.layout is not Layout.ACCUMULATORS:
             relations = {} if self.state.layout is Layout.ACCUMULATORS else self._kept_rows(first, last)
-            if self.state.has_accumulators:
+            if self._takes_accumulators:
                 relations |= self._frames(first, last)
             return OperatorSnapshot(key_groups, relations=relations)
         entries = self._entries(WINDOW_ACCUMULATORS, first, last)
@@ -172,6 +177,8 @@ class RestoredPlanState:
         names = [*self._states]
         if self.state.layout is Layout.ACCUMULATORS and WINDOW_TIMERS in names:
             names.remove(WINDOW_TIMERS)
+        if self.state.layout is Layout.FRAME_ROWS and ACCUMULATORS in self.found.states:
+            names.append(ACCUMULATORS)  # for sums of floats
         return [self._state(name) for name in names]
 
     def key_groups_of(self, keys: pa.Array) -> npt.NDArray[np.int32]:

@@ -22,6 +22,7 @@ from flinkcore.savepoints.serializers.composite import (
 from flinkcore.savepoints.serializers.java_objects import JavaObjectReader
 from flinkcore.savepoints.serializers.pojo import PojoSerializer
 from flinkcore.savepoints.serializers.serializer import NothingSerializer, OpaqueSerializer, StateSerializer
+from flinkcore.savepoints.serializers.sorted_maps import SortedMapSerializer
 from flinkcore.savepoints.serializers.sql import (
     SQL_TEXT,
     read_array_data,
@@ -213,8 +214,15 @@ def _read_row_data(reader: ByteReader, version: int, depth: int) -> StateSeriali
 
 
 def _read_sorted_map(reader: ByteReader, version: int, depth: int) -> StateSerializer:
-    JavaObjectReader(reader).read()  # the comparator
-    return OpaqueSerializer(f"SortedMap<{', '.join(each.name for each in _read_nested(reader, depth))}>")
+    begin = reader.at
+    JavaObjectReader(reader).read()
+    comparator = bytes(reader.data[begin : reader.at])
+    nested = _read_nested(reader, depth)
+    if len(nested) != SortedMapSerializer.n_nested:
+        reader.fail(
+            f"a sorted map has {len(nested)} nested snapshots instead of {SortedMapSerializer.n_nested}"
+        )
+    return SortedMapSerializer(nested, comparator)
 
 
 def _read_decimal_data(reader: ByteReader, version: int, depth: int) -> StateSerializer:
@@ -251,7 +259,7 @@ _OTHERS: Final[dict[str, Callable[[ByteReader, int, int], StateSerializer]]] = {
     ),
     f"{_SQL}DecimalDataSerializer$DecimalSerializerSnapshot": _read_decimal_data,
     f"{_SQL}TimestampDataSerializer$TimestampDataSerializerSnapshot": _read_timestamp_data,
-    f"{_SQL}SortedMapSerializerSnapshot": _read_sorted_map,
+    SortedMapSerializer.snapshot_class: _read_sorted_map,
     f"{_SQL}StringDataSerializer$StringDataSerializerSnapshot": lambda reader, version, depth: SQL_TEXT,
     "org.apache.flink.runtime.state.ttl.TtlAwareSerializerSnapshot": _read_ttl_aware,
 }

@@ -194,12 +194,12 @@ def sql_type(logical: Any, depth: int = 0) -> SqlType:
     raise ValueError(f"the type {logical.class_name} of SQL is not known")
 
 
-def row_type(names: tuple[str, ...], types: tuple[SqlType, ...]) -> SqlType:
-    """Return the type of rows with these fields."""
+def row_type(names: tuple[str, ...], types: tuple[SqlType, ...], *, keeps_places: bool = False) -> SqlType:
+    """Return the type of rows with these fields; `keeps_places` as of `RowsColumn`."""
 
     def make(exact: bool) -> SqlValue:
         fields = [each.make(exact) for each in types]
-        return SqlValue(_ROW, RowsColumn(list(names), fields, ChoiceColumn(_ROW_KINDS)), fields)
+        return SqlValue(_ROW, RowsColumn(list(names), fields, ChoiceColumn(_ROW_KINDS), keeps_places), fields)
 
     text = ", ".join(f"{name} {each.name}" for name, each in zip(names, types, strict=True))
     return SqlType(f"ROW<{text}>", ("RowType", names, tuple(each.key for each in types)), make)

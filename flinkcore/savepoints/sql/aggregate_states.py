@@ -36,7 +36,7 @@ def aggregate_states(state: FlinkState) -> Mapping[str, KeyedTypes]:
     UnsupportedOperationError
         If a key or an accumulator is of a type that cannot be written or restored.
     """
-    key = row_data([kind for _, kind in state.keys])
+    key = row_data([kind for _, kind in state.keys], is_key=True)
     value = accumulator_data(state)
     windows = state.windows
     if windows is None:

@@ -189,7 +189,7 @@ class RegularJoinRows(RowLayout):
         if unique is None:
             return self.types("MAP", value, row)
         columns = self.state.inputs[number]
-        map_key = row_data([columns[each][1] for each in unique])
+        map_key = row_data([columns[each][1] for each in unique], is_key=True)
         return self.types("MAP", value, map_key) if unique else self.types("VALUE", value)
 
     def written(self, name: str, tables: PartTables) -> Entries | None:

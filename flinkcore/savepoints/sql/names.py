@@ -42,7 +42,9 @@ LAST_TIME: Final = "lastTriggeringTsState"
 """Time of the last rows that came up there, and of a key whose frames are bounded."""
 CLEAN_UP_TIME: Final = "cleanupTsState"
 """Time at which a frame of time forgets a key."""
-OF_ACCUMULATORS: Final = ("accState", "agg", "distinctAcc_", "processedCountState")
+COUNTED_ROWS: Final = "processedCountState"
+"""Number of the rows in a frame of rows."""
+OF_ACCUMULATORS: Final = ("accState", "agg", "distinctAcc_")
 """Beginnings of the names of states of frames that follow from their rows."""
 WINDOW_TOP: Final = "window_rank"
 """Rows of ``WindowRankProcessor`` by what orders them."""

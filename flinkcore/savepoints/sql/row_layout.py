@@ -159,7 +159,7 @@ class RowLayout(ABC):
 
     def __init__(self, state: FlinkState) -> None:
         self.state = state
-        self.key = row_data([kind for _, kind in state.keys])
+        self.key = row_data([kind for _, kind in state.keys], is_key=True)
         self.inputs: list[RowDataSerializer] = [
             row_data([kind for _, kind in columns]) for columns in state.inputs
         ]

@@ -12,11 +12,16 @@ from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore.columnar.operator_plans.row_ranking import ranking_of
 from flinkcore.columnar.relational.row_changes import identities_of
 from flinkcore.columnar.stages.order_of_rows import sort_columns
+from flinkcore.errors import UnsupportedOperationError
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.composite import ListSerializer, TupleSerializer
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
-from flinkcore.savepoints.serializers.serializer import OpaqueSerializer
+from flinkcore.savepoints.serializers.sorted_maps import (
+    SortedField,
+    SortedMapSerializer,
+    written_comparator,
+)
 from flinkcore.savepoints.sql.names import (
     RANKED_ROWS,
     SORTED_MAP,
@@ -40,6 +45,8 @@ from flinkcore.savepoints.sql.row_layout import (
     key_columns,
     place_ids,
 )
+from flinkcore.sql.plan.flink_state import FlinkState
+from flinkcore.sql.types.logical_types import FLOATS
 
 _TOP = "top"
 
@@ -78,7 +85,7 @@ class InsertedTopRows(RowLayout):
     @cached_property
     def _sort_key(self) -> RowDataSerializer:
         (columns,) = self.state.inputs
-        return row_data([columns[number][1] for number, *_ in self.state.order])
+        return row_data([columns[number][1] for number, *_ in self.state.order], is_key=True)
 
     def written(self, name: str, tables: PartTables) -> Entries | None:
         top = tables.read(_TOP)
@@ -181,7 +188,7 @@ class ChangingTopRows(RowLayout):
 
     def states(self) -> Mapping[str, KeyedTypes]:
         (columns,), (numbers,) = self.state.inputs, self.state.unique_keys
-        unique = row_data([columns[number][1] for number in numbers or ()])
+        unique = row_data([columns[number][1] for number in numbers or ()], is_key=True)
         value = TupleSerializer((self.inputs[0], basic.INT))
         return {TOP_OF_UPDATES: self.types("MAP", value, unique)}
 
@@ -209,20 +216,51 @@ class ChangingTopRows(RowLayout):
 
 
 class RankedRows(InsertedTopRows):
-    """All rows of each key by what orders them, which may be withdrawn.
+    """All rows of each key by what orders them, which may be withdrawn, and in order how many are ordered alike.
 
     Notes
     -----
-    Flink's ``RetractableTopNFunction``. Beside the rows it keeps their numbers in a map that is sorted by code which
-    its planner has made, so that the state is not written.
+    Flink's ``RetractableTopNFunction``.
     """
 
     def states(self) -> Mapping[str, KeyedTypes]:
-        numbers = OpaqueSerializer(f"SortedMap<{self._sort_key.name}, Long>")
+        (columns,) = self.state.inputs
+        order = [SortedField(columns[number][1], down, last) for number, down, last in self.state.order]
+        numbers = SortedMapSerializer((self._sort_key, basic.LONG), written_comparator(order))
         return {
             RANKED_ROWS: self.types("MAP", ListSerializer((self.inputs[0],)), self._sort_key),
             SORTED_MAP: self.types("VALUE", numbers),
         }
+
+    def written(self, name: str, tables: PartTables) -> Entries | None:
+        top = tables.read(_TOP)
+        if top is None or name == RANKED_ROWS:
+            return None if top is None else self._lists(tables, top, {})
+        keys, rows = tables.keys(top), tables.rows(top)
+        sort_keys = fields_of(rows, [number for number, *_ in self.state.order])
+        self._check_floats(sort_keys)
+        of_keys, _ = place_ids(keys)
+        order = _order_of(self.state, rows, of_keys)
+        alike, _ = place_ids(keys, sort_keys)
+        firsts = np.flatnonzero(np.diff(alike[order], prepend=-1))
+        numbers = pa.array(np.diff(firsts, append=len(order)))
+        sort_keys = sort_keys.take(pa.array(order[firsts]))
+        first_of_keys = np.flatnonzero(np.diff(of_keys[order[firsts]], prepend=-1))
+        offsets = pa.array(np.append(first_of_keys, len(firsts)), pa.int32())
+        of_first = pa.array(order[firsts[first_of_keys]])
+        return {"key": keys.take(of_first), "value": pa.MapArray.from_arrays(offsets, sort_keys, numbers)}
+
+    def _check_floats(self, sort_keys: pa.Array) -> None:
+        """Check that the map has no keys that its comparator takes for equal: -0.0 and 0.0, NaN and any number."""
+        for place, (number, *_) in enumerate(self.state.order):
+            name, kind = self.state.inputs[0][number]
+            if kind.root in FLOATS:
+                found = sort_keys.field(place).drop_null().to_numpy()
+                if (np.isnan(found) | ((found == 0) & np.signbit(found))).any():
+                    raise UnsupportedOperationError(
+                        f"rows are ordered by {name}, which has NaN or -0.0, and Flink's map of ranks confuses these "
+                        "with other numbers"
+                    )
 
     def restored(self, found: SavepointTables) -> Restored:
         entries = found.read(RANKED_ROWS)
@@ -249,20 +287,24 @@ def _best_first(
     found: SavepointTables, entries: pa.RecordBatch, rows: pa.Array, *, every: bool = False
 ) -> pa.Array:
     """Return the order of the rows of each key; those of too low a rank are left out, unless `every` row is needed."""
-    state = found.state
+    windows = [entries.column("namespace")] if "namespace" in entries.schema.names else []
+    ids, _ = place_ids(*key_columns(entries).values(), *windows)
+    order = _order_of(found.state, rows, ids)
+    return pa.array(order if every else order[_number_within(ids[order]) < found.state.last_rank])
+
+
+def _order_of(state: FlinkState, rows: pa.Array, ids: Int64s) -> Int64s:
+    """Return the order of rows: by id, then by rank, then as they are."""
     columns = state.inputs[0]
+    if not state.order:
+        return np.argsort(ids, kind="stable")
     schema = pa.schema([pa.field(name, kind.arrow, kind.nullable) for name, kind in columns])
     batch = pa.RecordBatch.from_arrays(
         [rows.field(number).cast(kind.arrow) for number, (_, kind) in enumerate(columns)], schema=schema
     )
     names = [columns[number][0] for number, *_ in state.order]
-    ranking = ranking_of(
-        names, [down for _, down, _ in state.order], [last for *_, last in state.order], schema
-    )
-    windows = [entries.column("namespace")] if "namespace" in entries.schema.names else []
-    ids, _ = place_ids(*key_columns(entries).values(), *windows)
-    order = np.lexsort((*sort_columns(ranking.of(batch)), ids)) if names else np.argsort(ids, kind="stable")
-    return pa.array(order if every else order[_number_within(ids[order]) < state.last_rank])
+    down, last = [down for _, down, _ in state.order], [last for *_, last in state.order]
+    return np.lexsort((*sort_columns(ranking_of(names, down, last, schema).of(batch)), ids))
 
 
 def _top(

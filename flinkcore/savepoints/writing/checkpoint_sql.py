@@ -20,12 +20,14 @@ from flinkcore.columnar.operator_plans.aggregate_contents import AggregateConten
 from flinkcore.columnar.operator_plans.window_contents import WindowContents
 from flinkcore.columnar.relational.accumulator_columns import accumulator_columns, restore_accumulators
 from flinkcore.columnar.relational.frame_aggregates import FRAMES, held_by_frames
+from flinkcore.columnar.relational.frame_rows import FRAME_ROWS
 from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
 from flinkcore.savepoints.sql.accumulators import accumulator_rows, counted, n_kept, rows_of_columns
 from flinkcore.savepoints.sql.aggregate_states import accumulator_data, aggregate_states
+from flinkcore.savepoints.sql.frame_rows import running_frames
 from flinkcore.savepoints.sql.layouts import layout_of
 from flinkcore.savepoints.sql.names import OF_NULL, SESSIONS, WATERMARK, WINDOW_TIMERS
 from flinkcore.savepoints.sql.row_layout import Entries, PartTables, RowLayout
@@ -83,6 +85,7 @@ class _SqlOperator:
 
     def content(self) -> OperatorContent:
         """Return the states for each subtask."""
+        self._check_frames()
         groups = self.operator.max_parallelism
         listed: list[list[OperatorStateContent]] = []
         parallelism = max(1, min(len(self.operator.parts), groups))
@@ -99,6 +102,17 @@ class _SqlOperator:
         if self.state.has_watermark:
             listed = [[self._watermark()] for _ in range(parallelism)]
         return OperatorContent(self.operator.target.uid, groups, parallelism, self._key, keyed, listed)
+
+    def _check_frames(self) -> None:
+        if self.state.layout is not Layout.FRAME_ROWS:
+            return
+        for part in self.operator.parts:
+            n_rows = {file.name: file.n_rows for file in part.tables_of(TableKind.RELATION)}
+            if n_rows.get(FRAMES) and FRAME_ROWS not in n_rows:
+                raise UnsupportedOperationError(
+                    "the checkpoint has the aggregates of bounded frames, and Flink's state has their rows. Stop the "
+                    "job with stop_with_savepoint, which keeps them"
+                )
 
     def _rows(self) -> list[KeyedStateContent]:
         layout = layout_of(self.state)
@@ -133,7 +147,7 @@ class _SqlOperator:
 
     @cached_property
     def _key(self) -> RowDataSerializer:
-        return row_data([kind for _, kind in self.state.keys])
+        return row_data([kind for _, kind in self.state.keys], is_key=True)
 
     @cached_property
     def _value(self) -> RowDataSerializer:
@@ -161,8 +175,7 @@ class _SqlOperator:
         self, columns_of: Callable[[TableFile, pa.RecordBatch, int], dict[str, pa.Array]]
     ) -> Callable[[range], Iterator[pa.RecordBatch]]:
         def batches(key_groups: range) -> Iterator[pa.RecordBatch]:
-            for watermark_ms, file in self._tables():
-                batch = self.operator.read(file).batch
+            for watermark_ms, file, batch in self._tables():
                 columns = {"key": self._keys(batch), **columns_of(file, batch, watermark_ms)}
                 rows = columns.pop("row", None)
                 if rows is not None:
@@ -171,12 +184,20 @@ class _SqlOperator:
 
         return batches
 
-    def _tables(self) -> Iterator[tuple[int, TableFile]]:
+    def _tables(self) -> Iterator[tuple[int, TableFile, pa.RecordBatch]]:
         """Yield tables of accumulators with the watermark of their part."""
         for kind, name in ((TableKind.WINDOWS, ""), (TableKind.RELATION, FRAMES)):
             for part, file in self.operator.tables(kind, name):
                 if file.n_rows:
-                    yield part.watermark_ms, file
+                    batch = self.operator.read(file).batch
+                    rows = self._table(part, FRAME_ROWS)
+                    if rows is not None:
+                        batch = running_frames(batch, rows, self._contents, retracts=self._retracts)
+                    yield part.watermark_ms, file, batch
+
+    @property
+    def _retracts(self) -> bool:
+        return any(view.is_counted for view in self.state.views)
 
     def _keys(self, batch: pa.RecordBatch) -> pa.Array:
         columns = [batch.column(f"key.{column}") for column, _ in self.state.keys]
@@ -192,8 +213,7 @@ class _SqlOperator:
             accumulators = Accumulators(contents.columns, specs)
             touched = batch.column("touched").to_numpy()
         else:
-            retracts = any(view.is_counted for view in self.state.views)
-            accumulators = Accumulators(contents.columns, specs, runs=True, retracts=retracts)
+            accumulators = Accumulators(contents.columns, specs, runs=True, retracts=self._retracts)
             # A count of rows comes last if they are withdrawn, and no aggregate has its number.
             names = [name for name in batch.schema.names if name.partition("_")[0] in numbers]
             batch = held_by_frames(batch.select(names))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from flinkcore._internal.io.spill_file import SpillFile
 from flinkcore._native.arrow import RecordBatch
 from flinkcore._native.checksums import masked_crc32c
 from flinkcore._native.state_columns import EntryError
@@ -29,6 +31,8 @@ from flinkcore.savepoints.state import batch_of
 
 _VERSION: Final = 6
 _END_OF_GROUP: Final = struct.pack(">h", -1)
+HELD_BYTES: Final = 64 << 20
+"""Blocks of states in memory have at most so many bytes, but for those of the last state."""
 _FRAME_BYTES: Final = 65_536
 _FRAMES: Final = b"\xff\x06\x00\x00sNaPpY"
 _LEAST_SAVING: Final = 0.85
@@ -123,7 +127,10 @@ def write_keyed_states(
     is_compressed: bool = False,
     exact: bool = False,
 ) -> tuple[list[int], int]:
-    """Write the states and timers of a range of key groups; all of them are in memory at once.
+    """Write the states and timers of a range of key groups.
+
+    One state is in memory at a time. What is written of those before waits in a temporary file if it has more than 64
+    MiB, as a file has all states of a key group together.
 
     Parameters
     ----------
@@ -148,6 +155,8 @@ def write_keyed_states(
         If a value is one that its serializer cannot write; the message names the state and the key.
     UnsupportedSavepointError
         If a serializer cannot be written.
+    SourceError
+        If the temporary file cannot be written or read.
 
     Notes
     -----
@@ -160,20 +169,47 @@ def write_keyed_states(
         write_state_description(header, state.description())
     output.write(header.data())
     at = header.size
-    of_states = [
-        _blocks(state, number, key_groups, max_parallelism, exact) for number, state in enumerate(states)
-    ]
     offsets = []
-    for blocks in zip(*of_states, strict=True) if states else [()] * len(key_groups):
-        is_there = any(blocks)
-        offsets.append(at if is_there else 0)
-        if is_there:
-            data = b"".join([*blocks, _END_OF_GROUP])
-            if is_compressed:
-                data = framed(data)
-            output.write(data)
-            at += len(data)
+    with closing(SpillFile("the states of a savepoint")) as waiting:
+        of_states: list[Sequence[bytes | range]] = []
+        held_bytes = 0
+        for number, state in enumerate(states):
+            blocks = _blocks(state, number, key_groups, max_parallelism, exact)
+            n_bytes = sum(map(len, blocks))
+            is_last = number + 1 == len(states)
+            of_states.append(
+                blocks if is_last or held_bytes + n_bytes <= HELD_BYTES else _written(blocks, waiting)
+            )
+            held_bytes += n_bytes if of_states[-1] is blocks else 0
+            del blocks
+        for of_group in zip(*of_states, strict=True) if states else [()] * len(key_groups):
+            is_there = any(of_group)
+            offsets.append(at if is_there else 0)
+            if is_there:
+                data = b"".join([*(_read(block, waiting) for block in of_group), _END_OF_GROUP])
+                if is_compressed:
+                    data = framed(data)
+                output.write(data)
+                at += len(data)
     return offsets, at
+
+
+def _written(blocks: Sequence[bytes], waiting: SpillFile) -> list[range]:
+    """Write blocks to a temporary file, and return their places in it."""
+    places = []
+    for block in blocks:
+        first = waiting.append(block)
+        places.append(range(first, first + len(block)))
+    return places
+
+
+def _read(block: bytes | range, waiting: SpillFile) -> bytes | bytearray:
+    """Return a block, which may be a place in a temporary file."""
+    if isinstance(block, bytes):
+        return block
+    data = bytearray(len(block))
+    waiting.read(block.start, data)
+    return data
 
 
 def _blocks(

@@ -24,7 +24,7 @@ from flinkcore.columnar.stages.partial_results import (
     partial_schema,
 )
 from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
-from flinkcore.columnar.stages.restored_operator import RestoredOperator
+from flinkcore.columnar.stages.restored_operator import ReceivedOperator, RestoredOperator
 from flinkcore.columnar.stages.stage import StageContext, events_taken
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import OutputTag
@@ -178,7 +178,8 @@ class PartitionReplay:
                 break
         n_entries = sum(batch.num_rows for batches in entries.values() for batch in batches)
         manifests.check(self.partition, n_entries)
-        return replace(self._context, restored=replace(restored, state=dealt.received(entries)))
+        received = ReceivedOperator(restored.state, restored.uid, restored.last_arrival_ms, entries)
+        return replace(self._context, restored=received)
 
     def _process_blocks(
         self, run: PartitionRun, merge: _Merge[RowsT], read: Callable[[Block], RowsT]

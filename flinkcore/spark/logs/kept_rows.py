@@ -38,7 +38,8 @@ from flinkcore.errors import ConfigurationError
 from flinkcore.log.decoding.decoded_chunk import decoded_chunk
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.formats.bad_records import BAD_RECORD, BAD_RECORD_TYPE
-from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.sources.table_chunks import TableChunk
 from flinkcore.spark.exchange.narrow import narrow_batch, wide_batch
 from flinkcore.spark.exchange.row_format import RowFormat
 from flinkcore.spark.exchange.summary_rows import SUMMARIES, records_row, times_row

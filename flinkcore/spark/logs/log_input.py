@@ -18,8 +18,9 @@ from pyspark import cloudpickle
 
 from flinkcore._internal.values.memory_limits import PACKED_BYTES
 from flinkcore.log.event_log import EventLog
-from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.packed_files import Packing
+from flinkcore.log.sources.table_chunks import TableChunk
 from flinkcore.spark.exchange.partitioning import chooses_partitions, partition_slots, to_partitions
 from flinkcore.spark.exchange.row_format import RowFormat, row_values
 from flinkcore.spark.logs.task_packing import UNPACKED, TaskPacking

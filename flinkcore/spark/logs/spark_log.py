@@ -10,8 +10,9 @@ from flinkcore._internal.arrow.joined_batches import empty_table
 from flinkcore.columnar.plans.log_plan import LogPlan
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.order.row_order import POSITION, RowOrder
-from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.log_sources import TableSource
+from flinkcore.log.sources.table_chunks import TableChunk
 from flinkcore.spark.logs.dataframe_log import DataFrameLog
 from flinkcore.spark.logs.kept_rows import KeptInput, KeptRows, kept_schema
 from flinkcore.spark.logs.log_input import FileInput, LogInput

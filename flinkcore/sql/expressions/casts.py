@@ -251,9 +251,18 @@ _FLOAT: Final = re.compile(
     r"[\x00-\x20]*([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?=[fFdD]?[\x00-\x20]*$))[fFdD]?[\x00-\x20]*"
 )
 _SHORT_DECIMAL: Final = re.compile(
-    r"[\n\t ]*([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+|)(?:[\x00-\x7f]([+-]?[0-9]+)?)?", re.ASCII
+    r"[\n\t ]*(?![+-]\Z)(?P<sign>[+-])?(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:[eE](?=.)(?![+-]\Z)(?P<minus>[+-])?(?P<exponent>[0-9]*)[\x00-\x7f]?|[^0-9.eE\x80-\U0010ffff]|[eE]\Z)?[\n\t ]*",
+    re.DOTALL,
 )
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""A decimal of 64 bits, as Flink reads it itself: without digits it is 0, and any one character may end a number."""
+
+_DECIMAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
+_MOST_COMPACT: Final = 18
+"""Most digits of a decimal of 64 bits."""
+
+_ENOUGH_EXPONENT: Final = 40
+"""Flink reads no further digits of an exponent that is as large."""
 
 
 def _boolean(text: str, kind: LogicalType, zone: str) -> bool:
@@ -287,21 +296,50 @@ def _double(text: str, kind: LogicalType, zone: str) -> float:
 
 def _decimal(text: str, kind: LogicalType, zone: str) -> Decimal:
     stripped = text.strip(" ")
-    if kind.precision <= 18 and len(stripped.encode()) <= 18:
-        # Flink reads decimals of 64 bits itself, and takes any byte for the E of an exponent: 100% is 100, and x is 0.
-        match = _SHORT_DECIMAL.fullmatch(stripped)
-        written = "" if match is None else f"{match[1] or ''}{match[2] or '0'}E{match[3] or '0'}"
+    is_short = kind.precision <= _MOST_COMPACT and len(stripped.encode()) <= _MOST_COMPACT
+    found = _short_decimal(stripped, kind) if is_short else _long_decimal(stripped.strip("\n\t "), kind)
+    if found is None:
+        raise ValueError(f"For input string: '{text}'. Overflow.")
+    return found
+
+
+def _short_decimal(text: str, kind: LogicalType) -> Decimal | None:
+    """Return a decimal of 64 bits; None if it is none, or has too many digits, of which zeros at the front count."""
+    match = _SHORT_DECIMAL.fullmatch(text)
+    if match is None or not text.strip("\n\t "):
+        return None
+    part, exponent = match["part"] or "", 0
+    digits = match["whole"] + part
+    for digit in match["exponent"] or "":
+        if exponent < _ENOUGH_EXPONENT:
+            exponent = exponent * 10 + int(digit)
+    places = (-exponent if match["minus"] == "-" else exponent) - len(part) + kind.scale
+    value = int(digits or "0")
+    if len(digits) + places > kind.precision or places < -_MOST_COMPACT:
+        return None
+    if places >= 0:
+        value *= 10**places
     else:
-        match = _DECIMAL.fullmatch(stripped)
-        written = "" if match is None else match[0]
-    if stripped and match is not None:
-        try:
-            found = fit_one(Decimal(written), kind)
-        except InvalidOperation:
-            found = None
-        if found is not None:
-            return found
-    raise ValueError(f"For input string: '{text}'. Overflow.")
+        value = (value + 5 * 10 ** (-places - 1)) // 10**-places
+    exact = Decimal(-value if match["sign"] == "-" else value).scaleb(-kind.scale)
+    return fit_one(exact, kind)
+
+
+def _long_decimal(text: str, kind: LogicalType) -> Decimal | None:
+    """Return a decimal of more digits, as ``BigDecimal`` of Java reads it; None if it is none, or does not fit."""
+    if _DECIMAL.fullmatch(text) is None:
+        return None
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:
+        return None
+    exponent = exact.as_tuple().exponent
+    if not isinstance(exponent, int) or not -(2**31) < exponent <= 2**31:
+        return None
+    try:
+        return fit_one(exact, kind)
+    except InvalidOperation:
+        return None
 
 
 def day_before_blank(text: str) -> int:

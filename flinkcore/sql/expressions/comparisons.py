@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -74,7 +75,7 @@ def _compare_nested(rows: Evaluation, call: RexCall) -> pa.Array:
 def _comparable_values(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
     """Return values that compare as those of expressions: of decimals their digits, if they fit into 64 bits.
 
-    A constant beside decimals may have one value for all rows.
+    A constant beside numbers may have one value for all rows.
     """
     kinds = [operand.type for operand in operands]
     roots = {kind.root for kind in kinds}
@@ -88,13 +89,18 @@ def _comparable_values(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
                 for each, array in zip(digits, arrays, strict=True)
                 if each is not None
             ]
+    if roots <= set(INTEGERS):
+        return _in_common(rows.brief(*operands), kinds)
     return common(rows, *operands)
 
 
 def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
     """Return the values of expressions as one type, in which they are compared."""
-    arrays = [rows(operand) for operand in operands]
-    kinds = [operand.type for operand in operands]
+    return _in_common([rows(operand) for operand in operands], [operand.type for operand in operands])
+
+
+def _in_common(arrays: Sequence[pa.Array], kinds: Sequence[LogicalType]) -> list[pa.Array]:
+    """Return values of such types as those of one type, in which they are compared."""
     roots = {kind.root for kind in kinds}
     if roots & FLOATS:
         return [
@@ -111,7 +117,7 @@ def common(rows: Evaluation, *operands: Rex) -> list[pa.Array]:
         unit = max((kind.unit for kind in kinds if kind.root in TIMESTAMPS), key=["ms", "us", "ns"].index)
         zone = next(array.type.tz for array in arrays if pa.types.is_timestamp(array.type))
         return [array.cast(pa.timestamp(unit, zone)) for array in arrays]
-    return arrays
+    return list(arrays)
 
 
 @function("IS NOT DISTINCT FROM", "IS DISTINCT FROM", check=_comparable)

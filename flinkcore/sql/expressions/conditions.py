@@ -192,8 +192,8 @@ _TESTS: Final[dict[str, tuple[bool, bool]]] = {
 def test(rows: Evaluation, call: RexCall) -> pa.Array:
     value, is_wanted = _TESTS[call.name]
     array = rows(call.operands[0])
-    holds = truth(array if value else pc.invert(array))
-    return pa.array(holds if is_wanted else ~holds)
+    holds = (array if value else pc.invert(array)).fill_null(False)
+    return holds if is_wanted else pc.invert(holds)
 
 
 @function("IS NULL", "IS NOT NULL", "IS UNKNOWN", "IS NOT UNKNOWN", state="pyarrow")

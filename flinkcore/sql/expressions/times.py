@@ -139,12 +139,14 @@ def date_format(rows: Evaluation, call: RexCall) -> pa.Array:
     # Moments that the pattern writes alike are formatted once; most of them follow each other.
     step = _finest(parts) * per_milli(kind) // 1000
     moments = values // step if step > 1 else values
+    nanos = 10**6 * max(step, 1) // per_milli(kind)
+    if len(moments) and is_valid.all() and moments.min() == moments.max():
+        return pa.repeat(pa.scalar(_formatted(int(moments[0]) * nanos, parts)), len(moments))
     begins = np.ones(len(moments), np.bool_)
     np.not_equal(moments[1:], moments[:-1], out=begins[1:])
     starts = np.flatnonzero(begins)
     distinct, of_starts = np.unique(moments[starts], return_inverse=True)
     at = np.repeat(of_starts, np.diff(starts, append=len(moments)))
-    nanos = 10**6 * max(step, 1) // per_milli(kind)
     texts = pa.array([_formatted(number * nanos, parts) for number in distinct.tolist()], pa.string())
     return texts.take(pa.array(at, mask=None if is_valid.all() else ~is_valid))
 

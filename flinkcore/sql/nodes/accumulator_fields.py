@@ -12,6 +12,7 @@ from flinkcore.sql.plan.flink_state import (
     DISTINCT,
     EXTREME,
     OR_ZERO,
+    PRESENT,
     RETRACTED_EXTREME,
     ROWS,
     VALUE,
@@ -40,7 +41,7 @@ _IN_VIEWS: Final = frozenset(
 )
 """Types of arguments whose views are exchanged."""
 
-_TAKEN_BACK: Final = ("COUNT", "SUM", "AVG")
+_TAKEN_BACK: Final = ("COUNT", "SUM", "$SUM0", "AVG")
 """Those that do so if values are taken back; Flink's others have views of all values."""
 
 
@@ -77,14 +78,16 @@ def accumulator_fields(
         can_take_back = bool(taken_back) and taken_back[number]
         if call.is_distinct and call.name == "COUNT" and result.given.root in _IN_VIEWS:
             shared = distinct.get(call.arguments)
-            if shared is not None and can_take_back:
+            # Flink's aggregates of windows that may be empty can take values back, and never do.
+            is_counted = can_take_back or count == PRESENT
+            if shared is not None and is_counted:
                 return _refused(
-                    "of rows that are withdrawn, the accumulators of one COUNT(DISTINCT) of an argument are exchanged "
-                    "with Flink, and not those of several with conditions"
+                    "of rows that are withdrawn and of HOP, the accumulators of one COUNT(DISTINCT) of an argument are "
+                    "exchanged with Flink, and not those of several with conditions"
                 )
             names = (*(() if shared is None else shared.aggregates), *result.parts)
             state = f"distinctAcc_{len(distinct)}" if shared is None else shared.state
-            distinct[call.arguments] = ValuesView(state, result.given, names, can_take_back)
+            distinct[call.arguments] = ValuesView(state, result.given, names, is_counted)
             fields.append(AccumulatorField(DISTINCT, type, result.parts))
             continue
         if call.is_distinct or (call.name, result.form) not in _EXCHANGED:

@@ -23,6 +23,7 @@ from flinkcore.sql.expressions.decimals import fit_one, quotient
 from flinkcore.sql.expressions.evaluation import column, missing_function, numbers, truth, valid
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.expressions.user_functions import UserFunction, UserFunctions
+from flinkcore.sql.nodes.expiring_values import ExpiringDistinct
 from flinkcore.sql.nodes.function_aggregates import Arguments, WindowResult, called
 from flinkcore.sql.nodes.panes import Panes
 from flinkcore.sql.plan.column_names import plain_name
@@ -133,13 +134,23 @@ class Argument(ColumnExpression):
             array = pa.StructArray.from_arrays([array, pane, separators], ["value", "pane", "separator"])
         if self.condition is None:
             return array
-        return pc.if_else(batch.column(self.condition), array, pa.scalar(None, array.type))
+        return _where(batch.column(self.condition), array)
 
     def __str__(self) -> str:
         condition = f" where {self.condition}" if self.condition is not None else ""
         form = "" if self.form == "as it is" else f", {self.form}"
         separator = f", separated by {self.separator}" if self.separator is not None else ""
         return f"{self.column or 'rows'}{condition}{form}{separator}"
+
+
+def _where(condition: pa.Array, array: pa.Array) -> pa.Array:
+    """Return values where a condition is true, and null elsewhere."""
+    is_number = pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
+    if not is_number or array.null_count or condition.null_count or array.offset != condition.offset:
+        return pc.if_else(condition, array, pa.scalar(None, array.type))
+    # The bits of the condition are those of validity.
+    buffers = [condition.buffers()[1], array.buffers()[1]]
+    return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
 
 
 def _comparable(array: pa.Array, given: LogicalType) -> pa.Array:
@@ -305,6 +316,10 @@ _RESULTS: Final[dict[str, Callable[..., pa.Array]]] = {
 }
 
 
+_COUNTED: Final = frozenset((Root.BOOLEAN, Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ))
+"""Types beside numbers, texts and binaries whose distinct values are counted."""
+
+
 @dataclass(eq=False)
 class NativeAggregates:
     """Native aggregates of the calls of a node, each computed once.
@@ -321,6 +336,8 @@ class NativeAggregates:
         Whether rows are withdrawn.
     is_running : bool
         Whether there is a result after each row, and not one of a window.
+    ttl_ms : int
+        Time to live of distinct values, in ms of processing time; 0 if they do not expire.
     needed : str or None
         Method that functions of the user need: "retract" if rows are taken back or leave a frame, "merge" if windows
         share rows or merge.
@@ -338,6 +355,7 @@ class NativeAggregates:
     withdraws: bool = False
     is_running: bool = False
     needed: str | None = None
+    ttl_ms: int = 0
     arguments: dict[str, Argument | Arguments] = field(default_factory=dict)
     aggregates: dict[str, Aggregate] = field(default_factory=dict)
     results: list[AggregateResult | WindowResult] = field(default_factory=list)
@@ -352,7 +370,7 @@ class NativeAggregates:
                 f"{call.name} of several columns is not supported", "Join them to one column before"
             )
         given = self.types[call.arguments[0]] if call.arguments else LogicalType(Root.TINYINT, False)
-        form, *parts = self._parts(call, given)
+        form, *parts = self._expiring(call, given) if self._expires(call) else self._parts(call, given)
         self.results.append(AggregateResult(call, given, tuple(parts), form))
 
     def _add_function(self, call: AggregateCall, function: UserFunction) -> None:
@@ -385,6 +403,38 @@ class NativeAggregates:
             self.aggregates[name] = Aggregate("collect", text)
             self.results.append(WindowResult(calls, name))
 
+    def _expires(self, call: AggregateCall) -> bool:
+        return self.ttl_ms > 0 and call.is_distinct
+
+    def _expiring(self, call: AggregateCall, given: LogicalType) -> list[str]:
+        """Return the form of a call over distinct values that expire, and the column of its aggregate."""
+        self._check_distinct(call, given)
+        others = (
+            result.call
+            for result in self.results
+            if isinstance(result, AggregateResult) and result.call.is_distinct
+        )
+        if any(each.arguments == call.arguments and each.filter != call.filter for each in others):
+            raise self.node.refuse(
+                "distinct values of one column with several conditions expire together, which is not supported",
+                "Write CASE WHEN in place of FILTER for one of them",
+            )
+        number = call.arguments[0]
+        condition = None if call.filter < 0 else self.columns[call.filter]
+        argument = Arguments((self.columns[number],), condition)
+        text = f"arguments#{argument}".replace(".", "_")
+        self.arguments[text] = argument
+        calls = ExpiringDistinct(call.name, given, call.type, self.ttl_ms, self.withdraws)
+        name = f"{call.name}({plain_name(self.columns[number])})#{self.node.id}_{len(self.aggregates)}"
+        self.aggregates[name] = FunctionAggregate("collect", text, calls=calls)
+        return ["given", name]
+
+    def _check_distinct(self, call: AggregateCall, given: LogicalType) -> None:
+        """Refuse types whose distinct values are not told apart."""
+        counted = {*NUMERIC, *TEXTS, *BINARIES, *_COUNTED}
+        if given.root not in (counted if call.name == "COUNT" else {*INTEGERS, Root.DECIMAL, Root.DOUBLE}):
+            raise self.node.refuse(f"{call.name}(DISTINCT) of {given} is not supported")
+
     def wrapped(self, call: AggregateCall) -> str:
         """Return the column of a native aggregate that is the list of a call's values, of structs, nulls included."""
         return self._native("collect", call, "wrapped")
@@ -395,22 +445,12 @@ class NativeAggregates:
         if name == "COUNT":
             if not call.is_distinct:
                 return ["as it is", self._native("count", call)]
-            if root not in {
-                *NUMERIC,
-                *TEXTS,
-                *BINARIES,
-                Root.BOOLEAN,
-                Root.DATE,
-                Root.TIME,
-                Root.TIMESTAMP,
-                Root.TIMESTAMP_LTZ,
-            }:
-                raise self.node.refuse(f"COUNT(DISTINCT) of {given} is not supported")
+            self._check_distinct(call, given)
             return ["as it is", self._native("count_distinct", call)]
         if name in ("MIN", "MAX"):
             kernel = name.lower()
-            if root not in FLOATS or self.withdraws:
-                # If values are withdrawn, Flink's order is Java's: NaN is the greatest.
+            if root not in FLOATS or self.withdraws or self.needed == "retract":
+                # If values are withdrawn, or leave a frame, Flink's order is Java's: NaN is the greatest.
                 return ["as it is", self._native(kernel, call)]
             first = self._native("min", call, by="present")
             return ["extreme", first, self._native(kernel, call, by="comparable")]

@@ -143,9 +143,6 @@ def rank_state(node: PlanNode, rows: Rows) -> FlinkState:
         ),
         unique_keys=(tuple(strategy.get("primaryKeys", ())),),
         last_rank=ranks["end"],
-        only_read="the rows of a rank over rows that are withdrawn are read from savepoints of Flink, and not written"
-        if is_ranked
-        else "",
     )
 
 
@@ -226,11 +223,14 @@ def over_state(
     spec = node.json["overSpec"]
     (group,) = spec["groups"]
     order = group["orderBy"]["fields"][0]["index"]
-    fields, views, refusal = accumulator_fields(native)
     of_earlier_rows = [call.name for call in calls if call.name in ("RANK", "DENSE_RANK", "LAG")]
     is_bounded = frame_rows is not None or frame_ms is not None
-    if is_bounded:
+    only_read = ""
+    if is_bounded:  # Accumulators are made of the rows again when they are read.
+        fields, views, only_read = accumulator_fields(native, [True] * len(native.results), count=ROWS)
         refusal = ""
+    else:
+        fields, views, refusal = accumulator_fields(native)
     if rows.types[order].time_attribute != "ROWTIME":
         refusal = "of OVER, frames by rowtime are exchanged with Flink"
     elif of_earlier_rows:
@@ -248,13 +248,12 @@ def over_state(
         node,
         keys=_chosen(rows, spec["partition"]["fields"]),
         fields=fields,
+        views=views,
         layout=Layout.FRAME_ROWS if is_bounded else Layout.PENDING_ROWS,
         constants=constants,
         frame_rows=frame_rows,
         frame_ms=frame_ms,
-        only_read="the rows of frames that are bounded are read from savepoints of Flink, and not written"
-        if is_bounded
-        else "",
+        only_read=only_read,
         inputs=(_columns(rows),),
         computed=tuple(computed),
         refusal=refusal,

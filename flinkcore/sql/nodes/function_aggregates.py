@@ -59,10 +59,10 @@ class CalledAggregate:
         values = (python_values(field, kind) for field, kind in zip(fields, self.argument_types, strict=True))
         return list(zip(*values, strict=True))
 
-    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...]) -> None:
+    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int = 0) -> None:
         self._called("accumulate", accumulator, *arguments)
 
-    def retract(self, accumulator: Any, arguments: tuple[Any, ...]) -> None:
+    def retract(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int = 0) -> None:
         self._called("retract", accumulator, *arguments)
 
     def merge(self, accumulator: Any, others: Sequence[Any]) -> None:
@@ -104,10 +104,10 @@ class CalledOverSeries(CalledAggregate):
     def create(self) -> Any:
         return deque()
 
-    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...]) -> None:
+    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int = 0) -> None:
         accumulator.append(arguments)
 
-    def retract(self, accumulator: Any, arguments: tuple[Any, ...]) -> None:
+    def retract(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int = 0) -> None:
         accumulator.popleft()  # the oldest row leaves a frame
 
     def merge(self, accumulator: Any, others: Sequence[Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flinkcore.datastream.aggregates import RETRACTABLE, max_
+from flinkcore.datastream.aggregates import RETRACTABLE, count, max_
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
@@ -27,10 +27,17 @@ _IN_VIEWS: Final = frozenset(("COLLECT", "ARRAY_AGG", "JSON_ARRAYAGG", "JSON_OBJ
 _IN_VIEWS_IF_WITHDRAWN: Final = frozenset(("MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "LISTAGG"))
 
 
-def require_one_state(node: PlanNode, call: AggregateCall, withdraws: bool) -> None:
+_EXPIRING: Final = frozenset(("COUNT", "SUM"))
+"""Aggregates whose distinct values expire one by one here, too."""
+
+
+def require_one_state(
+    node: PlanNode, call: AggregateCall, withdraws: bool, *, is_of_frames: bool = False
+) -> None:
     """Raise UnsupportedOperationError for an aggregate whose values expire in Flink one by one."""
     is_in_view = call.name in _IN_VIEWS or (withdraws and call.name in _IN_VIEWS_IF_WITHDRAWN)
-    if call.is_distinct or is_in_view:
+    is_distinct = call.is_distinct and (is_of_frames or call.name not in _EXPIRING)
+    if is_distinct or is_in_view:
         shown = f"{call.name}(DISTINCT)" if call.is_distinct else call.name
         raise node.refuse(
             f"the values of {shown} are kept in a state of their own, in which they expire one by one; that is not "
@@ -50,6 +57,7 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         withdraws=bool(withdrawn),
         is_running=True,
         needed="retract" if withdrawn else None,
+        ttl_ms=ttl_ms,
     )
     for written in node.json["aggCalls"]:
         call = AggregateCall.of(written, program.functions)
@@ -84,9 +92,9 @@ def group_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
         arguments[_PRESENT] = pc.scalar(pa.scalar(1, pa.int8()))
         aggregates[_PRESENT] = max_(_PRESENT)
     keyed = rows.keyed(node.json["grouping"], **arguments)
-    step = GroupAggregateTransformation(
-        keyed._input(), tuple(aggregates.items()), True, tuple(native.results), ttl_ms
-    )
+    # A count of all rows differs after each row, and is compared without the results that are made of aggregates.
+    compared = () if count() in aggregates.values() else tuple(native.results)
+    step = GroupAggregateTransformation(keyed._input(), tuple(aggregates.items()), True, compared, ttl_ms)
     columns = [*(pc.field(rows.columns[number]) for number in node.json["grouping"]), *native.results]
     kinds = ("-U", "+U", "-D") if withdrawn else ("-U", "+U") if native.results or ttl_ms else ()
     results = keyed._then(step)

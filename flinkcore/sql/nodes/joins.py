@@ -17,6 +17,7 @@ from flinkcore.sql.expressions.sql_expression import SqlExpression
 from flinkcore.sql.nodes.attached_windows import attached_window
 from flinkcore.sql.nodes.flink_states import interval_join_state, join_state, window_join_state
 from flinkcore.sql.nodes.rows import Program, Rows, by_key
+from flinkcore.sql.nodes.window_extremes import ExtremeJoin
 from flinkcore.sql.nodes.windows import WindowBound, is_utc, needs_one_clock, zone_of
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.rex import input_refs
@@ -201,6 +202,13 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
             "Aggregate both sides, or none",
         )
     sides = _Sides(program, node, node.json["joinSpec"], left, right)
+    state = window_join_state(
+        node, left, right, windows[0], sides.read_of_right, is_utc=is_utc(program, node)
+    )
+    extreme = None if program.by_arrival or left.windows is not None else ExtremeJoin.of(node)
+    if extreme is not None:
+        highest = extreme.results(left, windows[0].assigner)
+        return program.of_operator(node, highest, extreme.of_pairs(left), of_windows=True, state=state)
     further = [
         [] if left.windows is not None else [windowing["windowStart"], windowing["windowEnd"]]
         for windowing in written
@@ -210,9 +218,6 @@ def window_join(program: Program, node: PlanNode, left: Rows, right: Rows) -> Ro
         streams[1], windows[0].assigner, nulls_equal=sides.nulls_equal, **sides.settings()
     )
     results = windows[0].of_clock(joined)
-    state = window_join_state(
-        node, left, right, windows[0], sides.read_of_right, is_utc=is_utc(program, node)
-    )
     return program.of_operator(node, results, sides.columns(), of_windows=True, state=state)
 
 

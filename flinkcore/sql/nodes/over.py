@@ -212,7 +212,7 @@ def over_aggregate(program: Program, node: PlanNode, rows: Rows) -> Rows:
     frame = _expiring(program, node, Frame.of(node, spec, group, by), calls)
     for call in calls:
         if frame.ttl_ms and not frame.expires_by_timer:
-            require_one_state(node, call, withdraws=False)
+            require_one_state(node, call, withdraws=False, is_of_frames=True)
         if call.function is not None and call.function.columns and not frame.is_bounded:
             raise node.refuse(
                 f"the function {call.function.name} is vectorized, and Flink calls those for bounded frames alone",

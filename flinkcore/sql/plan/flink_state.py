@@ -226,7 +226,7 @@ class FlinkState:
     @property
     def has_accumulators(self) -> bool:
         """Return whether it has accumulators, maybe beside rows."""
-        return self.layout in (Layout.ACCUMULATORS, Layout.PENDING_ROWS)
+        return self.layout in (Layout.ACCUMULATORS, Layout.PENDING_ROWS, Layout.FRAME_ROWS)
 
     @property
     def is_in_one_task(self) -> bool:

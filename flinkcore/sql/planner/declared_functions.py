@@ -20,8 +20,8 @@ _STATEMENT: Final = re.compile(
     r"(?:\s*AS\s*'(?P<code>(?:[^']|'')*)'(?:\s*LANGUAGE\s+(?P<language>\w+))?)?",
     re.IGNORECASE,
 )
-_TEMPORARY: Final = re.compile(
-    r"(?P<verb>CREATE|DROP)\s+TEMPORARY\s+(?P<kind>(?:SYSTEM\s+)?FUNCTION|TABLE|VIEW)\s+"
+_OBJECT: Final = re.compile(
+    r"(?P<verb>CREATE|DROP)\s+(?P<temporary>TEMPORARY\s+)?(?P<kind>(?:SYSTEM\s+)?FUNCTION|TABLE|VIEW)\s+"
     rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?P<name>{_NAME})",
     re.IGNORECASE,
 )
@@ -96,8 +96,8 @@ def creation(name: str, is_system: bool, function: DeclaredFunction) -> Statemen
     return Statement(text, function=function)
 
 
-def has_temporary(statements: Sequence[Statement], name: str, kind: str) -> bool:
-    """Return whether there is a temporary object of a name, as it is written, after statements.
+def has_object(statements: Sequence[Statement], name: str, kind: str, *, is_temporary: bool = True) -> bool:
+    """Return whether there is a temporary, or a permanent, object of a name, as it is written, after statements.
 
     Parameters
     ----------
@@ -105,11 +105,14 @@ def has_temporary(statements: Sequence[Statement], name: str, kind: str) -> bool
     name : str
     kind : str
         "FUNCTION", "SYSTEM FUNCTION", "TABLE" or "VIEW".
+    is_temporary : bool
     """
     has = False
     for statement in statements:
-        match = _TEMPORARY.match(statement.text)
+        match = _OBJECT.match(statement.text)
         if match is None or " ".join(match["kind"].upper().split()) != kind:
+            continue
+        if (match["temporary"] is not None) != is_temporary:
             continue
         if _parts(match["name"]) == _parts(name):
             has = match["verb"].upper() == "CREATE"

@@ -105,10 +105,10 @@ def planned(
     ]
 
 
-def session_answer(statements: Sequence[Statement], settings: Mapping[str, str]) -> SessionAnswer:
-    """Return the answer of Flink to the last statement, which asks about the session; errors are those of `planned`."""
-    _, (*_, step) = _answered(statements, settings, None)
-    return SessionAnswer(step["columns"], step["rows"], step["printed"])
+def session_answers(statements: Sequence[Statement], settings: Mapping[str, str]) -> list[SessionAnswer]:
+    """Return the answers of Flink to the statements that ask about the session; errors are those of `planned`."""
+    _, steps = _answered(statements, settings, None)
+    return [SessionAnswer(step["columns"], step["rows"], step["printed"]) for step in steps]
 
 
 def _answered(

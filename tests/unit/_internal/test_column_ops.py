@@ -290,6 +290,12 @@ def test_narrowed_ops_give_the_same_wanted_columns_and_rows() -> None:
         assert out.select(sorted(wanted)).to_pylist() == whole.select(sorted(wanted)).to_pylist()
 
 
+def test_of_several_expressions_the_one_with_the_missing_column_is_shown() -> None:
+    computed = (("c", pc.scalar(1)), ("d", a + 1), ("e", pc.field("zz") + 1))
+    with pytest.raises(SchemaError, match=r"^e add_checked\(zz, 1\): there is no column zz"):
+        WithColumns(computed).apply(batch())
+
+
 def test_the_schema_after_ops_is_known_without_rows() -> None:
     schema = batch().schema
     assert output_schema((WithColumns((("c", a / b),)), Select(("c", "s"))), schema) == pa.schema(

@@ -229,6 +229,17 @@ def test_a_method_of_tables_on_a_result_says_what_to_use(name: str) -> None:
     assert result._collected is None
 
 
+@pytest.mark.parametrize("name", ["write_parquet", "write_delta", "write_iceberg", "report"])
+def test_a_side_output_says_how_it_is_written(name: str) -> None:
+    result = job().execute()
+    result.discard()
+    side = result.get_side_output(OutputTag("late"))
+    with pytest.raises(
+        UnsupportedOperationError, match=f"^SideOutput has no {name}, .* write_parquet\\(path, side_outputs="
+    ):
+        getattr(side, name)
+
+
 def test_streams_and_results_have_columns_and_a_schema_before_anything_runs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -42,6 +42,7 @@ SPECS = [
         for function in ("sum", "mean", "stddev", "var_pop")
         for column in ("price", "real")
     ),
+    *((function, column, None) for function in ("bit_or", "bit_and") for column in ("number", "flag")),
     *(("approx_percentile", column, None, 0.5) for column in ("number", "real", "price", "flag")),
     ("min_by", "items", "number"),
     ("min_by", "text", "real"),

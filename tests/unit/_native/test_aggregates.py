@@ -180,6 +180,26 @@ def test_durations_add_up_to_a_duration() -> None:
     assert aggregate(batch, ("sum", "x", None)) == [dt.timedelta(milliseconds=3_599_999)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "any_bits", "all_bits"),
+    [
+        (pa.int8(), [0b0110, 0b0011], 0b0111, 0b0010),
+        (pa.int16(), [-1, 6], -1, 6),
+        (pa.uint64(), [2**63 | 1, 2**64 - 2], 2**64 - 1, 2**63),
+        (pa.bool_(), [True, False], True, False),
+        (pa.int32(), [0], 0, 0),
+        (pa.int32(), [], None, None),
+    ],
+)
+def test_bits_that_any_or_all_values_have_skip_nulls(
+    kind: pa.DataType, values: list[Any], any_bits: Any, all_bits: Any
+) -> None:
+    batch = column_of(kind, [None, *values, None])
+    specs: list[Spec] = [("bit_or", "x", None), ("bit_and", "x", None)]
+    assert aggregate(batch, *specs) == [any_bits, all_bits]
+    assert [pa.array(column).type for column in Accumulators(batch.schema, specs).take()] == [kind] * 2
+
+
 SPREADS = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 
 
@@ -606,6 +626,8 @@ SCHEMA = pa.schema(
         (("mean", "u", None), "mean: column 'u' is a duration"),
         (("stddev", "s", None), "stddev: column 's' is a string .* cast it to a number first"),
         (("var_pop", "u", None), "var_pop: column 'u' is a duration"),
+        (("bit_or", "s", None), "bit_or: column 's' is a string .* cast it to an integer first"),
+        (("bit_and", "u", None), "bit_and: column 'u' is a duration .* cast it to an integer first"),
         (("sum", "w", None), "sum: column 'w' is a decimal .*'d:50,2,256'.* cast it to decimal128 first"),
         (("max", "w", None), "max: column 'w' is a decimal .* cast it to decimal128 first"),
         (("max", "n", None), "max: column 'n' is a null .* cast it to the type"),

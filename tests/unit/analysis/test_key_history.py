@@ -40,7 +40,7 @@ from flinkcore.datastream.window import (
     WindowStagger,
 )
 from flinkcore.errors import ConfigurationError
-from flinkcore.log.sources.chunks import FileChunk
+from flinkcore.log.sources.file_chunks import FileChunk
 
 ROWS = pa.table(
     {

@@ -23,7 +23,7 @@ from flinkcore.datastream import (
 from flinkcore.datastream.aggregates import collect, count, max_, sum_
 from flinkcore.datastream.window import GlobalWindows
 from flinkcore.errors import ConfigurationError
-from flinkcore.log.sources.chunks import TableChunk
+from flinkcore.log.sources.table_chunks import TableChunk
 
 MS = Time.milliseconds
 

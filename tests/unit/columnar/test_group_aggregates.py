@@ -1,6 +1,7 @@
 """`aggregate` without windows: changes as Flink's GROUP BY has them, final rows, and rows that withdraw others."""
 
 import math
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +38,35 @@ def test_a_row_inserts_or_updates_the_result_of_its_key() -> None:
         ("a", 2, 3, "-U"),
         ("a", 3, 11, "+U"),
     ]
+
+
+@pytest.mark.parametrize("ttl_ms", [0, 3])
+def test_rows_before_updates_can_be_left_out_of_counts(ttl_ms: int) -> None:
+    def changes(update_before: bool) -> list[tuple[Any, ...]]:
+        stream = keyed(k=[*"aababcbcca"], v=[3, 1, None, 4, 1, 5, 9, 2, 6, 5]).aggregate(
+            highest=max_("v"), n=count(), changes=True
+        )
+        stream._transformation.ttl_ms = ttl_ms
+        stream._transformation.settings.update_before = update_before
+        return found(stream, "k", "highest", "n", "row_kind")
+
+    whole = changes(True)
+    assert Counter(row[-1] for row in whole)["-U"] == Counter(row[-1] for row in whole)["+U"] > 0
+    assert changes(False) == [row for row in whole if row[-1] != "-U"]
+
+
+@pytest.mark.parametrize("ranks", ["place", None])
+def test_rows_before_updates_can_be_left_out_of_ranks(ranks: str | None) -> None:
+    def changes(update_before: bool) -> list[tuple[Any, ...]]:
+        stream = keyed(k=[*"aababcbcca" * 3], v=list(range(30))).top(
+            1 if ranks is None else 3, "v", rank_column=ranks, changes=True, descending=True
+        )
+        stream._transformation.settings.update_before = update_before
+        return found(stream, "k", "v", *([ranks] if ranks else []), "row_kind")
+
+    whole = changes(True)
+    assert {row[-1] for row in whole} == {"+I", "-U", "+U"}
+    assert changes(False) == [row for row in whole if row[-1] != "-U"]
 
 
 def test_a_result_that_stays_the_same_gives_nothing() -> None:

@@ -47,6 +47,14 @@ def test_events_fit_whose_results_have_few_values() -> None:
     assert KeptValuesColumn("last", FIELD, FIELD.type, shown_bytes=1).fitting(ids, retracts) == 5
 
 
+def test_the_first_values_have_the_size_of_the_rows_that_come() -> None:
+    column = KeptValuesColumn("collect", FIELD, pa.list_(FIELD.type), shown_bytes=16 * 12)
+    ids = np.zeros(20, np.uint32)
+    rows = pa.record_batch([pa.array(range(20), FIELD.type)], schema=pa.schema([FIELD]))
+    # 1 + 2 + 3 + 4 values of 8 bytes each, and as much for each number.
+    assert column.fitting(ids, rows=rows) == 4
+
+
 @pytest.mark.parametrize("changes", [False, True])
 def test_a_call_shows_no_more_values_than_batches_have_bytes(
     changes: bool, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,8 @@ from flinkcore.datastream import DataStream, StreamExecutionEnvironment, Tumblin
 from flinkcore.datastream.aggregates import count, sum_
 from flinkcore.datastream.functions import JoinFunction
 from flinkcore.datastream.window import EventTimeSessionWindows
-from flinkcore.log.sources.chunks import Chunk, FileChunk
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.sources.file_chunks import FileChunk
 
 REJECTED = OutputTag("rejected")
 PAIRS = pa.schema({"user": pa.string(), "first": pa.int64(), "second": pa.int64()})

@@ -19,7 +19,8 @@ from flinkcore.columnar.replay.chunks_by_arrival import ChunksByArrival, most_ov
 from flinkcore.common import MAX_TIMESTAMP, Row, Types, WatermarkStrategy
 from flinkcore.datastream import FILE, KeyedProcessFunction, StreamExecutionEnvironment
 from flinkcore.datastream.graph.transformations import StreamGraph
-from flinkcore.log.sources.chunks import Chunk, TableChunk
+from flinkcore.log.sources.chunks import Chunk
+from flinkcore.log.sources.table_chunks import TableChunk
 from flinkcore.time_plane.time_pass import time_planes_of
 
 ROWS, FILES = 240, 12

@@ -46,6 +46,7 @@ from flinkcore.datastream.aggregates import (
     Aggregate,
     approx_count_distinct,
     approx_percentile,
+    bit_and,
     collect,
     count,
     count_distinct,
@@ -84,6 +85,7 @@ ANY_ORDER: dict[str, Aggregate] = {
     "total": sum_("v"),
     "top": max_("v"),
     "cost": sum_("d"),
+    "bits": bit_and("v"),
     "price": mean("d"),
 }
 IN_ORDER: dict[str, Aggregate] = ANY_ORDER | {

@@ -60,3 +60,27 @@ def test_rows_that_wait_in_a_file_come_in_the_order_of_those_in_memory(held_byte
         assert released[0] == released[1]
     assert len(released[0]) == 6 * 6 * 50
     assert released[0] == sorted(released[0])
+
+
+def test_long_runs_of_rows_are_merged_without_a_copy() -> None:
+    merge = PlacedMerge()
+    arrivals = list(range(0, 20_000, 2))
+    rows = placed(arrivals, arrivals)
+    merge.add(rows)
+    merge.add(placed([3001, 7001, 9001], [3001, 7001, 9001]))
+    first, second = (events for until in (8000, None) for events, _ in merge.release(until))
+    assert [batch.num_rows for batch in first.batches] == [1501, 1, 2000, 1, 499]
+    assert [batch.num_rows for batch in second.batches] == [501, 1, 5499]
+    assert first.batches[2]["n"].buffers()[1].address == rows.batch["n"].buffers()[1].address
+    both = [*first.batch["n"].to_pylist(), *second.batch["n"].to_pylist()]
+    assert both == sorted([*arrivals, 3001, 7001, 9001])
+    assert [*first.arrivals, *second.arrivals] == both
+
+
+def test_short_runs_of_rows_are_copied_into_one_batch() -> None:
+    merge = PlacedMerge()
+    for begin in (0, 1):
+        merge.add(placed(list(range(begin, 3000, 2)), list(range(begin, 3000, 2))))
+    ((events, _),) = merge.release(None)
+    assert len(events.batches) == 1
+    assert events.batch["n"].to_pylist() == list(range(3000))

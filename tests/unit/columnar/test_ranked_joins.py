@@ -45,6 +45,10 @@ def joined(**settings: Any) -> LogStream:
     return stream(LEFT).join_interval(stream(RIGHT), Time.milliseconds(0), SECOND, **given)
 
 
+def changing() -> LogStream:
+    return stream(LEFT).join_regular(stream(RIGHT), changes=True)
+
+
 def n_operators(results: LogStream) -> int:
     return len(results.execute()._plan.stages)  # type: ignore[attr-defined]
 
@@ -57,12 +61,32 @@ def test_the_best_match_of_a_row_comes_when_its_time_is_up() -> None:
     assert found.report.processed == len(LEFT) + len(RIGHT)
 
 
+def test_each_better_match_of_a_row_comes_at_once_as_a_change() -> None:
+    best = joined().key_by("k").top(1, by="v", rank_column=None, changes=True)
+    assert n_operators(best) == 1
+    found = best.select("row_kind", "k", "v").execute().to_arrow().to_pylist()
+    assert [tuple(row.values()) for row in found] == [
+        ("+I", "a", 1),
+        ("-U", "a", 1),
+        ("+U", "a", 5),
+        ("+I", "b", 2),
+    ]
+
+
+def test_a_key_that_steps_rename_is_the_same_key() -> None:
+    renamed = joined().select("until", "v", key=pc.field("k"))
+    best = renamed.key_by("key").top(1, by="v", rank_column=None, window_end="until")
+    assert n_operators(best) == 1
+    found = best.select("key", "v").execute().to_arrow().to_pylist()
+    assert found == [{"key": "a", "v": 5}, {"key": "b", "v": 2}]
+
+
 @pytest.mark.parametrize(
     "of_pairs",
     [
         lambda: joined().key_by("v").top(1, by="ts"),
         lambda: joined(how="full").key_by("k").top(1, by="ts"),
-        lambda: joined().key_by("k").top(1, by="v", changes=True),
+        lambda: changing().key_by("k").top(1, by="v"),
         lambda: joined().with_columns(k=pc.utf8_upper(pc.field("k"))).key_by("k").top(1, by="v"),
         lambda: joined().with_emitted_at("emitted").key_by("k").top(1, by="v"),
         lambda: joined().uid("pairs").key_by("k").top(1, by="v"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from flinkcore.common import Time, WatermarkStrategy
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.aggregates import collect
+from flinkcore.datastream.graph.table_lookups import table_rows
 from flinkcore.datastream.logs.log_stream import LogStream
 from flinkcore.datastream.window import TumblingEventTimeWindows
 from flinkcore.errors import ConfigurationError, SchemaError
@@ -54,6 +55,52 @@ def test_rows_that_find_nothing_are_kept_once_by_a_left_join_with_a_condition() 
         results.to_arrow()
     results = rows().join_lookup(TABLE, {"key": "id"}, "left", where=condition)
     assert found(results, "n", "name") == [(0, "Ben"), (1, None), (2, None), (3, None), (4, "Ben"), (5, None)]
+
+
+def test_nested_fields_are_keys_and_in_conditions() -> None:
+    of = [{"key": key, "n": number} for number, key in enumerate(KEYS)]
+    table = pa.table({"ts": range(len(of)), "n": range(len(of)), "of": of})
+    env = StreamExecutionEnvironment.get_execution_environment()
+    log = env.from_event_log(table, timestamp="ts", integer_times=True)
+    condition = pc.field("n_right") > pc.field("of.n") + 2
+    results = log.join_lookup(TABLE, {"of.key": "id"}, where=condition)
+    assert results.to_arrow().schema.names == [
+        "ts",
+        "n",
+        "of",
+        "of.key",
+        "of.n",
+        "id",
+        "name",
+        "n_right",
+    ]
+    assert found(results, "n", "of.key", "name") == [(0, "b", "Ben"), (4, "b", "Ben")]
+    with pytest.raises(SchemaError, match=r"no column 'of\.id'.*The struct 'of' has no field 'id'"):
+        log.join_lookup(TABLE, {"of.id": "id"}).to_arrow()
+    twice = log.join_lookup(TABLE, {"of.key": "id"}).join_lookup(TABLE, {"of.key": "id"}, suffix="_again")
+    assert len(found(twice, "n")) == 9
+
+
+def test_rows_that_find_many_are_expanded_by_parts() -> None:
+    many = pa.table({"id": ["a"] * 300 + ["b"] * 3 + ["c"], "text": ["x" * 100] * 304})
+    batch = pa.record_batch({"key": pa.array([*("a", "b", "a", None, "x"), *("b",) * 50, "a", "a"])})
+    for how, on in (("inner", {"key": "id"}), ("left", {"key": "id"})):
+        lookup = table_rows(many, on, how, None, "_right").bound_to(batch.schema)
+        ranges = list(lookup.ranges(batch, 40_000))
+        assert [start for start, _ in ranges[1:]] == [stop for _, stop in ranges[:-1]]
+        assert (ranges[0][0], ranges[-1][1]) == (0, len(batch))
+        parts = [lookup.expand(batch.slice(start, stop - start)) for start, stop in ranges]
+        sizes = [sum(column.nbytes for column in added) for _, added in parts]
+        assert [
+            stop - start for size, (start, stop) in zip(sizes, ranges, strict=True) if size > 40_000
+        ] == []
+        assert 1 < len(parts) < 20
+        numbers, columns = lookup.expand(batch)
+        joined = [
+            number + start for (start, _), (own, _) in zip(ranges, parts, strict=True) for number in own
+        ]
+        assert joined == numbers.tolist()
+        assert pa.concat_arrays([added[1] for _, added in parts]).equals(columns[1])
 
 
 def test_a_window_follows_in_event_time_and_results_are_cut_and_resumed(tmp_path: Path) -> None:

@@ -1,8 +1,12 @@
 """The API builds a graph as data, and refuses what has no meaning when it is said."""
 
 import pickle
+from io import StringIO
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -225,6 +229,23 @@ def test_a_function_is_no_expression_of_columns(stream: DataStream, call) -> Non
         ),
         (lambda s: s.key_by("a").allowed_lateness(5), "allowed_lateness needs windows"),
         (
+            lambda s: s.key_by(lambda row: row.a).window(TumblingEventTimeWindows(5)).aggregate(n=count()),
+            r"aggregates of columns.* need windows over the columns of a log: this stream is keyed by a function, or "
+            r"comes from elements\(\): call key_by\('column'\)",
+        ),
+        (
+            lambda s: s.map(str).window_all(TumblingEventTimeWindows(5)).aggregate(count()),
+            "aggregates of columns.*runs element by element, because of the step 'map",
+        ),
+        (
+            lambda s: s.key_by(lambda row: row.a).top(3, by="a"),
+            r"top, .*: this stream is keyed by a function",
+        ),
+        (
+            lambda s: s.key_by(lambda row: row.a).over(unit="rows"),
+            "over, .*: this stream is keyed by a function",
+        ),
+        (
             lambda s: s.window_all(TumblingEventTimeWindows(5)).aggregate(),
             r"aggregate needs at least one: aggregate\(n=count\(\)\)",
         ),
@@ -303,6 +324,27 @@ def test_a_log_setting_without_meaning_is_refused(settings: dict[str, object], m
 @pytest.mark.parametrize("data", [5, None, [], ["a.parquet", 5], b"a.parquet"])
 def test_a_log_is_paths_or_arrow_data(data: object) -> None:
     with pytest.raises(ConfigurationError, match="an event log is a path, a list of paths, or Arrow data"):
+        StreamExecutionEnvironment().from_event_log(data, timestamp="ts")
+
+
+@pytest.mark.parametrize(
+    ("data", "instead"),
+    [
+        (pl.LazyFrame({"ts": [1]}), r"LazyFrame .*: give data.collect\(\)$"),
+        (pd.Series([1, 2]), r"not 0 1 1 2 dtype: int64: give data.to_frame\(\)$"),
+        ({"ts": [1]}, r": give pyarrow.table\(data\)$"),
+        ([{"ts": 1}], r": give pyarrow.Table.from_pylist\(data\)$"),
+        (
+            ({"ts": each} for each in range(3)),
+            r": give pyarrow.Table.from_pylist\(list\(data\)\) if its items",
+        ),
+        ([pa.table({"ts": [1]})] * 2, r": give one table, pyarrow.concat_tables\("),
+        (np.zeros(2, [("ts", "i8")]), ": give pyarrow.table with each of its columns by name$"),
+        (StringIO("ts\n1"), ": give its path$"),
+    ],
+)
+def test_data_that_is_nearly_a_log_is_refused_with_what_makes_a_log_of_it(data: object, instead: str) -> None:
+    with pytest.raises(ConfigurationError, match=instead):
         StreamExecutionEnvironment().from_event_log(data, timestamp="ts")
 
 

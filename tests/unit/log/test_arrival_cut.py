@@ -22,7 +22,7 @@ from flinkcore.datastream.aggregates import collect
 from flinkcore.errors import ArgumentTypeError, ConfigurationError, DataError
 from flinkcore.log import event_log
 from flinkcore.log.event_log import EventLog
-from flinkcore.log.sources.chunks import FileChunk
+from flinkcore.log.sources.file_chunks import FileChunk
 
 REJECTED = OutputTag("rejected")
 DAY_MS = 978_480_000_000

@@ -16,8 +16,9 @@ from flinkcore.errors import FlinkcoreError
 from flinkcore.log.files.log_files import discover_files
 from flinkcore.log.formats import text_formats
 from flinkcore.log.formats.bad_records import BAD_RECORD, BadRecord, examined, records_of
+from flinkcore.log.formats.csv_format import CsvFormat
 from flinkcore.log.formats.file_format import ColumnsToRead
-from flinkcore.log.formats.text_formats import CsvFormat, JsonFormat
+from flinkcore.log.formats.json_format import JsonFormat
 
 
 def read(path, text_format, **types):
@@ -106,8 +107,8 @@ def test_lines_are_counted_over_records_that_blocks_cut(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("second", [[], [250]])
 def test_a_quote_that_is_never_closed_costs_its_line_and_no_unbounded_memory(tmp_path, monkeypatch, second):
-    monkeypatch.setattr(text_formats, "_BLOCK_BYTES", 64)
-    monkeypatch.setattr(text_formats, "_MOST_BLOCKS_OF_LINE", 4)
+    monkeypatch.setattr(text_formats, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(text_formats, "MOST_BLOCKS_OF_LINE", 4)
     whole, held = CsvFormat._blocks_of_records, []
 
     def blocks(self, file, _):
@@ -281,7 +282,7 @@ def test_a_value_that_the_type_of_other_files_does_not_hold_is_a_bad_record(tmp_
 
 
 def test_blocks_with_bad_records_and_without_come_together(tmp_path, monkeypatch):
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", 16)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", 16)
     write_days(tmp_path)
     result = events_of(tmp_path, "drop").execute()
     assert sorted(result.to_arrow()["n"].to_pylist()) == list(range(8))

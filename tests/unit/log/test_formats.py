@@ -695,7 +695,9 @@ def test_text_that_is_not_utf8_is_an_error_of_csv_where_its_column_is_read(tmp_p
 def test_a_column_type_for_a_column_that_is_not_there_is_an_error(tmp_path):
     (tmp_path / "a.csv").write_text("id\n1\n")
     source = LogFiles.discover(tmp_path, schema={"ID": "int32"})
-    with pytest.raises(ConfigurationError, match=r"type of column 'ID', which no file of the log has: id"):
+    with pytest.raises(
+        ConfigurationError, match=r"no file of the log has the column 'ID', whose type is given: id"
+    ):
         source.chunks(1)
 
 
@@ -733,7 +735,7 @@ def test_keys_that_json_lines_lack_are_null_and_others_are_passed_over(tmp_path)
 )
 @pytest.mark.parametrize("block_bytes", [8, 1 << 20])
 def test_null_in_place_of_an_object_is_refused(tmp_path, monkeypatch, text, line, block_bytes):
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", block_bytes)
     (tmp_path / "1.json").write_bytes(b'{"a":1}\n')
     (tmp_path / "2.json").write_bytes(text)
     source = LogFiles.discover(tmp_path)
@@ -751,7 +753,7 @@ def test_a_log_whose_types_a_null_would_tell_is_refused(tmp_path):
 
 
 def test_blocks_of_json_lines_are_cut_at_line_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", 64)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", 64)
     table = events()
     write_json(table, tmp_path / "a.json")
     assert read_all(LogFiles.discover(tmp_path)).combine_chunks() == table
@@ -915,7 +917,7 @@ def test_json_that_is_not_lines_of_objects_is_an_error(tmp_path, text):
     ids=["truncated", "number, then text", "array"],
 )
 def test_a_fault_in_json_lines_names_the_line(tmp_path, monkeypatch, block, text, error, message):
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", block)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", block)
     write_json(pa.table({"ts": [1]}), tmp_path / "1.json")
     (tmp_path / "2.json").write_text(text)
     with pytest.raises(error, match=rf"2\.json .*{message}"):
@@ -1083,7 +1085,7 @@ def test_a_csv_file_that_ends_within_a_row_is_an_error(
 ):
     (tmp_path / "1.csv").write_text('a,b\n1,"x"\n')
     (tmp_path / "2.csv").write_text(text)
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", block)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", block)
     source = LogFiles.discover(tmp_path, format_options={"newlines_in_values": newlines_in_values})
     message = (
         "ends within a quoted value|newlines_in_values|two block boundaries"
@@ -1098,12 +1100,12 @@ def test_a_csv_file_that_ends_within_a_row_is_an_error(
 def test_lines_of_csv_that_a_stray_quote_makes_one_are_an_error(tmp_path, monkeypatch, block):
     (tmp_path / "1.csv").write_text("a,b\n1,x\n")
     (tmp_path / "2.csv").write_text('a,b\n\n1,x\n2,"y\n3,z\n4,w"\n5,v\n')
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", block)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", block)
     message = "3 rows in 5 lines below the header" if block > 16 else ""
     for columns in (["a"], ["b"]):
         with pytest.raises(SourceError, match=rf"2\.csv cannot be read: .*{message}.*newlines_in_values"):
             read_all(LogFiles.discover(tmp_path), columns=columns)
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", 8 << 20)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", 8 << 20)
     source = LogFiles.discover(tmp_path, format_options={"newlines_in_values": True})
     assert read_all(source)["b"].to_pylist() == ["x", "x", "y\n3,z\n4,w", "v"]
 
@@ -1132,7 +1134,7 @@ def test_a_csv_file_without_a_last_line_break_is_read_with_a_warning(
     tmp_path, monkeypatch, block, text, rows, is_cut
 ):
     (tmp_path / "a.csv").write_bytes(text.encode())
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", block)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", block)
     source = LogFiles.discover(tmp_path, schema={"a": "int64", "b": "string"})
     table, warnings = read_with_warnings(source)
     assert [tuple(row.values()) for row in table.to_pylist()] == rows
@@ -1154,7 +1156,7 @@ def test_an_empty_text_file_among_others_is_warned_of(tmp_path, name, text):
 
 
 def test_a_line_of_json_that_does_not_end_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", 64)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", 64)
     write_json(pa.table({"ts": [1]}), tmp_path / "1.json")
     (tmp_path / "2.json").write_text('{"ts": 1, "text": "' + 1100 * "x" + '"}\n')
     with pytest.raises(SourceError, match=r"2\.json cannot be read: a line has more than 1,024 bytes"):

@@ -33,8 +33,8 @@ def read_all(source, columns=None):
 
 
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", 200)
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._SAMPLED_BYTES", 100)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", 200)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.SAMPLED_BYTES", 100)
 
 
 def schema_of(warning):
@@ -130,8 +130,8 @@ def test_keys_with_names_of_partitions_are_known(tmp_path, monkeypatch):
 
 
 def test_very_many_keys_are_reported_shortly(tmp_path, monkeypatch):
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._BLOCK_BYTES", 20_000)
-    monkeypatch.setattr("flinkcore.log.formats.text_formats._SAMPLED_BYTES", 100)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("flinkcore.log.formats.text_formats.SAMPLED_BYTES", 100)
     grown = {"ts": 1, "payload": {f"key{n}": n for n in range(3000)}}
     write_lines(tmp_path / "1.json", [*1000 * ROWS, grown, grown, *ROWS])
     _, (warning,) = read_all(LogFiles.discover(tmp_path))

@@ -107,7 +107,8 @@ def test_a_table_of_delta_needs_no_settings(tmp_path: Path) -> None:
 
 def test_other_logs_need_a_timestamp() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"timestamp= is missing, .*Spark's DataFrame of Kafka.*: at, user"
+        ConfigurationError,
+        match=r"timestamp= is missing\. Name .*: at, user\. .*: Spark's DataFrame of Kafka",
     ):
         events(pa.table({"at": [1], "user": ["a"]})).to_arrow()
 

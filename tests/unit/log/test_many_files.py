@@ -12,7 +12,7 @@ from equipment.event_logs import event_log
 from flinkcore.errors import SchemaError
 from flinkcore.log.event_log import EventLog
 from flinkcore.log.formats import file_format
-from flinkcore.log.sources.chunks import FileChunk
+from flinkcore.log.sources.file_chunks import FileChunk
 
 
 def written(folder: Path, number: int, **columns: pa.Array) -> None:

@@ -10,14 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from jobs.sql_savepoint_jobs import GOLDEN, changes, replay, rows_as_flink_shows_them
 
 import flinkcore as fc
 from flinkcore import savepoints
-from flinkcore.checkpoint import OperatorSnapshot
 from flinkcore.common import Types
 from flinkcore.datastream import KeyedProcessFunction
 from flinkcore.datastream.state import MapStateDescriptor, ValueStateDescriptor
@@ -28,7 +26,7 @@ from flinkcore.savepoints import (
     SavepointTarget,
     state_streams,
 )
-from flinkcore.savepoints.beginning import RestoredSavepoint
+from flinkcore.savepoints.beginning import DealtStates, RestoredSavepoint
 from flinkcore.savepoints.keyed_state import KeyedState, batches_of_states
 
 JOBS = (
@@ -64,31 +62,31 @@ def bytes_beside_entries(operator: SavepointOperator) -> int:
 
 @pytest.fixture
 def dealt_out(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Let restores deal out state, as on Spark; has the uids of the operators for which they did."""
-    restore, found = RestoredSavepoint.restore, set[str]()
+    """Let state that is dealt out be pickled, as on Spark; has the uids of its operators."""
+    dealt, found = RestoredSavepoint.dealt, set[str]()
 
-    def deal_and_restore(
-        self: RestoredSavepoint, uid: str, key_groups: tuple[int, int], max_parallelism: int
-    ) -> list[OperatorSnapshot]:
-        dealt = self.dealt(uid)
-        if dealt is None:
-            return restore(self, uid, key_groups, max_parallelism)
-        entries: dict[str, list[pa.RecordBatch]] = {}
-        for first in range(0, dealt.n_key_groups, 50):
-            task = pickle.loads(pickle.dumps(dealt))
-            for name, batch, groups in task.deal(range(first, min(first + 50, dealt.n_key_groups))):
-                wanted = np.ones(batch.num_rows, np.bool_)
-                if groups is not None:
-                    wanted = (groups >= key_groups[0]) & (groups <= key_groups[1])
-                entries.setdefault(name, []).append(batch.filter(pa.array(wanted)))
-        found.add(uid)
-        with counted_bytes(monkeypatch) as read:
-            snapshots = restore(dealt.received(entries), uid, key_groups, max_parallelism)
-        assert sum(read) <= bytes_beside_entries(self.restored[uid].found)
-        return snapshots
+    def pickled(self: RestoredSavepoint, uid: str) -> DealtStates | None:
+        state = dealt(self, uid)
+        if state is not None:
+            found.add(uid)
+        return pickle.loads(pickle.dumps(state))
 
-    monkeypatch.setattr(RestoredSavepoint, "restore", deal_and_restore)
+    monkeypatch.setattr(RestoredSavepoint, "dealt", pickled)
     return found
+
+
+def test_partitions_in_a_process_read_a_savepoint_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = GOLDEN / "join" / "savepoint"
+    (operator,) = (
+        each
+        for each in savepoints.open(path).operators
+        if any(isinstance(state, KeyedState) for state in each.states.values())
+    )
+    size = sum(handle.stream.size for each in operator.metadata.subtasks for handle in each.keyed_states)
+    with counted_bytes(monkeypatch) as read:
+        replay("join", "rest", parallelism=3).execute(restore_from=path).report  # noqa: B018 - runs it
+    headers, metadata = bytes_beside_entries(operator), (path / "_metadata").stat().st_size
+    assert sum(read) <= metadata + (size - headers) + 5 * headers
 
 
 @pytest.mark.parametrize("job", JOBS)

@@ -26,7 +26,7 @@ from flinkcore.datastream.window import EventTimeSessionWindows, TumblingEventTi
 from flinkcore.errors import ArgumentTypeError, CheckpointError, ConfigurationError, DataError, SavepointError
 from flinkcore.operators.state import DistributionMode, KeyedStateSnapshot, OperatorStateSnapshot
 from flinkcore.savepoints import FlinkOperator, FlinkWindow, SavepointTarget
-from flinkcore.savepoints.writing import savepoint_writer
+from flinkcore.savepoints.writing import savepoint_writer, state_files
 from flinkcore.savepoints.writing.java_hashes import key_groups
 from flinkcore.sql.plan.flink_state import FlinkState
 
@@ -365,3 +365,16 @@ def test_arguments_of_other_types_are_refused() -> None:
 def test_a_description_of_a_plan_that_is_none_is_an_error(text: str) -> None:
     with pytest.raises(CheckpointError, match="is not one of this version of flinkcore"):
         FlinkState.of_text(text)
+
+
+def test_states_that_wait_in_a_temporary_file_are_written_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream().process(Last(), OUT).uid("last").execute(stop_with_checkpoint=tmp_path / "checkpoint").report  # noqa: B018
+    contents = []
+    for limit in (state_files.HELD_BYTES, 0):
+        monkeypatch.setattr(state_files, "HELD_BYTES", limit)
+        savepoints.write(tmp_path / "checkpoint", tmp_path / f"{limit}")
+        contents.append(sorted(file.read_bytes() for file in (tmp_path / f"{limit}").glob("*-keyed")))
+    assert contents[0] == contents[1]
+    assert all(contents)

@@ -122,7 +122,7 @@ def test_another_version_is_refused_with_what_to_do(tmp_path: Path, version: int
 
 
 def test_a_folder_without_metadata_is_not_a_savepoint(tmp_path: Path) -> None:
-    with pytest.raises(SavepointError, match="it has no file _metadata"):
+    with pytest.raises(SavepointError, match=r"it has no file _metadata.*flinkcore checkpoint show"):
         savepoints.open(tmp_path)
     with pytest.raises(ConfigurationError, match="is empty"):
         savepoints.open("")

@@ -11,15 +11,20 @@ import pytest
 from equipment.small_batches import read_in_batches_of
 from jobs.sql_scenarios import GOLDEN, check, environment_of, golden, results_of, stream_of, tables_of
 
+from flinkcore._internal.python.object_sizes import size_of
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.errors import UnsupportedOperationError
+from flinkcore.sql.nodes.expiring_values import ExpiringDistinct
 from flinkcore.sql.program import plan_sinks
+from flinkcore.sql.types.logical_types import LogicalType, Root
 
 EXPIRING = [
     *(
         "ttl-group-1",
         "ttl-group_twice-1",
+        "ttl-group_distinct-1",
+        "ttl-group_distinct-8",
         "ttl-dedup_row_first-1",
         "ttl-dedup_last-1",
         "ttl-join_condition-7",
@@ -162,8 +167,23 @@ def test_a_log_without_arrivals_has_no_state_that_expires() -> None:
         plan_sinks(environment, scenario["plan"], {"f": log}, scenario["settings"])
 
 
-def test_values_that_expire_one_by_one_are_refused() -> None:
-    refused("ttl-group_distinct-1", r"the values of COUNT\(DISTINCT\) are kept in a state of their own")
+def test_distinct_values_with_several_conditions_are_refused() -> None:
+    scenario = copy.deepcopy(golden("ttl-group_distinct-4"))
+    (group,) = [node for node in scenario["plan"]["nodes"] if "group-aggregate" in node["type"]]
+    group["aggCalls"].append(group["aggCalls"][0] | {"name": "m", "filterArg": -1})
+    environment = environment_of(scenario)
+    with pytest.raises(UnsupportedOperationError, match=r"with several conditions expire.*Write CASE WHEN"):
+        plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
+
+
+def test_distinct_values_that_have_expired_are_forgotten() -> None:
+    whole = LogicalType(Root.INT)
+    calls = ExpiringDistinct("SUM", whole, whole, 100, False)
+    accumulator = calls.create()
+    for now_ms in range(10_000):
+        calls.accumulate(accumulator, (now_ms, now_ms), now_ms)
+        assert size_of(accumulator) < 100_000
+    assert calls.value(accumulator) == sum(range(10_000))
 
 
 def test_sums_of_floats_that_are_withdrawn_are_refused() -> None:

@@ -23,7 +23,9 @@ from flinkcore.table import (
     ExplainDetail,
     ResultKind,
     RowKind,
+    Schema,
     StreamTableEnvironment,
+    TableDescriptor,
     TableEnvironment,
 )
 from flinkcore.table.udf import udf
@@ -54,7 +56,10 @@ class Planner:
             return {"statement": statements.index(self.refused), "messages": ["Wrong"], "failure": failure}
         if statements[-1].startswith(("SHOW", "DESCRIBE", "EXPLAIN")):
             step = {"columns": ["name", "type", "null"], "rows": self.rows, "printed": "as Flink prints\n"}
-            return {"steps": [{"statement": len(statements) - 1, **step}]}
+            asking = [
+                number for number, text in enumerate(statements) if text.startswith(("SHOW", "DESC", "EXP"))
+            ]
+            return {"steps": [{"statement": number, **step} for number in asking]}
         plan = json.loads(json.dumps(golden(self.scenario)["plan"]))
         plan["nodes"][-1]["dynamicTableSink"]["table"]["resolvedTable"]["options"] = self.options
         last = len(statements) - 1
@@ -117,6 +122,56 @@ def test_elements_become_a_table_with_their_types(flink: Planner, tables: Any) -
     assert second.startswith("CREATE TABLE `UnnamedTable$2` (`f0` BIGINT) WITH")
 
 
+def test_a_schema_names_the_columns_of_a_stream(flink: Planner, tables: Any) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    numbers = environment.from_collection([1], type_info=Types.LONG())
+    computed = Schema.new_builder().column_by_expression("c", "f0 + 1")
+    tables.create_temporary_view("a", numbers, computed.build())
+    tables.from_data_stream(numbers, computed.column("f0", "INT").watermark("c", "c").build()).execute()
+    assert [text.partition(" WITH")[0] for text in flink.requests[0][::2]] == [
+        "CREATE TABLE `UnnamedTable$1` (`f0` BIGINT, `c` AS f0 + 1)",
+        "CREATE TABLE `UnnamedTable$2` (`c` AS f0 + 1, `f0` INT, WATERMARK FOR `c` AS c)",
+    ]
+
+
+PRINT = TableDescriptor.for_connector("print").schema(Schema.new_builder().column("k", "INT").build()).build()
+
+
+def test_tables_of_descriptors_are_created_and_dropped(flink: Planner, tables: Any) -> None:
+    tables.create_table("p.a", PRINT)
+    tables.create_table("b", PRINT, True)
+    tables.create_temporary_table("c", PRINT)
+    tables.create_temporary_table("c", PRINT, True)
+    with pytest.raises(ConfigurationError, match="there is a temporary table c already"):
+        tables.create_temporary_table("c", PRINT)
+    tables.create_view("v", tables.from_path("b"))
+    assert [tables.drop_table(name) for name in ("p.a", "p.a", "c")] == [True, False, False]
+    assert [tables.drop_temporary_table(name) for name in ("b", "c")] == [False, True]
+    assert [tables.drop_view("v"), tables.drop_view("v")] == [True, False]
+    with pytest.raises(ConfigurationError, match="there is no view v"):
+        tables.drop_view("v", False)
+    tables.execute_sql("SELECT 1")
+    created = "(`k` INT) WITH ('connector' = 'print')"
+    assert flink.requests[0][:-1] == [
+        f"CREATE TABLE `p`.`a` {created}",
+        f"CREATE TABLE IF NOT EXISTS `b` {created}",
+        f"CREATE TEMPORARY TABLE `c` {created}",
+        "CREATE VIEW `v` AS SELECT * FROM `b`",
+        "DROP TABLE `p`.`a`",
+        "DROP TEMPORARY TABLE `c`",
+        "DROP VIEW `v`",
+    ]
+
+
+def test_a_descriptor_stands_for_a_table_without_a_name(flink: Planner, tables: Any) -> None:
+    query = tables.from_descriptor(PRINT)
+    query.execute_insert(PRINT)
+    tables.create_statement_set().add_insert(PRINT, query).execute()
+    first, second = flink.requests
+    assert first[-1] == "INSERT INTO `UnnamedTable$2` SELECT * FROM `UnnamedTable$1`"
+    assert "INSERT INTO `UnnamedTable$3` SELECT * FROM `UnnamedTable$1`" in second[-1]
+
+
 def test_columns_of_a_log_become_a_table_with_their_types(flink: Planner, tables: Any) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
     schema = pa.schema(
@@ -176,12 +231,17 @@ def test_rows_become_elements_with_their_kinds(flink: Planner, tables: Any) -> N
 def test_other_methods_and_batch_mode_are_refused_by_name(tables: Any) -> None:
     with pytest.raises(AttributeError, match="StreamTableEnvironment has no create_java_temporary_function"):
         tables.create_java_temporary_function("f", "company.F")
-    with pytest.raises(AttributeError, match="Table has no group_by: tables are queried by SQL text"):
+    with pytest.raises(
+        AttributeError, match=r"Table has no group_by: tables are .* FROM \{table\} GROUP BY a"
+    ):
         tables.from_path("f").group_by("k")
     with pytest.raises(UnsupportedOperationError, match="streaming mode"):
         TableEnvironment.create(EnvironmentSettings.in_batch_mode())
-    with pytest.raises(UnsupportedOperationError, match="takes no schema"):
-        tables.from_data_stream(None, schema=object())
+    with pytest.raises(UnsupportedOperationError, match=r"takes no expressions\. Give Schema"):
+        tables.from_data_stream(None, object())
+    timestamps = Schema.new_builder().column_by_metadata("at", "TIMESTAMP_LTZ(3)").build()
+    with pytest.raises(UnsupportedOperationError, match=r"no column of metadata.* a field for the timestamp"):
+        tables.from_data_stream(None, timestamps)
 
 
 def test_a_function_has_one_name_and_its_types(flink: Planner, tables: Any) -> None:
@@ -221,8 +281,12 @@ def test_flink_answers_questions_about_the_session(
     assert capsys.readouterr().out == "as Flink prints\n"
     assert tables.list_tables() == tables.list_views() == ["a", "ts"]
     assert tables.get_current_database() == "a"
-    with pytest.raises(MissingMethodError, match=r"no list_temporary_tables: call list_tables"):
-        tables.list_temporary_tables()
+    assert tables.list_temporary_tables() == tables.list_temporary_views() == []
+    flink.rows = [["CREATE TEMPORARY VIEW `a` AS SELECT 1"]]
+    assert tables._temporary([("VIEW", "a")]) == ["a"]
+    assert flink.requests[-1][-1] == "SHOW CREATE VIEW `a`"
+    with pytest.raises(MissingMethodError, match="no create_catalog: write it as a statement"):
+        tables.create_catalog("c", None)
 
 
 def test_flink_explains_queries_and_shows_their_columns(
@@ -236,7 +300,7 @@ def test_flink_explains_queries_and_shows_their_columns(
     inserts = tables.create_statement_set().add_insert_sql("INSERT INTO a SELECT 1;")
     assert inserts.add_insert("b", query).explain() == "a plan"
     assert [request[-1] for request in flink.requests] == [
-        "DESCRIBE `UnnamedTable$1`",
+        "DESCRIBE `described#`",
         "EXPLAIN CHANGELOG_MODE, ESTIMATED_COST SELECT 1",
         "EXPLAIN STATEMENT SET BEGIN INSERT INTO a SELECT 1; INSERT INTO `b` SELECT 1; END",
     ]

@@ -17,7 +17,7 @@ from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
 from flinkcore.errors import DataError
-from flinkcore.log.sources.chunks import FileChunk
+from flinkcore.log.sources.file_chunks import FileChunk
 
 NEAR = st.integers(-300, 70_000)
 ANY = st.integers(-(2**63), 2**63 - 1)
