@@ -56,7 +56,7 @@ from flinkcore.spark.logs import spark_log
 from flinkcore.spark.logs.log_input import FileInput
 from flinkcore.spark.logs.spark_log import SparkLog
 from flinkcore.spark.sessions.launch_settings import read_properties
-from flinkcore.spark.sessions.spark_settings import SHORT_JOB_SETTINGS
+from flinkcore.spark.sessions.spark_settings import OWN_SHUFFLE_SETTINGS, SHORT_JOB_SETTINGS
 from flinkcore.spark.shipping import sent_files
 from flinkcore.time_plane.record_blocks import RecordLimits
 from flinkcore.time_plane.time_pass import time_planes_of
@@ -139,10 +139,11 @@ def test_progress_comes_from_spark_where_no_datagram_reaches_the_driver(
 
 def test_replays_of_small_logs_compile_no_code_and_leave_the_settings_of_the_session(spark: Any) -> None:
     compiled = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
-    before, settings = compiled.getCount(), [spark.conf.get(name) for name in SHORT_JOB_SETTINGS]
+    names = [*SHORT_JOB_SETTINGS, *OWN_SHUFFLE_SETTINGS]
+    before, settings = compiled.getCount(), [spark.conf.get(name, None) for name in names]
     hourly_flights(SparkExecutionEnvironment(spark)).to_arrow()
     assert compiled.getCount() == before
-    assert [spark.conf.get(name) for name in SHORT_JOB_SETTINGS] == settings
+    assert [spark.conf.get(name, None) for name in names] == settings
     spark.range(3).selectExpr("sum(id * 17)").collect()
     assert compiled.getCount() > before
 

@@ -55,7 +55,7 @@ from flinkcore.spark.logs.spark_log import (
     chunks_with_times_here,
 )
 from flinkcore.spark.logs.task_packing import TaskPacking
-from flinkcore.spark.sessions.session import short_job, spark_context
+from flinkcore.spark.sessions.session import own_shuffles, short_job, spark_context
 from flinkcore.spark.sessions.session_stores import SessionStores
 from flinkcore.spark.sessions.spark_jobs import SparkJobs
 from flinkcore.spark.shipping.shared_values import Shared
@@ -209,6 +209,11 @@ class SparkReplay:
         """Settings for jobs that compute nothing of the user's and are over before compiled code would pay."""
         short = all(log.is_short for log in self._given_logs)
         return short_job(self._spark) if short else nullcontext()
+
+    def _unchecked(self) -> AbstractContextManager[None]:
+        """Settings for jobs whose tasks send the same rows each time; of the user's functions that is not known."""
+        calls_functions = any(stage.operator.calls_functions for stage in self.plan.stages)
+        return nullcontext() if calls_functions else own_shuffles(self._spark)
 
     @property
     def _logs(self) -> list[SparkLog]:
@@ -541,6 +546,7 @@ class SparkReplay:
         with (
             task_errors_raised(),
             self.jobs.described(PASS_2),
+            self._unchecked(),
             self._shortly(),
             progress_of(
                 self._spark,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Lock
 from typing import Any, Final
 
@@ -23,14 +23,15 @@ from flinkcore.spark.sessions.spark_settings import (
     BYTES_PER_BATCH,
     LOCAL_SETTINGS,
     MOST_BLOCKS_PER_BATCH,
+    OWN_SHUFFLE_SETTINGS,
     ROWS_PER_BATCH,
     SETTINGS,
     SHORT_JOB_SETTINGS,
 )
 
 _LOCK: Final = Lock()
-_SHORT_JOBS: dict[int, tuple[int, dict[str, str | None]]] = {}
-"""By session: how many short jobs it runs, and its own settings."""
+_RUNNING: dict[tuple[int, frozenset[str]], tuple[int, dict[str, str | None]]] = {}
+"""By session and names of replaced settings: how many jobs it runs with these, and its own settings."""
 
 
 def configure_spark(builder: Any = None) -> Any:
@@ -209,38 +210,50 @@ def spark_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-@contextmanager
-def short_job(spark: Any) -> Iterator[None]:
+def short_job(spark: Any) -> AbstractContextManager[None]:
     """Plan the jobs of the block with `SHORT_JOB_SETTINGS`: to compile code for them takes a cold JVM long.
 
+    The block must not compute DataFrames of the user's. For the rest see `own_shuffles`.
+    """
+    return _with_settings(spark, SHORT_JOB_SETTINGS)
+
+
+def own_shuffles(spark: Any) -> AbstractContextManager[None]:
+    """Plan the jobs of the block with `OWN_SHUFFLE_SETTINGS`.
+
     Jobs that other threads start in the same session meanwhile are planned alike, and return the same rows. The block
-    must not compute DataFrames of the user's. A session that refuses the settings, and one of Spark Connect, keeps its
+    must not shuffle DataFrames of the user's. A session that refuses the settings, and one of Spark Connect, keeps its
     own.
     """
+    return _with_settings(spark, OWN_SHUFFLE_SETTINGS)
+
+
+@contextmanager
+def _with_settings(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
     if not is_classic(spark):
         yield
         return
-    session = spark._jsparkSession.hashCode()
+    key = spark._jsparkSession.hashCode(), frozenset(settings)
     with _LOCK:
-        running, own = _SHORT_JOBS.get(session) or (0, {})
-        _SHORT_JOBS[session] = running + 1, own
+        running, own = _RUNNING.get(key) or (0, {})
+        _RUNNING[key] = running + 1, own
     try:
         with _LOCK:
             if not own:
-                _replace_settings(spark, own)
+                _replace_settings(spark, settings, own)
         yield
     finally:
         with _LOCK:
-            running, own = _SHORT_JOBS.pop(session)
+            running, own = _RUNNING.pop(key)
             if running > 1:
-                _SHORT_JOBS[session] = running - 1, own
+                _RUNNING[key] = running - 1, own
             else:
                 _restore_settings(spark, own)
 
 
-def _replace_settings(spark: Any, own: dict[str, str | None]) -> None:
-    """Set `SHORT_JOB_SETTINGS`; `own` gets what they were before, None where they were not set."""
-    for name, value in SHORT_JOB_SETTINGS.items():
+def _replace_settings(spark: Any, settings: Mapping[str, str], own: dict[str, str | None]) -> None:
+    """Set the settings; `own` gets what they were before, None where they were not set."""
+    for name, value in settings.items():
         with suppress(Exception):  # some platforms allow a list of settings only
             own[name] = spark.conf.get(name, None)
             spark.conf.set(name, value)

@@ -34,9 +34,14 @@ SHORT_JOB_SETTINGS: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    # A task that is repeated sends the same rows, or fails. So there is no need to hash each byte of the shuffle.
-    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     # Spark describes the plan of each job to its UI in detail, which takes as long as to optimize it.
     "spark.sql.ui.explainMode": "simple",
 }
 """Settings while a session runs jobs of flinkcore's that are over soon."""
+
+OWN_SHUFFLE_SETTINGS: Mapping[str, str] = {
+    # Spark 4.1 and later hashes each byte of a shuffle, to notice tasks that send other rows when they are repeated.
+    # Those of a replay send the same, or fail, and their blocks are all bytes: it was two fifths of the JVM's work.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+}
+"""Settings while a session runs jobs in which only flinkcore's tasks send rows."""

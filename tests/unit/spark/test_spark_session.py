@@ -19,8 +19,8 @@ from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
 from flinkcore.spark.sessions import java as java_module
 from flinkcore.spark.sessions import session
-from flinkcore.spark.sessions.session import short_job
-from flinkcore.spark.sessions.spark_settings import SHORT_JOB_SETTINGS
+from flinkcore.spark.sessions.session import own_shuffles, short_job
+from flinkcore.spark.sessions.spark_settings import OWN_SHUFFLE_SETTINGS, SHORT_JOB_SETTINGS
 
 
 class RecordingBuilder:
@@ -475,6 +475,20 @@ def test_short_job_that_fails_leaves_the_settings_of_the_user() -> None:
     with pytest.raises(ZeroDivisionError), short_job(ClassicSession(conf)):
         raise ZeroDivisionError
     assert conf == OF_USER
+
+
+def test_short_jobs_and_own_shuffles_that_overlap_end_with_their_own_settings() -> None:
+    of_user = OF_USER | dict.fromkeys(OWN_SHUFFLE_SETTINGS, "of the user's")
+    conf = Settings(of_user)
+    first, second = own_shuffles(ClassicSession(conf)), short_job(ClassicSession(conf))
+    first.__enter__()
+    assert conf == of_user | OWN_SHUFFLE_SETTINGS
+    second.__enter__()
+    assert conf == {**OWN_SHUFFLE_SETTINGS, **SHORT_JOB_SETTINGS}
+    first.__exit__(None, None, None)
+    assert conf == of_user | SHORT_JOB_SETTINGS
+    second.__exit__(None, None, None)
+    assert conf == of_user
 
 
 def test_settings_that_were_not_set_are_not_set_by_short_jobs() -> None:
