@@ -42,6 +42,8 @@ SHORT_JOB_SETTINGS: Mapping[str, str] = {
 OWN_SHUFFLE_SETTINGS: Mapping[str, str] = {
     # Spark 4.1 and later hashes each byte of a shuffle, to notice tasks that send other rows when they are repeated.
     # Those of a replay send the same, or fail, and their blocks are all bytes: it was two fifths of the JVM's work.
+    # It does so if either setting asks for it.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
 }
 """Settings while a session runs jobs in which only flinkcore's tasks send rows."""
