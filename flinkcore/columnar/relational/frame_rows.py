@@ -48,12 +48,16 @@ class FrameRows:
         cleared : pair of arrays
             Before how many of the rows a key is forgotten, ascending, and its id.
         """
-        first = 0
-        for before, key in zip(*cleared, strict=True):
-            self._append(rows[first:before], key_ids[first:before], times[first:before])
-            self.clear(np.array([key], np.uint32))
-            first = int(before)
-        self._append(rows[first:], key_ids[first:], times[first:])
+        befores, cleared_ids = cleared
+        self.clear(cleared_ids)
+        if len(rows) and len(cleared_ids):
+            first = np.zeros(int(max(key_ids.max(), cleared_ids.max())) + 1, np.int64)
+            first[cleared_ids] = befores  # the last one of a key that is forgotten several times
+            is_left = np.arange(len(rows)) >= first[key_ids]
+            rows, key_ids, times = rows[is_left], key_ids[is_left], times[is_left]
+        if len(rows):
+            self._parts.append((rows, key_ids, times))
+            self._n += len(rows)
         if self._n > max(LEAST_ROWS, 2 * self._n_pruned):
             self._prune()
 
@@ -61,11 +65,6 @@ class FrameRows:
         """Forget the rows of keys."""
         if len(key_ids):
             self._keep(~np.isin(self._all()[1], key_ids))
-
-    def _append(self, *columns: Any) -> None:
-        if len(columns[0]):
-            self._parts.append(columns)
-            self._n += len(columns[0])
 
     def _all(self) -> tuple[Int64s, KeyIds, Int64s]:
         if len(self._parts) > 1:
