@@ -211,9 +211,9 @@ class SparkReplay:
         return short_job(self._spark) if short else nullcontext()
 
     def _unchecked(self) -> AbstractContextManager[None]:
-        """Settings for jobs whose tasks send the same rows each time; of the user's functions that is not known."""
-        calls_functions = any(stage.operator.calls_functions for stage in self.plan.stages)
-        return nullcontext() if calls_functions else own_shuffles(self._spark)
+        """Settings for jobs whose tasks send the same rows each time, which nobody knows of process functions."""
+        # Functions that SQL calls are refused if they are not deterministic.
+        return nullcontext() if self.plan.calls_rows else own_shuffles(self._spark)
 
     @property
     def _logs(self) -> list[SparkLog]:

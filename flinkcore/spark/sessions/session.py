@@ -213,7 +213,9 @@ def spark_version() -> tuple[int, int]:
 def short_job(spark: Any) -> AbstractContextManager[None]:
     """Plan the jobs of the block with `SHORT_JOB_SETTINGS`: to compile code for them takes a cold JVM long.
 
-    The block must not compute DataFrames of the user's. For the rest see `own_shuffles`.
+    The block must not compute DataFrames of the user's. Jobs that other threads start in the same session meanwhile are
+    planned alike, and return the same rows. A session that refuses the settings, and one of Spark Connect, keeps its
+    own.
     """
     return _with_settings(spark, SHORT_JOB_SETTINGS)
 
@@ -221,9 +223,9 @@ def short_job(spark: Any) -> AbstractContextManager[None]:
 def own_shuffles(spark: Any) -> AbstractContextManager[None]:
     """Plan the jobs of the block with `OWN_SHUFFLE_SETTINGS`.
 
-    Jobs that other threads start in the same session meanwhile are planned alike, and return the same rows. The block
-    must not shuffle DataFrames of the user's. A session that refuses the settings, and one of Spark Connect, keeps its
-    own.
+    The block must not shuffle DataFrames of the user's. Jobs that other threads start in the same session meanwhile are
+    planned alike: Spark does not notice if their tasks send other rows when they are repeated. A session that refuses
+    the settings, and one of Spark Connect, keeps its own.
     """
     return _with_settings(spark, OWN_SHUFFLE_SETTINGS)
 
