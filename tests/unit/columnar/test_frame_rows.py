@@ -76,7 +76,11 @@ def test_rows_are_those_of_a_small_model(batches: list[list[tuple[int, int | Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frame_rows, "LEAST_ROWS", 2)
         for batch in batches:
-            numbers, keys, times, befores, cleared = [], [], [], [], []
+            numbers: list[int] = []
+            keys: list[int] = []
+            times: list[int] = []
+            befores: list[int] = []
+            cleared: list[int] = []
             for key, step in batch:
                 if step is None:
                     befores.append(len(numbers))
