@@ -109,25 +109,46 @@ def test_rows_in_frames_go_from_savepoint_to_savepoint(job: str, tmp_path: Path)
     assert lines(job, found + rows_as_flink_shows_them(rest)) == expected_lines(job)
 
 
-def test_sums_of_floats_go_on_from_what_is_left_when_frames_have_no_values(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("job", "values", "rows_before", "sums"),
+    [
+        (
+            "over_last_rows_of_floats",
+            {"flag": [True] * 17, "d": [1.0, 2.0, 3.0, *[None] * 12, 2.5, 1.0]},
+            15,
+            "'0.25000000000000006', '1.7499999999999996'",
+        ),
+        (
+            "group_by_count",
+            {"u": ["a", "b", "c", "a", "b", "d"], "i": [0] * 6, "d": [0.1, 0.2, None, None, None, 0.125]},
+            5,
+            "0.12500000000000003",
+        ),
+    ],
+)
+def test_sums_of_floats_go_on_from_what_is_left_when_no_value_is(
+    job: str,
+    values: dict[str, list[Any]],
+    rows_before: int,
+    sums: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    job, last = "over_last_rows_of_floats", 15
-    values = [1.0, 2.0, 3.0, *[None] * 12, 2.5, 1.0]
-    given = table("first").slice(0, len(values))
-    for name, column in {
-        "d": pa.array(values),
-        "flag": pa.array([True] * len(values)),
-        "ts": pa.array(range(1000, 1000 + 1000 * len(values), 1000), pa.timestamp("ms")),
-    }.items():
-        given = given.set_column(given.schema.get_field_index(name), name, column)
+    n = len(values["d"])
+    given = table("first").slice(0, n)
+    times = pa.array(range(1000, 1000 + 1000 * n, 1000), pa.timestamp("ms"))
+    for name, column in {**values, "ts": times}.items():
+        place = given.schema.get_field_index(name)
+        given = given.set_column(
+            place, given.schema.field(place), pa.array(column, given.schema.types[place])
+        )
     monkeypatch.setattr(sql_savepoint_jobs, "table", lambda part: given)
     expected = rows_as_flink_shows_them(replay(job, "all").execute())
-    first = replay(job, "all", rows=slice(0, last)).execute(stop_with_savepoint=tmp_path / "savepoint")
+    first = replay(job, "all", rows=slice(0, rows_before)).execute(stop_with_savepoint=tmp_path / "savepoint")
     found = rows_as_flink_shows_them(first)
-    rest = replay(job, "all", rows=slice(last, None)).execute(restore_from=tmp_path / "savepoint")
+    rest = replay(job, "all", rows=slice(rows_before, None)).execute(restore_from=tmp_path / "savepoint")
     assert found + rows_as_flink_shows_them(rest) == expected
-    assert expected[last][2:] == ["0.25000000000000006", "1.7499999999999996"]
+    assert sums in str(expected)
 
 
 def test_frames_of_a_checkpoint_without_their_rows_are_refused(tmp_path: Path) -> None:

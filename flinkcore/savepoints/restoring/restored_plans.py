@@ -30,7 +30,7 @@ from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.operator_state import OperatorState
 from flinkcore.savepoints.restoring.fed_accumulators import fed_accumulators
 from flinkcore.savepoints.savepoint import SavepointOperator
-from flinkcore.savepoints.sql.accumulators import AggregateValues, aggregate_values
+from flinkcore.savepoints.sql.accumulators import AggregateValues, aggregate_values, words_of_sums
 from flinkcore.savepoints.sql.aggregate_states import aggregate_states
 from flinkcore.savepoints.sql.layouts import layout_of
 from flinkcore.savepoints.sql.names import (
@@ -298,6 +298,10 @@ class RestoredPlanState:
         for number, (name, *_) in enumerate(aggregates):
             if name in values.counts and f"{number}.counts" in held:
                 held[f"{number}.counts"] = values.counts[name]
+        for number, words in words_of_sums(
+            self.state.fields, entries.column("value"), self.operator.aggregates
+        ).items():
+            held[f"{number}.words"] = pa.array(words)
         if ROW_KIND in self.operator.row_names[0]:  # its rows are counted beside the aggregates
             assert values.rows is not None
             held[f"{len(aggregates)}.words"] = values.rows.cast(pa.uint64())

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore.columnar.operator_plans.aggregate_contents import AggregateContents
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.plan.flink_state import (
@@ -29,6 +31,8 @@ _WIDE: LogicalType = LogicalType(Root.BIGINT)
 _VIEW: Final = b"\0"
 """Content of an accumulator in place of a view."""
 _DOUBLE: LogicalType = LogicalType(Root.DOUBLE)
+NO_SUM: Final = -0.0
+"""Sum of floats before the first value."""
 
 
 def rows_of_columns(serializer: RowDataSerializer, columns: Sequence[pa.Array], n_rows: int) -> pa.Array:
@@ -152,3 +156,30 @@ def aggregate_values(fields: Sequence[AccumulatorField], accumulators: pa.Array)
             comparable = pc.add(column, pa.scalar(0.0).cast(column.type))
             found.orders[extreme] = pc.if_else(is_nan, pa.scalar(None, column.type), comparable)
     return found
+
+
+def float_sums(aggregates: AggregateContents) -> dict[int, str]:
+    """Return the numbers of sums of floats among the aggregates, with their names."""
+    return {
+        number: name
+        for number, (name, function, column, *_) in enumerate(aggregates.aggregates)
+        if function == "sum" and pa.types.is_floating(aggregates.columns.field(column).type)
+    }
+
+
+def words_of_sums(
+    fields: Sequence[AccumulatorField], accumulators: pa.Array, aggregates: AggregateContents
+) -> dict[int, npt.NDArray[np.uint64]]:
+    """Return Flink's sums of floats as native accumulators hold them, by the number of the aggregate.
+
+    Last bits of a sum may be left when all values have been taken away: it continues from these.
+    """
+    sums: dict[str, pa.Array] = {}
+    for number, field in enumerate(fields):
+        for name in field.aggregates:
+            sums.setdefault(name, accumulators.field(number))  # before the number of its values
+    return {
+        number: sums[name].cast(pa.float64()).fill_null(NO_SUM).to_numpy().view(np.uint64)
+        for number, name in float_sums(aggregates).items()
+        if name in sums
+    }

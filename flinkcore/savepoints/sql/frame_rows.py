@@ -16,6 +16,7 @@ from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregat
 from flinkcore.columnar.relational.frame_rows import FRAME_ROWS
 from flinkcore.savepoints.keyed_types import KeyedTypes
 from flinkcore.savepoints.serializers import basic
+from flinkcore.savepoints.sql.accumulators import float_sums, words_of_sums
 from flinkcore.savepoints.sql.names import (
     ACCUMULATORS,
     CLEAN_UP_TIME,
@@ -42,8 +43,6 @@ _BEFORE_ALL: Final = 0
 """Time of the last rows of a key of which none has come up."""
 _RUNNING: Final = 0
 """Part of a frame with the aggregates of all its rows that can be taken away again."""
-NO_SUM: Final = -0.0
-"""What sums of floats are before their first value."""
 
 
 class FrameRows(PendingRows):
@@ -133,34 +132,19 @@ class FrameRows(PendingRows):
 
     def _with_sums(self, found: SavepointTables, frames: dict[str, pa.Array]) -> dict[str, pa.Array]:
         """Return frames with Flink's sums of floats, which are those of all that has been added and taken away."""
-        sums = float_sums(found.operator.aggregates)
-        accumulators = found.read(ACCUMULATORS) if sums and self.state.fields else None
+        aggregates = found.operator.aggregates
+        accumulators = found.read(ACCUMULATORS) if float_sums(aggregates) and self.state.fields else None
         if accumulators is None:
             return frames
-        # A sum also goes on from what is left of it when all of its values have been taken away.
-        values: dict[str, pa.Array] = {}
-        for number, field in enumerate(self.state.fields):
-            for name in field.aggregates:
-                values.setdefault(name, accumulators.column("value").field(number))
         table = pa.RecordBatch.from_arrays(list(frames.values()), list(frames))
         places = places_among([*key_columns(table).values()], [*key_columns(accumulators).values()])
         own = (places >= 0) & (frames["part"].to_numpy() == _RUNNING)
-        for number, name in sums.items():
+        for number, new in words_of_sums(self.state.fields, accumulators.column("value"), aggregates).items():
             words = f"{number}_words"
-            new = values[name].cast(pa.float64()).fill_null(NO_SUM).to_numpy().view(np.uint64)
             found_words = frames[words].to_numpy().copy()
             found_words[own] = new[places[own]]
             frames[words] = pa.array(found_words)
         return frames
-
-
-def float_sums(aggregates: AggregateContents) -> dict[int, str]:
-    """Return the numbers of sums of floats among the aggregates, with their names."""
-    return {
-        number: name
-        for number, (name, function, column, *_) in enumerate(aggregates.aggregates)
-        if function == "sum" and pa.types.is_floating(aggregates.columns.field(column).type)
-    }
 
 
 def frames_of_rows(

@@ -25,9 +25,16 @@ from flinkcore.columnar.stages.window_state import key_columns_of
 from flinkcore.errors import ConfigurationError, DataError, UnsupportedOperationError
 from flinkcore.savepoints.serializers import basic
 from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_data
-from flinkcore.savepoints.sql.accumulators import accumulator_rows, counted, n_kept, rows_of_columns
+from flinkcore.savepoints.sql.accumulators import (
+    NO_SUM,
+    accumulator_rows,
+    counted,
+    float_sums,
+    n_kept,
+    rows_of_columns,
+)
 from flinkcore.savepoints.sql.aggregate_states import accumulator_data, aggregate_states
-from flinkcore.savepoints.sql.frame_rows import NO_SUM, float_sums, running_frames
+from flinkcore.savepoints.sql.frame_rows import running_frames
 from flinkcore.savepoints.sql.layouts import layout_of
 from flinkcore.savepoints.sql.names import OF_NULL, SESSIONS, WATERMARK, WINDOW_TIMERS
 from flinkcore.savepoints.sql.row_layout import Entries, PartTables, RowLayout
@@ -239,7 +246,7 @@ class _SqlOperator:
                 if f"{number}.set_counts" in held.parts.schema.names:
                     results[n_kept(name)] = pc.list_value_length(held.parts.column(f"{number}.set_counts"))
             for number, name in float_sums(self._contents).items():
-                # What is left of a sum when all of its values have been taken away.
+                # Last bits of a sum may be left when all values have been taken away.
                 words = held.parts.column(f"{number}.words").to_numpy()
                 is_none = words == np.float64(NO_SUM).view(np.uint64)
                 left = pa.array(words.view(np.float64), mask=is_none).cast(results[name].type)
