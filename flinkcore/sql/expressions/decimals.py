@@ -100,7 +100,7 @@ def fit(array: pa.Array, kind: LogicalType) -> pa.Array:
 def fit_one(value: Decimal, kind: LogicalType) -> Decimal | None:
     """Return a decimal of a precision and scale as `fit` does."""
     rounded = value.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, EXACT)
-    return rounded if abs(rounded) < Decimal(10) ** (kind.precision - kind.scale) else None
+    return rounded if rounded.copy_abs() < Decimal(10) ** (kind.precision - kind.scale) else None
 
 
 def added(total: Decimal, value: Decimal, kind: LogicalType) -> Decimal:
