@@ -65,7 +65,7 @@ class ExpiringDistinct:
             return [(value, None if value is None else value.hex()) for value in values.to_pylist()]
         return [(value, value) for value in values.to_pylist()]
 
-    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int = 0) -> None:
+    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int) -> None:
         value, key = arguments
         if value is None:
             return
@@ -79,7 +79,7 @@ class ExpiringDistinct:
         if count == 0:
             self._add(accumulator, value, 1)
 
-    def retract(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int = 0) -> None:
+    def retract(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int) -> None:
         value, key = arguments
         if value is None:
             return
