@@ -436,7 +436,10 @@ class NativeAggregates:
         """Refuse types whose distinct values are not told apart."""
         counted = {*NUMERIC, *TEXTS, *BINARIES, *_COUNTED}
         if given.root not in (counted if call.name == "COUNT" else {*INTEGERS, Root.DECIMAL, Root.DOUBLE}):
-            raise self.node.refuse(f"{call.name}(DISTINCT) of {given} is not supported")
+            raise self.node.refuse(
+                f"{call.name}(DISTINCT) of {given} is not supported",
+                f"CAST its argument to {'STRING' if call.name == 'COUNT' else 'DOUBLE'}",
+            )
 
     def wrapped(self, call: AggregateCall) -> str:
         """Return the column of a native aggregate that is the list of a call's values, of structs, nulls included."""

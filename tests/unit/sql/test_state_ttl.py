@@ -177,6 +177,16 @@ def test_distinct_values_with_several_conditions_are_refused() -> None:
         plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
 
 
+def test_sums_of_distinct_floats_are_refused() -> None:
+    scenario = copy.deepcopy(golden("ttl-group_distinct-5"))
+    scenario["plan"] = json.loads(json.dumps(scenario["plan"]).replace("DOUBLE", "FLOAT"))
+    environment = environment_of(scenario)
+    with pytest.raises(
+        UnsupportedOperationError, match=r"SUM\(DISTINCT\) of FLOAT .* CAST its argument to DOUBLE"
+    ):
+        plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
+
+
 def test_distinct_values_that_have_expired_are_forgotten() -> None:
     whole = LogicalType(Root.INT)
     calls = ExpiringDistinct("SUM", whole, whole, 100, False)
