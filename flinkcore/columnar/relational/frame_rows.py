@@ -48,16 +48,15 @@ class FrameRows:
         cleared : pair of arrays
             Before how many of the rows a key is forgotten, ascending, and its id.
         """
-        befores, cleared_ids = cleared
-        self.clear(cleared_ids)
-        if len(rows) and len(cleared_ids):
-            first = np.zeros(int(max(key_ids.max(), cleared_ids.max())) + 1, np.int64)
-            first[cleared_ids] = befores  # the last one of a key that is forgotten several times
-            is_left = np.arange(len(rows)) >= first[key_ids]
-            rows, key_ids, times = rows[is_left], key_ids[is_left], times[is_left]
-        if len(rows):
-            self._parts.append((rows, key_ids, times))
-            self._n += len(rows)
+        before, cleared_keys = cleared
+        self.clear(cleared_keys)
+        if len(before):
+            known, last = np.unique(cleared_keys[::-1], return_index=True)
+            place = np.minimum(np.searchsorted(known, key_ids), len(known) - 1)
+            comes_after = np.arange(len(rows)) >= before[::-1][last][place]
+            stays = (known[place] != key_ids) | comes_after
+            rows, key_ids, times = rows[stays], key_ids[stays], times[stays]
+        self._append(rows, key_ids, times)
         if self._n > max(LEAST_ROWS, 2 * self._n_pruned):
             self._prune()
 
@@ -65,6 +64,11 @@ class FrameRows:
         """Forget the rows of keys."""
         if len(key_ids):
             self._keep(~np.isin(self._all()[1], key_ids))
+
+    def _append(self, *columns: Any) -> None:
+        if len(columns[0]):
+            self._parts.append(columns)
+            self._n += len(columns[0])
 
     def _all(self) -> tuple[Int64s, KeyIds, Int64s]:
         if len(self._parts) > 1:

@@ -61,13 +61,11 @@ def test_rows_take_new_numbers() -> None:
 
 @given(
     st.lists(
-        st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(0, 4), st.none())), max_size=5),
-        max_size=8,
+        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 5)), max_size=5), max_size=8
     ),
     st.one_of(st.tuples(st.integers(1, 3), st.none()), st.tuples(st.none(), st.integers(0, 6))),
 )
-def test_rows_are_those_of_a_small_model(batches: list[list[tuple[int, int | None]]], bound: Any) -> None:
-    """Each step is a row of a key so many ms after its last one, or None where the key is forgotten."""
+def test_rows_are_those_of_a_small_model(batches: list[list[tuple[int, int, int]]], bound: Any) -> None:
     size, range_ms = bound
     rows = FrameRows(rows=size, range_ms=range_ms)
     model: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -76,27 +74,19 @@ def test_rows_are_those_of_a_small_model(batches: list[list[tuple[int, int | Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frame_rows, "LEAST_ROWS", 2)
         for batch in batches:
-            numbers: list[int] = []
-            keys: list[int] = []
-            times: list[int] = []
-            befores: list[int] = []
-            cleared: list[int] = []
-            for key, step in batch:
-                if step is None:
-                    befores.append(len(numbers))
-                    cleared.append(key)
-                    model[key] = []
-                    continue
+            numbers = list(range(number, number + len(batch)))
+            number += len(batch)
+            times = []
+            cleared = [(place, each) for place, (_, _, each) in enumerate(batch) if each < 3]
+            for row, (key, step, forgotten) in zip(numbers, batch, strict=True):
+                model.pop(forgotten, None)
                 now[key] += step
-                numbers.append(number)
-                keys.append(key)
                 times.append(now[key])
-                kept = [*model[key], (number, now[key])]
-                number += 1
+                kept = [*model[key], (row, now[key])]
                 model[key] = (
                     kept[-size:] if size else [each for each in kept if now[key] - each[1] <= range_ms]
                 )
-            forgotten = np.array(befores, np.int64), np.array(cleared, np.uint32)
-            added(rows, numbers, keys, times, forgotten)
+            befores, keys = np.array(cleared, np.int64).reshape(-1, 2).T
+            added(rows, numbers, [key for key, *_ in batch], times, (befores, keys.astype(np.uint32)))
             assert len(rows) >= sum(map(len, model.values()))
     assert shown(rows) == {key: found for key, found in model.items() if found}
