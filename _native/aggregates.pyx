@@ -1653,7 +1653,7 @@ cdef int require_shareable(const AccumulatorTable* table) except -1:
     if not _are_shareable(table):
         raise ConfigurationError(
             "windows share slices only where results do not depend on the order of rows: of counts, sums of whole numbers and "
-            "decimals, means of decimals, least and greatest values of fixed width"
+            "decimals, means of decimals, bits, least and greatest values of fixed width"
         )
     return 0
 

@@ -69,6 +69,7 @@ cdef enum:
     KEY = 2          # the sort key, from here on
     LEAST_LISTS = 1 << 10
     FULL_LIST = 100  # Flink's DEFAULT_TOPN_SIZE
+    MANY_ROWS = 64   # A list of so many grows twofold.
     LOOK_AHEAD = 8
 
 cdef const char* _WHAT = b"the highest rows of keys"
@@ -194,8 +195,8 @@ cdef int _insert(
     cdef uint64_t* entry
     cdef uint64_t* block = NULL
     if top.n == top.capacity:
-        # Most keys have one row. A list that grows will soon be full: one row more than it keeps.
-        capacity = max(<uint32_t> 1, 4 * top.capacity)
+        # Most keys have one row. A short list that grows will soon be full: one row more than it keeps.
+        capacity = max(<uint32_t> 1, (4 if top.capacity < MANY_ROWS else 2) * top.capacity)
         if self.ranking == Ranking.ROW_NUMBER and top.capacity <= self.n < capacity:
             capacity = <uint32_t> self.n + 1
         top.entries = <uint64_t*> grow(top.entries, capacity * self.stride * 8, _WHAT)

@@ -212,7 +212,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 class Docstrings(griffe.Extension):
-    """Docstrings as Markdown; those of native modules are taken from the compiled ones, as stubs have none."""
+    """Docstrings as Markdown, with what no source says: those of native modules, and where looked-up names are."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        package = import_module("flinkcore.table")
+        for name in set(package.__all__) - set(vars(package)):
+            found = getattr(package, name)
+            alias = griffe.Alias(name, f"{found.__module__}.{found.__name__}")
+            pkg.set_member(f"table.{name}", alias)
+            alias.resolve_target()  # so that it is one of the object's names
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is None and obj.path.startswith("flinkcore._native."):

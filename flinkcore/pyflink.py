@@ -32,22 +32,11 @@ MODULES: Final = {
 }
 """PyFlink's modules that flinkcore has, by package."""
 
-_OF_PACKAGES: Final = {
-    f"table.{name}": "table"
-    for name in (
-        *(
-            "data_view",
-            "environment_settings",
-            "explain_detail",
-            "result_kind",
-            "schema",
-            "statement_set",
-            "table",
-        ),
-        *("table_config", "table_descriptor", "table_environment", "table_result"),
-    )
+_IN_PACKAGES: Final = {
+    "table": "data_view environment_settings explain_detail result_kind schema statement_set table table_config "
+    "table_descriptor table_environment table_result",
 }
-"""PyFlink's modules whose names a package of flinkcore has."""
+"""PyFlink's modules whose names a package of flinkcore has, by package."""
 
 _NAMES: Final = {
     *MODULES,
@@ -72,7 +61,8 @@ class _PyFlinkLoader:
 
     def exec_module(self, module: ModuleType) -> None:
         _, dot, rest = module.__name__.partition(".")
-        rest = _OF_PACKAGES.get(rest, rest)
+        package, _, last = rest.rpartition(".")
+        rest = package if last in _IN_PACKAGES.get(package, "").split() else rest
         name = f"flinkcore{dot}{rest}"
         if rest and rest not in _NAMES:
             find_spec(name)  # raises for a module of PyFlink's that is missing, with what to use instead

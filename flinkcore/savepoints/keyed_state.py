@@ -108,7 +108,7 @@ class KeyedState(SavepointState):
         """Return the state in a task that has received the entries of its keys."""
         return ReceivedState(
             *(self.directory, self.settings, self.name, self.kind),
-            *(self.max_parallelism, self.keyed_types, self.files, tuple(entries)),
+            *(self.max_parallelism, self.keyed_types, self.files, entries),
         )
 
     def count(self) -> int:
@@ -209,9 +209,9 @@ def _canonical_groups(
 
 @dataclass(frozen=True)
 class ReceivedState(KeyedState):
-    """A keyed state whose entries a task has received, instead of reading them."""
+    """A keyed state whose entries a task has received, instead of reading them, and releases once it has taken them."""
 
-    entries: tuple[pa.RecordBatch, ...]
+    entries: Sequence[pa.RecordBatch]
 
     def batches(self, key_groups: range | None = None) -> Iterator[pa.RecordBatch]:
         """Yield what was received, all of which is for the task."""

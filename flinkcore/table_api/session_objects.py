@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkcore.errors import ConfigurationError
 from flinkcore.sql.planner.declared_functions import creation, declared_function, has_object
-from flinkcore.sql.planner.statements import Statement, statements_of
+from flinkcore.sql.planner.statements import Statement
 from flinkcore.table.udf import AggregateFunction, DeclaredFunction
 from flinkcore.table_api.session_catalog import SessionCatalog
 from flinkcore.table_api.stream_tables import path_text, quoted
@@ -30,7 +30,8 @@ class SessionObjects(SessionCatalog):
         """Return a stream as a table."""
 
     def _keep(self, text: str) -> None:
-        self._statements += statements_of(text)
+        """Keep one statement: the planner refuses a semicolon in an expression or a type that a program gives."""
+        self._statements.append(Statement(text))
 
     # ---- tables
 
@@ -156,13 +157,13 @@ class SessionObjects(SessionCatalog):
     # ---- what is dropped
 
     def _drop_permanent(self, kind: str, path: str, ignore_if_not_exists: bool) -> bool:
-        is_there = self._drop(kind, path_text(path), is_temporary=False)
+        is_there = has_object(self._statements, path_text(path), kind, is_temporary=False)
         if not (is_there or ignore_if_not_exists):
             raise ConfigurationError(f"there is no {kind.lower()} {path}. Leave the call out")
-        return is_there
+        return self._drop(kind, path_text(path), is_temporary=False)
 
     def _drop(self, kind: str, written: str, *, is_temporary: bool = True) -> bool:
+        """Drop an object, also one that has another name in a statement; return whether there is one of this name."""
         is_there = has_object(self._statements, written, kind, is_temporary=is_temporary)
-        if is_there:
-            self._keep(f"DROP {'TEMPORARY ' * is_temporary}{kind} {written}")
+        self._keep(f"DROP {'TEMPORARY ' * is_temporary}{kind} IF EXISTS {written}")
         return is_there

@@ -90,10 +90,13 @@ class Schema:
         ConfigurationError
             If a column of the primary key may be null.
         """
-        columns = [each.ddl for each in self._columns]
-        if not self._names_rows:
-            columns = [*(f"{quoted(name)} {kind}" for name, kind in derived), *columns]
+        derived = () if self._names_rows else derived
+        columns = [
+            *(f"{quoted(name)} {kind}" for name, kind in derived),
+            *(each.ddl for each in self._columns),
+        ]
         watermarks = [f"WATERMARK FOR {quoted(name)} AS {expr}" for name, expr in self._watermarks]
+        self._check_key(dict(derived) | {each.name: each.written for each in self._columns})
         return f"({', '.join([*columns, *watermarks, *self._constraint()])})"
 
     @property
@@ -105,28 +108,27 @@ class Schema:
     def _has_metadata(self) -> bool:
         return any(each.after for each in self._columns)
 
+    def _check_key(self, kinds: Mapping[str, str]) -> None:
+        """Raise ConfigurationError if a column of the primary key may be null, which SQL would declare NOT NULL."""
+        for name in () if self._key is None else self._key[1]:
+            if not kinds.get(name, "NOT NULL").upper().endswith("NOT NULL"):
+                raise ConfigurationError(
+                    f"the column {name!r} of the primary key may be null. Write DataTypes.BIGINT(False), or "
+                    "'BIGINT NOT NULL', with its type"
+                )
+
     def _constraint(self) -> list[str]:
         if self._key is None:
             return []
         name, columns = self._key
-        for each in self._columns:
-            if each.name in columns and not each.written.upper().endswith("NOT NULL"):
-                raise ConfigurationError(
-                    f"the column {each.name!r} of the primary key may be null. Write DataTypes.BIGINT(False), or "
-                    "'BIGINT NOT NULL', with its type"
-                )
         return [f"CONSTRAINT {quoted(name)} PRIMARY KEY ({', '.join(map(quoted, columns))}) NOT ENFORCED"]
 
     def __str__(self) -> str:
         lines = [
             *map(str, self._columns),
             *(f"WATERMARK FOR {quoted(name)} AS [{expr}]" for name, expr in self._watermarks),
+            *self._constraint(),
         ]
-        if self._key is not None:
-            name, columns = self._key
-            lines.append(
-                f"CONSTRAINT {quoted(name)} PRIMARY KEY ({', '.join(map(quoted, columns))}) NOT ENFORCED"
-            )
         return "(\n" + ",\n".join(f"  {line}" for line in lines) + "\n)"
 
     class Builder:

@@ -30,7 +30,7 @@ _FEW_ROWS = 1 << 14
 _SHARE = 4
 """The overlapping pieces of parked events take about this part of the bytes that may be held."""
 
-_LEAST_RUN: Final = 1 << 10
+LEAST_RUN: Final = 1 << 10
 """Rows in order are not copied if runs of them are as long on average: each run is a batch for what reads them."""
 
 _MOST_PIECE_BYTES = 1 << 20
@@ -152,7 +152,7 @@ class TimedRows:
         if not isinstance(self.rows, BatchesInOrder):
             return self.take(rows)
         begins = np.flatnonzero(np.diff(rows) != 1) + 1
-        if len(begins) * _LEAST_RUN > len(rows):
+        if len(begins) * LEAST_RUN > len(rows):
             return self.take(rows)
         at = rows.astype(np.intp)
         starts, stops = at[np.append(0, begins)], at[np.append(begins - 1, -1)] + 1

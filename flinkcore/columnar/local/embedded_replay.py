@@ -226,10 +226,12 @@ class EmbeddedReplay:
         context = StageContext.of(self._plan, number, time, partitions, None, memory_bytes)
         restored = dealt_out(self._checkpoints.operator(number), stage.max_parallelism, partitions)
         runs = [
-            PartitionRun.opened(replace(context, restored=each), partition, self.stopping.pending)
+            open_stages.enter_context(
+                PartitionRun.opened(replace(context, restored=each), partition, self.stopping.pending)
+            )
             for partition, each in enumerate(restored)
         ]
-        return StageRun(context, [open_stages.enter_context(run) for run in runs], self._threads)
+        return StageRun(context, runs, self._threads)
 
 
 def _goes_alone(links: Sequence[StageLink], stages: Sequence[StagePlan], number: int) -> bool:

@@ -105,7 +105,7 @@ class LogMerge:
             _Reading(together, [self._reader(log) for log in together], of_logs, in_log_order)
             for together, of_logs in [*before, *((each, chunks[each[0]]) for each in plan.ways)]
         ]
-        # So that threads may read several steps ahead of wide rows, too: one thread reads none.
+        # So that threads may read several steps ahead of wide rows, too. One thread alone reads no step ahead.
         self._step_bytes = {
             number: max(1, stage.batch_bytes // (STEPS_AHEAD if partitions[number] > 1 else 1))
             for number, stage in enumerate(plan.stages)

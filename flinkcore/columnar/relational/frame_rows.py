@@ -48,12 +48,15 @@ class FrameRows:
         cleared : pair of arrays
             Before how many of the rows a key is forgotten, ascending, and its id.
         """
-        first = 0
-        for before, key in zip(*cleared, strict=True):
-            self._append(rows[first:before], key_ids[first:before], times[first:before])
-            self.clear(np.array([key], np.uint32))
-            first = int(before)
-        self._append(rows[first:], key_ids[first:], times[first:])
+        before, cleared_keys = cleared
+        self.clear(cleared_keys)
+        if len(before):
+            known, last = np.unique(cleared_keys[::-1], return_index=True)
+            place = np.minimum(np.searchsorted(known, key_ids), len(known) - 1)
+            comes_after = np.arange(len(rows)) >= before[::-1][last][place]
+            stays = (known[place] != key_ids) | comes_after
+            rows, key_ids, times = rows[stays], key_ids[stays], times[stays]
+        self._append(rows, key_ids, times)
         if self._n > max(LEAST_ROWS, 2 * self._n_pruned):
             self._prune()
 

@@ -79,7 +79,8 @@ class FunctionAccumulators:
     ) -> None:
         """Take in rows; a result waits for each, or for the last one of peers, if it emits.
 
-        `times` are those of the frames, or of all rows of a key the processing times, if state expires.
+        `times`, in ms since the epoch, order the rows of frames. Over all rows of a key they are processing times, or
+        None if state does not expire.
         """
         keys, given = key_ids.tolist(), self._arguments(rows)
         moments = [0] * len(keys) if times is None else times.tolist()

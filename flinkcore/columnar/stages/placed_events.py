@@ -33,10 +33,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int32s, Int64s, RowNumbers
+from flinkcore._internal.arrow.joined_batches import joined
 from flinkcore.columnar.plans.connected_inputs import ConnectedInputs
 from flinkcore.columnar.stages.external_sort import HELD_BYTES, PIECE_BYTES, ExternalSort
 from flinkcore.common import MAX_TIMESTAMP
-from flinkcore.time_plane.total_order import BatchesInOrder, Events, TimelineEvents
+from flinkcore.time_plane.total_order import LEAST_RUN, BatchesInOrder, Events, TimelineEvents
 
 Order: TypeAlias = tuple[Int64s, ...]
 """Columns that order results, in the order above; the sequences come last."""
@@ -80,9 +81,13 @@ class PlacedEvents(Events):
         """All rows of the parts, at least one, one part after the other."""
         if len(parts) == 1:
             return parts[0]
+        batches = [batch for part in parts for batch in part.batches]
+        timestamps = np.concatenate([part.timestamps for part in parts])
+        # An operator may give each row as a batch of its own.
+        are_long = len(batches) * LEAST_RUN <= len(timestamps)
         return cls.of(
-            BatchesInOrder([batch for part in parts for batch in part.batches]),
-            np.concatenate([part.timestamps for part in parts]),
+            BatchesInOrder(batches) if are_long else joined(batches),
+            timestamps,
             tuple(map(np.concatenate, zip(*(part.order for part in parts), strict=True))),
             np.concatenate([part.inputs for part in parts]),
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -74,34 +74,17 @@ class RestoredOperator:
         return self.state.restore(self.uid, key_groups, max_parallelism)
 
 
-@dataclass(frozen=True)
-class ReceivedOperator(RestoredOperator):
-    """State of an operator that has been dealt out, with which one partition begins.
-
-    Parameters
-    ----------
-    entries : dict of str to list of pyarrow.RecordBatch
-        Entries of the keys of the partition, by state. They are released once the partition has them.
-    """
-
-    entries: dict[str, list[pa.RecordBatch]]
-
-    def snapshots(self, key_groups: tuple[int, int], max_parallelism: int) -> list[OperatorSnapshot]:
-        dealt = self.dealt
-        assert dealt is not None
-        try:
-            return dealt.received(self.entries).restore(self.uid, key_groups, max_parallelism)
-        finally:
-            self.entries.clear()
-
-
 def dealt_out(
     restored: RestoredOperator | None, max_parallelism: int, partitions: int
-) -> Sequence[RestoredOperator | None]:
-    """Return what each partition in a process begins with; state that has to be dealt out is read once for all."""
+) -> Iterator[RestoredOperator | None]:
+    """Yield what each partition in a process begins with; state that has to be dealt out is read once for all.
+
+    A partition must be open before the next one is asked for: the entries that it has received are released then.
+    """
     dealt = None if restored is None or partitions == 1 else restored.dealt
     if restored is None or dealt is None:
-        return [restored] * partitions
+        yield from [restored] * partitions
+        return
     entries: list[dict[str, list[pa.RecordBatch]]] = [{} for _ in range(partitions)]
     for state, batch, key_groups in dealt.deal(range(dealt.n_key_groups)):
         if key_groups is None:
@@ -113,9 +96,15 @@ def dealt_out(
         for own, (first, end) in zip(entries, pairwise(bounds.tolist()), strict=True):
             if first < end:
                 own.setdefault(state, []).append(ordered.slice(first, end - first))
-    return [
-        ReceivedOperator(restored.state, restored.uid, restored.last_arrival_ms, each) for each in entries
-    ]
+    for own in entries:
+        yield replace(restored, state=dealt.received(own))
+        release(own)
+
+
+def release(entries: Mapping[str, list[pa.RecordBatch]]) -> None:
+    """Release entries of states that a partition has received and taken."""
+    for batches in entries.values():
+        batches.clear()
 
 
 @dataclass(frozen=True)

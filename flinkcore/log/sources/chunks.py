@@ -10,9 +10,7 @@ import pyarrow as pa
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.arrow.batch_bytes import cut
 from flinkcore._internal.arrow.expressions import Expression
-from flinkcore._internal.arrow.nested_fields import (
-    column_of,
-)
+from flinkcore._internal.arrow.nested_fields import column_of
 from flinkcore._internal.arrow.stored_columns import StoredColumns
 from flinkcore._internal.io.locations import naming_file
 from flinkcore._internal.values.memory_limits import BATCH_BYTES

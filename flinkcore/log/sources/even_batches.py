@@ -5,11 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from flinkcore._internal.arrow.joined_batches import compacted
-from flinkcore._internal.arrow.plain_columns import (
-    fitting_pieces,
-    plain_column,
-    plain_type,
-)
+from flinkcore._internal.arrow.plain_columns import fitting_pieces, plain_column, plain_type
 
 
 def even_batches(

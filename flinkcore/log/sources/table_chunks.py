@@ -6,15 +6,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flinkcore._internal.arrow.nested_fields import (
-    named_columns,
-    nested_fields,
-)
-from flinkcore._internal.arrow.plain_columns import (
-    plain_column,
-    plain_schema,
-    plain_type,
-)
+from flinkcore._internal.arrow.nested_fields import named_columns, nested_fields
+from flinkcore._internal.arrow.plain_columns import plain_column, plain_schema, plain_type
 from flinkcore.log.sources.chunks import Chunk
 from flinkcore.log.sources.even_batches import even_batches, fitting_batches, stays_encoded
 

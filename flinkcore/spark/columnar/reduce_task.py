@@ -24,7 +24,7 @@ from flinkcore.columnar.stages.partial_results import (
     partial_schema,
 )
 from flinkcore.columnar.stages.placed_events import PlacedEvents, PlacedMerge, placed
-from flinkcore.columnar.stages.restored_operator import ReceivedOperator, RestoredOperator
+from flinkcore.columnar.stages.restored_operator import RestoredOperator, release
 from flinkcore.columnar.stages.stage import StageContext, events_taken
 from flinkcore.columnar.stages.stage_output import StageOutput
 from flinkcore.common import OutputTag
@@ -141,7 +141,10 @@ class PartitionReplay:
             If not every event that the map tasks sent is accounted for.
         """
         batch_bytes = self._context.plan.batch_bytes
-        with PartitionRun.opened(self._with_received_state(), self.partition, self._task.pending) as run:
+        entries: dict[str, list[pa.RecordBatch]] = {}
+        context = self._with_received_state(entries)
+        with PartitionRun.opened(context, self.partition, self._task.pending) as run:
+            release(entries)
             if self._context.plan.results:
                 with closing(PlacedMerge(batch_bytes)) as merge:
                     yield from self._process_blocks(run, merge, self._placed)
@@ -153,8 +156,8 @@ class PartitionReplay:
             self.parts, self._counts = run.parts, run.counts()
         self._manifests.check(self.partition, events_taken(self._counts))
 
-    def _with_received_state(self) -> StageContext:
-        """Take the blocks of state, which come first, and return the context with it.
+    def _with_received_state(self, entries: dict[str, list[pa.RecordBatch]]) -> StageContext:
+        """Take the blocks of state, which come first, as entries by state, and return the context with it.
 
         Raises
         ------
@@ -166,7 +169,6 @@ class PartitionReplay:
         if restored is None or dealt is None:
             return self._context
         manifests = ReceivedManifests(len(ranges_of(dealt, self._task.partitions)))
-        entries: dict[str, list[pa.RecordBatch]] = {}
         for block in self._blocks:
             if block.place.kind is BlockKind.STATE_MANIFEST:
                 manifests.add(block.payload.to_pybytes())
@@ -178,8 +180,7 @@ class PartitionReplay:
                 break
         n_entries = sum(batch.num_rows for batches in entries.values() for batch in batches)
         manifests.check(self.partition, n_entries)
-        received = ReceivedOperator(restored.state, restored.uid, restored.last_arrival_ms, entries)
-        return replace(self._context, restored=received)
+        return replace(self._context, restored=replace(restored, state=dealt.received(entries)))
 
     def _process_blocks(
         self, run: PartitionRun, merge: _Merge[RowsT], read: Callable[[Block], RowsT]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flinkcore.errors import DataError
 from flinkcore.sql.types.logical_types import LogicalType
 
 Int64s = npt.NDArray[np.int64]
@@ -99,7 +100,17 @@ def fit(array: pa.Array, kind: LogicalType) -> pa.Array:
 def fit_one(value: Decimal, kind: LogicalType) -> Decimal | None:
     """Return a decimal of a precision and scale as `fit` does."""
     rounded = value.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, EXACT)
-    return rounded if abs(rounded) < Decimal(10) ** (kind.precision - kind.scale) else None
+    return rounded if rounded.copy_abs() < Decimal(10) ** (kind.precision - kind.scale) else None
+
+
+def added(total: Decimal, value: Decimal, kind: LogicalType) -> Decimal:
+    """Return the exact sum of two decimals; raise DataError if it does not fit into its type."""
+    found = fit_one(EXACT.add(total, value), kind)
+    if found is None:
+        raise DataError(
+            f"a sum of decimals does not fit into {kind}: CAST its argument to a decimal with fewer decimal places"
+        )
+    return found
 
 
 def combined(kernel: str, left: pa.Array, right: pa.Array, kind: LogicalType) -> pa.Array:

@@ -21,6 +21,7 @@ from flinkcore._internal.arrow.arrays import RowNumbers
 from flinkcore._internal.arrow.expressions import RowFailure
 from flinkcore._native.text_parts import TextParts
 from flinkcore.errors import UnsupportedOperationError
+from flinkcore.sql.expressions.decimals import EXACT
 from flinkcore.sql.expressions.refused_functions import REFUSED_FUNCTIONS
 from flinkcore.sql.plan.rex import InputRef, Literal, Rex, RexCall, UserCall
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, TIMESTAMPS, LogicalType, Root
@@ -283,7 +284,7 @@ def scalar(value: Any, kind: LogicalType) -> pa.Scalar:
     if value is None:
         return pa.scalar(None, wanted)
     if kind.root is Root.DECIMAL:
-        exact = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale))
+        exact = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale), context=EXACT)
         return pa.scalar(exact, wanted)
     if kind.root in FLOATS:
         return pa.scalar(float(value), wanted)

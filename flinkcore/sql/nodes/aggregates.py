@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import reduce
 from operator import itemgetter
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.aggregates import Aggregate, count
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
-from flinkcore.sql.expressions.decimals import fit_one, quotient
+from flinkcore.sql.expressions.decimals import added, fit_one, quotient
 from flinkcore.sql.expressions.evaluation import column, missing_function, numbers, truth, valid
 from flinkcore.sql.expressions.numeric_casts import cast_number
 from flinkcore.sql.expressions.user_functions import UserFunction, UserFunctions
@@ -286,7 +287,9 @@ def _sum_of(values: list[Any], result: AggregateResult) -> Any:
     if kind.root in INTEGERS:
         bits = INTEGERS[kind.root]
         return (sum(values) + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
-    return sum(values, Decimal(0)) if kind.root is Root.DECIMAL else float(np.add.accumulate(values)[-1])
+    if kind.root is Root.DECIMAL:
+        return reduce(lambda total, value: added(total, value, kind), values)
+    return float(np.add.accumulate(values)[-1])
 
 
 def _multiset(values: list[Any], result: AggregateResult) -> list[tuple[Any, int]]:
@@ -433,7 +436,10 @@ class NativeAggregates:
         """Refuse types whose distinct values are not told apart."""
         counted = {*NUMERIC, *TEXTS, *BINARIES, *_COUNTED}
         if given.root not in (counted if call.name == "COUNT" else {*INTEGERS, Root.DECIMAL, Root.DOUBLE}):
-            raise self.node.refuse(f"{call.name}(DISTINCT) of {given} is not supported")
+            raise self.node.refuse(
+                f"{call.name}(DISTINCT) of {given} is not supported",
+                f"CAST its argument to {'STRING' if call.name == 'COUNT' else 'DOUBLE'}",
+            )
 
     def wrapped(self, call: AggregateCall) -> str:
         """Return the column of a native aggregate that is the list of a call's values, of structs, nulls included."""

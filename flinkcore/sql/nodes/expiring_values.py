@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, LogicalType
+from flinkcore.sql.expressions.decimals import added
+from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, LogicalType, Root
 
 _LEAST_PRUNED: Final = 64
 """Entries from which on those that have expired are looked for."""
@@ -64,7 +65,7 @@ class ExpiringDistinct:
             return [(value, None if value is None else value.hex()) for value in values.to_pylist()]
         return [(value, value) for value in values.to_pylist()]
 
-    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int = 0) -> None:
+    def accumulate(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int) -> None:
         value, key = arguments
         if value is None:
             return
@@ -78,7 +79,7 @@ class ExpiringDistinct:
         if count == 0:
             self._add(accumulator, value, 1)
 
-    def retract(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int = 0) -> None:
+    def retract(self, accumulator: Any, arguments: tuple[Any, ...], now_ms: int) -> None:
         value, key = arguments
         if value is None:
             return
@@ -106,12 +107,17 @@ class ExpiringDistinct:
         accumulator[_N] += sign
         if self.name == "COUNT":
             return
-        total = accumulator[_TOTAL]
+        accumulator[_TOTAL] = self._sum(accumulator[_TOTAL], value, sign)
+
+    def _sum(self, total: Any, value: Any, sign: int) -> Any:
+        if self.given.root is Root.DECIMAL:
+            value = value if sign > 0 else value.copy_negate()
+            return value if total is None else added(total, value, self.result_type)
         total = sign * value if total is None else total + sign * value
         if self.given.root in INTEGERS:
             bits = INTEGERS[self.given.root]
             total = (total + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
-        accumulator[_TOTAL] = total
+        return total
 
     def value(self, accumulator: Any) -> Any:
         if self.name == "COUNT":

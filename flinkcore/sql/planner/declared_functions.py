@@ -99,6 +99,8 @@ def creation(name: str, is_system: bool, function: DeclaredFunction) -> Statemen
 def has_object(statements: Sequence[Statement], name: str, kind: str, *, is_temporary: bool = True) -> bool:
     """Return whether there is a temporary, or a permanent, object of a name, as it is written, after statements.
 
+    Names of tables and views have a case in Flink, and those of functions none.
+
     Parameters
     ----------
     statements : sequence of Statement
@@ -107,14 +109,14 @@ def has_object(statements: Sequence[Statement], name: str, kind: str, *, is_temp
         "FUNCTION", "SYSTEM FUNCTION", "TABLE" or "VIEW".
     is_temporary : bool
     """
-    has = False
+    has, parts_of = False, _parts if kind.endswith("FUNCTION") else _cased_parts
     for statement in statements:
         match = _OBJECT.match(statement.text)
         if match is None or " ".join(match["kind"].upper().split()) != kind:
             continue
         if (match["temporary"] is not None) != is_temporary:
             continue
-        if _parts(match["name"]) == _parts(name):
+        if parts_of(match["name"]) == parts_of(name):
             has = match["verb"].upper() == "CREATE"
     return has
 
@@ -158,8 +160,12 @@ def _text(name: str) -> str:
 
 def _parts(name: str) -> tuple[str, ...]:
     """Return the parts of a name without their quotes, in lower case: names of functions have no case in Flink."""
+    return tuple(each.lower() for each in _cased_parts(name))
+
+
+def _cased_parts(name: str) -> tuple[str, ...]:
     parts = re.findall(_PART, name) if re.fullmatch(_NAME, name) else [name]
-    return tuple((each[1:-1].replace("``", "`") if each.startswith("`") else each).lower() for each in parts)
+    return tuple(each[1:-1].replace("``", "`") if each.startswith("`") else each for each in parts)
 
 
 def _is_same(first: tuple[str, ...], second: tuple[str, ...]) -> bool:

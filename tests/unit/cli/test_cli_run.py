@@ -256,7 +256,7 @@ def test_an_unknown_setting_of_the_command_is_told_of_once(
     ("statement", "error"),
     [
         ("import pyflink.datastream.connectors.pulsar", "dump the topic into files"),
-        ("from pyflink.table import Schema", "tables are queried by SQL text"),
+        ("from pyflink.table import TableSchema", "tables are queried by SQL text"),
         (
             "import pyflink.nothing",
             "flinkcore does not have the module pyflink.nothing",
@@ -269,6 +269,23 @@ def test_what_is_not_there_is_an_error_that_says_what_to_use(
     (folder / "program.py").write_text(f"{statement}\n")
     assert main(["run", str(folder / "program.py")]) == 1
     assert error in capsys.readouterr().err
+
+
+def test_names_of_tables_are_imported_from_the_modules_that_pyflink_keeps_them_in(folder: Path) -> None:
+    (folder / "program.py").write_text(
+        "from pyflink.table.data_view import ListView\n"
+        "from pyflink.table.environment_settings import EnvironmentSettings\n"
+        "from pyflink.table.explain_detail import ExplainDetail\n"
+        "from pyflink.table.result_kind import ResultKind\n"
+        "from pyflink.table.schema import Schema\n"
+        "from pyflink.table.statement_set import StatementSet\n"
+        "from pyflink.table.table import Table\n"
+        "from pyflink.table.table_config import TableConfig\n"
+        "from pyflink.table.table_descriptor import TableDescriptor\n"
+        "from pyflink.table.table_environment import StreamTableEnvironment\n"
+        "from pyflink.table.table_result import TableResult\n"
+    )
+    assert main(["run", str(folder / "program.py")]) == 0
 
 
 def test_pyflink_that_has_been_imported_is_not_mixed_with_flinkcore(folder: Path) -> None:

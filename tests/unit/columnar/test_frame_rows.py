@@ -60,10 +60,12 @@ def test_rows_take_new_numbers() -> None:
 
 
 @given(
-    st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=5), max_size=8),
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 5)), max_size=5), max_size=8
+    ),
     st.one_of(st.tuples(st.integers(1, 3), st.none()), st.tuples(st.none(), st.integers(0, 6))),
 )
-def test_rows_are_those_of_a_small_model(batches: list[list[tuple[int, int]]], bound: Any) -> None:
+def test_rows_are_those_of_a_small_model(batches: list[list[tuple[int, int, int]]], bound: Any) -> None:
     size, range_ms = bound
     rows = FrameRows(rows=size, range_ms=range_ms)
     model: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -75,13 +77,16 @@ def test_rows_are_those_of_a_small_model(batches: list[list[tuple[int, int]]], b
             numbers = list(range(number, number + len(batch)))
             number += len(batch)
             times = []
-            for row, (key, step) in zip(numbers, batch, strict=True):
+            cleared = [(place, each) for place, (_, _, each) in enumerate(batch) if each < 3]
+            for row, (key, step, forgotten) in zip(numbers, batch, strict=True):
+                model.pop(forgotten, None)
                 now[key] += step
                 times.append(now[key])
                 kept = [*model[key], (row, now[key])]
                 model[key] = (
                     kept[-size:] if size else [each for each in kept if now[key] - each[1] <= range_ms]
                 )
-            added(rows, numbers, [key for key, _ in batch], times)
+            befores, keys = np.array(cleared, np.int64).reshape(-1, 2).T
+            added(rows, numbers, [key for key, *_ in batch], times, (befores, keys.astype(np.uint32)))
             assert len(rows) >= sum(map(len, model.values()))
     assert shown(rows) == {key: found for key, found in model.items() if found}

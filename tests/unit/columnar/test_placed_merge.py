@@ -77,6 +77,15 @@ def test_long_runs_of_rows_are_merged_without_a_copy() -> None:
     assert [*first.arrivals, *second.arrivals] == both
 
 
+def test_batches_of_few_rows_in_order_are_one_batch() -> None:
+    merge = PlacedMerge()
+    for number in range(5):
+        merge.add(placed([number], [number]))
+    ((events, _),) = merge.release(None)
+    assert len(events.batches) == 1
+    assert events.batch["n"].to_pylist() == list(range(5))
+
+
 def test_short_runs_of_rows_are_copied_into_one_batch() -> None:
     merge = PlacedMerge()
     for begin in (0, 1):

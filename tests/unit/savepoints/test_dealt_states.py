@@ -27,7 +27,7 @@ from flinkcore.savepoints import (
     state_streams,
 )
 from flinkcore.savepoints.beginning import DealtStates, RestoredSavepoint
-from flinkcore.savepoints.keyed_state import KeyedState, batches_of_states
+from flinkcore.savepoints.keyed_state import KeyedState, ReceivedState, batches_of_states
 
 JOBS = (
     *("hop", "group_hop", "session", "count_of_distinct", "left_interval_join", "rank_of_sums"),
@@ -124,8 +124,17 @@ def windows(stream: Any) -> Any:
 
 @pytest.mark.parametrize("job", [functions, windows])
 def test_a_savepoint_with_other_key_groups_is_dealt_out(
-    job: Callable[[Any], Any], dealt_out: set[str], tmp_path: Path
+    job: Callable[[Any], Any], dealt_out: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    taken = list[ReceivedState]()
+    batches = ReceivedState.batches
+
+    def noted(state: ReceivedState, *key_groups: Any) -> Iterator[pa.RecordBatch]:
+        taken.append(state)
+        return batches(state, *key_groups)
+
+    monkeypatch.setattr(ReceivedState, "batches", noted)
+
     def result(first: int, last: int, groups: int) -> Any:
         env = fc.StreamExecutionEnvironment.get_execution_environment()
         env.set_max_parallelism(groups)
@@ -151,6 +160,8 @@ def test_a_savepoint_with_other_key_groups_is_dealt_out(
     rest = rows(result(100, 200, 60).execute(restore_from=SavepointSource(tmp_path / "s")).to_arrow())
     assert sorted(first + rest) == whole
     assert dealt_out
+    assert taken
+    assert not any(state.entries for state in taken)
 
 
 def test_a_task_reads_the_key_groups_of_its_range_and_headers(monkeypatch: pytest.MonkeyPatch) -> None:

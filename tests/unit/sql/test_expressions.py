@@ -220,6 +220,15 @@ def test_products_of_decimals_of_38_digits_are_exact() -> None:
     assert values(product, column) == [None, Decimal(9)]
 
 
+def test_texts_and_constants_of_38_digits_are_decimals() -> None:
+    most = "9" * 36 + ".99"
+    cast = call("TRY_CAST", "DECIMAL(38, 2)", ref(0, "VARCHAR(50)"))
+    assert values(cast, pa.array([most, f"-{most}", "9" * 37])) == [Decimal(most), Decimal(f"-{most}"), None]
+    column = pa.array([Decimal(most), Decimal(1)], pa.decimal128(38, 2))
+    equal = call("=", "BOOLEAN", ref(0, "DECIMAL(38, 2)"), constant(most, "DECIMAL(38, 2)"))
+    assert values(equal, column) == [True, False]
+
+
 def test_a_branch_of_case_is_evaluated_for_its_own_rows_only() -> None:
     quotient = call("/", "INT", constant(10, "INT"), ref(0, "INT"))
     is_zero = call("=", "BOOLEAN", ref(0, "INT"), constant(0, "INT"))

@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +11,11 @@ from jobs.sql_scenarios import GOLDEN, environment_of, golden, results_of, strea
 
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.graph.top_rows import top_step
-from flinkcore.errors import SchemaError, UnsupportedOperationError
+from flinkcore.errors import DataError, SchemaError, UnsupportedOperationError
+from flinkcore.sql.nodes.aggregates import AggregateCall, AggregateResult
 from flinkcore.sql.nodes.attached_windows import are_assigned_later
 from flinkcore.sql.plan.compiled_plan import CompiledPlan
+from flinkcore.sql.types.logical_types import LogicalType, Root
 
 START = datetime(2024, 1, 1)
 
@@ -213,3 +216,20 @@ def test_settings_that_are_not_in_plans_and_change_results_are_refused() -> None
     refused(
         "interval_join-1-11", {}, r"idle-timeout is supported where the connector generates watermarks", idle
     )
+
+
+def test_sums_of_listed_decimals_have_all_their_digits() -> None:
+    kind = LogicalType(Root.DECIMAL, precision=38, scale=2)
+    result = AggregateResult(AggregateCall("SUM", (0,), -1, True, kind), kind, ("x",), "of values")
+
+    def total(*texts: str) -> list[Any]:
+        values = [{"value": Decimal(text), "pane": None} for text in texts]
+        given = pa.struct([("value", kind.arrow), ("pane", pa.int64())])
+        batch = pa.record_batch([pa.array([values], pa.list_(given))], ["x"])
+        found: list[Any] = result.evaluate(batch).to_pylist()
+        return found
+
+    most = "123456789012345678901234567890123456.78"
+    assert total(most, "1.11", "1.11") == [Decimal("123456789012345678901234567890123457.89")]
+    with pytest.raises(DataError, match=r"a sum of decimals does not fit into DECIMAL\(38, 2\)"):
+        total("999999999999999999999999999999999999.99", "0.01")

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from jobs.sql_scenarios import GOLDEN, check, environment_of, golden, results_of
 from flinkcore._internal.python.object_sizes import size_of
 from flinkcore.columnar.stages.relational_stage import RelationalStage
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import UnsupportedOperationError
+from flinkcore.errors import DataError, UnsupportedOperationError
 from flinkcore.sql.nodes.expiring_values import ExpiringDistinct
 from flinkcore.sql.program import plan_sinks
 from flinkcore.sql.types.logical_types import LogicalType, Root
@@ -176,6 +177,16 @@ def test_distinct_values_with_several_conditions_are_refused() -> None:
         plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
 
 
+def test_sums_of_distinct_floats_are_refused() -> None:
+    scenario = copy.deepcopy(golden("ttl-group_distinct-5"))
+    scenario["plan"] = json.loads(json.dumps(scenario["plan"]).replace("DOUBLE", "FLOAT"))
+    environment = environment_of(scenario)
+    with pytest.raises(
+        UnsupportedOperationError, match=r"SUM\(DISTINCT\) of FLOAT .* CAST its argument to DOUBLE"
+    ):
+        plan_sinks(environment, scenario["plan"], tables_of(environment, scenario), scenario["settings"])
+
+
 def test_distinct_values_that_have_expired_are_forgotten() -> None:
     whole = LogicalType(Root.INT)
     calls = ExpiringDistinct("SUM", whole, whole, 100, False)
@@ -184,6 +195,21 @@ def test_distinct_values_that_have_expired_are_forgotten() -> None:
         calls.accumulate(accumulator, (now_ms, now_ms), now_ms)
         assert size_of(accumulator) < 100_000
     assert calls.value(accumulator) == sum(range(10_000))
+
+
+@pytest.mark.parametrize("withdraws", [False, True])
+def test_sums_of_distinct_decimals_have_all_their_digits(withdraws: bool) -> None:
+    kind = LogicalType(Root.DECIMAL, precision=38, scale=2)
+    calls = ExpiringDistinct("SUM", kind, kind, 100, withdraws)
+    accumulator = calls.create()
+    for text in ("123456789012345678901234567890123456.78", "1.11"):
+        calls.accumulate(accumulator, (Decimal(text), Decimal(text)), 0)
+    assert calls.value(accumulator) == Decimal("123456789012345678901234567890123457.89")
+    if withdraws:
+        calls.retract(accumulator, (Decimal("1.11"), Decimal("1.11")), 0)
+        assert calls.value(accumulator) == Decimal("123456789012345678901234567890123456.78")
+    with pytest.raises(DataError, match=r"a sum of decimals does not fit into DECIMAL\(38, 2\)"):
+        calls.accumulate(accumulator, (Decimal(10**36 - 1), 0), 0)
 
 
 def test_sums_of_floats_that_are_withdrawn_are_refused() -> None:

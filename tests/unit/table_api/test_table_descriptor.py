@@ -94,6 +94,9 @@ def test_a_table_without_columns_and_a_key_that_may_be_null_are_refused() -> Non
         ConfigurationError, match=r"'a' of the primary key may be null. Write DataTypes.BIGINT"
     ):
         TableDescriptor.for_connector("print").schema(schema).build()._created("CREATE TABLE t")
+    of_stream = Schema.new_builder().column_by_expression("b", "a + 1").primary_key("a").build()
+    with pytest.raises(ConfigurationError, match="'a' of the primary key may be null"):
+        of_stream._ddl([("a", "INT")])
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_tables_of_descriptors_are_created_and_dropped(flink: Planner, tables: A
         tables.create_temporary_table("c", PRINT)
     tables.create_view("v", tables.from_path("b"))
     assert [tables.drop_table(name) for name in ("p.a", "p.a", "c")] == [True, False, False]
-    assert [tables.drop_temporary_table(name) for name in ("b", "c")] == [False, True]
+    assert [tables.drop_temporary_table(name) for name in ("C", "c")] == [False, True]
     assert [tables.drop_view("v"), tables.drop_view("v")] == [True, False]
     with pytest.raises(ConfigurationError, match="there is no view v"):
         tables.drop_view("v", False)
@@ -157,10 +157,17 @@ def test_tables_of_descriptors_are_created_and_dropped(flink: Planner, tables: A
         f"CREATE TABLE IF NOT EXISTS `b` {created}",
         f"CREATE TEMPORARY TABLE `c` {created}",
         "CREATE VIEW `v` AS SELECT * FROM `b`",
-        "DROP TABLE `p`.`a`",
-        "DROP TEMPORARY TABLE `c`",
-        "DROP VIEW `v`",
+        *("DROP TABLE IF EXISTS `p`.`a`", "DROP TABLE IF EXISTS `p`.`a`", "DROP TABLE IF EXISTS `c`"),
+        *("DROP TEMPORARY TABLE IF EXISTS `C`", "DROP TEMPORARY TABLE IF EXISTS `c`"),
+        *("DROP VIEW IF EXISTS `v`", "DROP VIEW IF EXISTS `v`"),
     ]
+
+
+def test_a_semicolon_in_a_type_or_an_expression_ends_no_statement(flink: Planner, tables: Any) -> None:
+    columns = Schema.new_builder().column("k", "INT); DROP TABLE a; CREATE TABLE b (x INT").build()
+    tables.create_table("c", TableDescriptor.for_connector("print").schema(columns).build())
+    tables.execute_sql("SELECT 1")
+    assert len(flink.requests[0]) == 2
 
 
 def test_a_descriptor_stands_for_a_table_without_a_name(flink: Planner, tables: Any) -> None:
@@ -256,7 +263,7 @@ def test_a_function_has_one_name_and_its_types(flink: Planner, tables: Any) -> N
     with pytest.raises(ConfigurationError, match="needs the types of the function g"):
         tables.create_temporary_function("g", str.upper)
     tables.execute_sql("SELECT f('A')")
-    created, system, dropped, _, again, _ = flink.requests[0]
+    created, system, dropped, _, _, _, again, _ = flink.requests[0]
     assert created == "CREATE TEMPORARY FUNCTION `f` AS 'upper' LANGUAGE PYTHON"
     assert system == "CREATE TEMPORARY SYSTEM FUNCTION `f` AS 'lower' LANGUAGE PYTHON"
     assert dropped == "DROP TEMPORARY FUNCTION F"
@@ -433,13 +440,13 @@ def test_a_session_has_temporary_objects_until_they_are_dropped(flink: Planner, 
     tables.create_temporary_view("v", tables.sql_query("SELECT 1"))
     tables.execute_sql("CREATE TEMPORARY TABLE IF NOT EXISTS `t` (a INT) WITH ('connector' = 'print')")
     assert [tables.drop_temporary_view("v") for _ in range(2)] == [True, False]
-    assert [tables.drop_temporary_table("T") for _ in range(2)] == [True, False]
+    assert [tables.drop_temporary_table(name) for name in ("T", "t")] == [False, True]
     tables.use_catalog("c")
     tables.use_database("d")
     tables.execute_sql("SELECT 1")
     assert flink.requests[0][2:] == [
-        "DROP TEMPORARY VIEW `v`",
-        "DROP TEMPORARY TABLE `T`",
+        *("DROP TEMPORARY VIEW IF EXISTS `v`", "DROP TEMPORARY VIEW IF EXISTS `v`"),
+        *("DROP TEMPORARY TABLE IF EXISTS `T`", "DROP TEMPORARY TABLE IF EXISTS `t`"),
         "USE CATALOG `c`",
         "USE `d`",
         "SELECT 1",
