@@ -968,10 +968,21 @@ cdef int _begin_batch(MatchState* state) except -1 nogil:
     return 0
 
 
+cdef int _fire(MatchState* state, uint32_t key_id, int64_t watermark, int64_t steps) except -1 nogil:
+    # Lets the timer of a key fire.
+    cdef MatchKey* key = &state.keys[key_id]
+    key.has_timer = False
+    _expire(state, key, key_id, steps)
+    if key.runs.n and key.runs.slots[0] != START and (
+        saturating_add(_run(state, key.runs.slots[0]).start_ms, state.within_ms) > watermark
+    ):
+        _set_timer(state, key, key_id)
+    return 0
+
+
 cdef int _settle(MatchState* state, int64_t steps) except -1 nogil:
     # Fires the timers that so many steps make due.
     cdef Timer timer
-    cdef MatchKey* key
     cdef int64_t watermark
     cdef const Timer* head = timer_queue_peek(state.timers)
     if head == NULL or steps == 0:
@@ -979,13 +990,8 @@ cdef int _settle(MatchState* state, int64_t steps) except -1 nogil:
     watermark = steps_value(&state.steps, StepColumn.WATERMARK, steps - 1)
     while head != NULL and head.timestamp_ms <= watermark and not state.failure:
         timer_queue_poll(state.timers, &timer)
-        key = &state.keys[timer.key]
-        key.has_timer = False
-        _expire(state, key, <uint32_t> timer.key, steps)
-        if key.runs.n and key.runs.slots[0] != START and (
-            saturating_add(_run(state, key.runs.slots[0]).start_ms, state.within_ms) > watermark
-        ):
-            _set_timer(state, key, <uint32_t> timer.key)
+        if timer.key < state.n_keys:  # a restored timer may be forged
+            _fire(state, <uint32_t> timer.key, watermark, steps)
         head = timer_queue_peek(state.timers)
     return 0
 

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +54,20 @@ few = pa.foreign_buffer(zeros.ctypes.data, 4_096)
 hash_codes(pa.record_batch([pa.Array.from_buffers(pa.int64(), 512, [None, few])], ["key"]))
 """
 
+# A kernel that writes to an array after it has given it back to its pool, which keeps the memory.
+LATE_WRITE = """
+from libc.string cimport memset
+from flinkcore._native.array_pool cimport Pool, pool_give_back, pool_take
+
+def write():
+    cdef Pool pool
+    memset(&pool, 0, sizeof(Pool))
+    cdef char* array = <char*> pool_take(&pool, 0)
+    array[63] = 1
+    pool_give_back(&pool, array, 0)
+    array[63] = 2
+"""
+
 
 def library(name: str) -> str:
     done = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
@@ -70,6 +85,22 @@ class Checkout:
         shutil.copytree(ROOT, path, ignore=ignore)
         build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
         subprocess.run(build, cwd=path, env=os.environ | {"FLINKCORE_SANITIZE": "1"}, check=True)
+
+    def compile(self, name: str, source: str) -> None:
+        """Add a module that calls those of the copy."""
+        path = self.path / f"{name}.pyx"
+        path.write_text(source)
+        translate = [sys.executable, "-m", "cython", "-3", path.name]
+        subprocess.run(translate, cwd=self.path, check=True)
+        options = [
+            "-g",
+            "-fPIC",
+            "-shared",
+            "-fsanitize=address,undefined",
+            f"-I{sysconfig.get_path('include')}",
+        ]
+        build = ["gcc", *options, f"{name}.c", "-o", f"{name}.so"]
+        subprocess.run(build, cwd=self.path, check=True)
 
     def test_files(self, *folders: str) -> list[str]:
         """The test files of folders, but for those that start Java."""
@@ -132,6 +163,15 @@ def test_a_kernel_that_reads_beyond_a_column_is_found(checkout: Checkout, tmp_pa
     done, found = checkout.run(tmp_path / "reports", "-c", OVERRUN)
     assert done.returncode != 0
     assert any("heap-buffer-overflow" in report for report in found)
+
+
+def test_a_write_to_an_array_that_was_given_back_to_its_pool_is_found(
+    checkout: Checkout, tmp_path: Path
+) -> None:
+    checkout.compile("late_write", LATE_WRITE)
+    done, found = checkout.run(tmp_path / "reports", "-c", "import late_write; late_write.write()")
+    assert done.returncode != 0
+    assert any("use-after-poison" in report for report in found)
 
 
 def test_the_kernels_run_clean_under_sanitizers(checkout: Checkout, tmp_path: Path) -> None:

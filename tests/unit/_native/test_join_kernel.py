@@ -10,17 +10,21 @@ from equipment.timelines import packed_steps
 
 from flinkcore._native.interval_join import interval_join
 from flinkcore._native.join_kernel import JoinKernel, JoinKind
+from flinkcore._native.regular_join import regular_join
+from flinkcore._native.temporal_join import temporal_join
 from flinkcore._native.timers import TimerHeap
 from flinkcore._native.window_join import window_join
 
 
-def kernel(kind: JoinKind, watermarks: list[int]) -> JoinKernel:
+def kernel(
+    kind: JoinKind, watermarks: list[int], how: str = "inner", timers: TimerHeap | None = None
+) -> JoinKernel:
     """A join whose watermark is in force before each step."""
     return JoinKernel(
         kind,
-        TimerHeap(),
+        TimerHeap() if timers is None else timers,
         packed_steps(np.arange(len(watermarks)), np.array(watermarks, np.int64)),
-        how="inner",
+        how=how,
         has_condition=False,
         has_kinds=False,
         steps_done=0,
@@ -72,3 +76,21 @@ def test_rows_take_memory_only_while_they_are_kept() -> None:
     take_in(join, [1, 0], [29_000, 29_000], 2)
     assert join.live_count == 2
     assert join.memory_bytes() == of_one
+
+
+@pytest.mark.parametrize("kind", [interval_join(0, 5), window_join(), regular_join(), temporal_join()])
+@pytest.mark.parametrize(("key", "namespace"), [(1, 0), (1 << 31, 0), (0, -(1 << 40)), (0, 1 << 31)])
+@pytest.mark.parametrize("has_keys", [True, False])
+def test_a_timer_of_rows_that_there_cannot_be_fires_nothing(
+    kind: JoinKind, key: int, namespace: int, has_keys: bool
+) -> None:
+    timers = TimerHeap()
+    timers.add(150, key, 0, namespace)
+    join = kernel(kind, [200], "left", timers)
+    if has_keys:
+        windows = {"window_ends": np.array([300]), "window_offsets": np.array([0, 1])}
+        take_in(join, [0], [250], **(windows if kind.name == "a window join" else {}))
+    assert join.advance(1)
+    assert len(join.take().left) == 0
+    assert len(timers) == has_keys
+    assert join.live_count == has_keys

@@ -12,10 +12,10 @@ from flinkcore.errors import SchemaError
 ONE = np.zeros(1, np.int64)
 
 
-def matcher() -> PatternMatcher:
+def matcher(timers: TimerHeap | None = None, watermarks: tuple[int, ...] = ()) -> PatternMatcher:
     return PatternMatcher(
-        TimerHeap(1, (0, 0)),
-        packed_steps([], []),
+        TimerHeap(1, (0, 0)) if timers is None else timers,
+        packed_steps(np.arange(len(watermarks)), np.array(watermarks, np.int64)),
         steps_done=0,
         states=[[(1, 0, [(0, True)])], []],
         n_variables=1,
@@ -35,3 +35,12 @@ def test_a_match_of_a_state_has_rows(place: int, is_match: int) -> None:
     runs = pa.record_batch({"place": [place], "state": [0], "is_match": [is_match], "rows_0": [0]})
     with pytest.raises(SchemaError, match="row 0 of the runs is a match without rows"):
         matcher().restore("runs", ONE, ONE.astype(np.int32), {}, runs)
+
+
+@pytest.mark.parametrize("key", [0, 1 << 31])
+def test_a_timer_of_a_key_without_rows_fires_nothing(key: int) -> None:
+    timers = TimerHeap(1, (0, 0))
+    timers.add(150, key, 0)
+    search = matcher(timers, (200,))
+    search.settle(1)
+    assert (len(timers), search.n_emitted) == (0, 0)
