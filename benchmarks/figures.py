@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ def results_of(path: Path) -> dict[str, Any]:
     return content
 
 
-def short_versions(results: dict[str, Any]) -> dict[str, str]:
+def short_versions(results: Mapping[str, Any]) -> dict[str, str]:
     """Return the major and minor version of each package of a run; empty for one that was not there."""
     return {name: ".".join((version or "").split(".")[:2]) for name, version in results["versions"].items()}
 

@@ -1,14 +1,14 @@
 """Writes the figures of docs/nexmark.md from the results of runs: `python -m benchmarks.nexmark_page RESULTS.json ...`.
 
-A run: `FLINKCORE_BENCH_ROUNDS=3 pytest benchmarks/test_nexmark.py --save-results`. If a later run measured a query
-again, all its figures are those of that run; those of SQL, which are in a table of their own, of the last run with it.
+A run: `FLINKCORE_BENCH_ROUNDS=3 pytest benchmarks/test_nexmark.py --save-results`. The figures of a query in a table
+are all of the last run that measured it with the engines of that table.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,14 +21,16 @@ Runs: TypeAlias = Mapping[Path, Mapping[str, Any]]
 Measured: TypeAlias = dict[str, tuple[Path, Mapping[str, Any]]]
 """Benchmarks by query and engine, each query with the file of its results."""
 
-# A column of the table, its engine, and the column that it is compared with.
+# The engine of a table, and those that it is compared with.
 EMBEDDED = ("flinkcore-query", ("flink-query", "duckdb-query"))
+IN_SQL = ("flinkcore-sql", ("flink-sql",))
 ON_SPARK = ("flinkcore-spark-query", ("spark-query",))
-IN_SQL = ("flinkcore-sql", "flink-sql")
 HEADS = {
     "flinkcore-query": "flinkcore",
     "flink-query": "Flink {flink}",
     "duckdb-query": "DuckDB {duckdb}",
+    "flinkcore-sql": "flinkcore, SQL",
+    "flink-sql": "Flink {flink} SQL",
     "flinkcore-spark-query": "flinkcore on Spark",
     "spark-query": "Spark {pyspark} SQL",
 }
@@ -37,33 +39,80 @@ HEADS = {
 def section(paths: Sequence[Path]) -> str:
     """The section with the tables, in Markdown, of runs from the first to the last."""
     runs = {path: results_of(path) for path in paths}
-    with_peers, in_sql = _last_with(runs, "duckdb-query"), _last_with(runs, "flinkcore-sql")
-    content = runs[paths[0]]
-    versions, machine = short_versions(content), content["machine"]
-    heads = []
-    for engine, others in (EMBEDDED, ON_SPARK):
-        heads += [HEADS[engine].format(**versions)]
+    return "\n".join(["## Figures", "", *_embedded(runs), "", *_in_sql(runs), "", *_on_spark(runs), ""])
+
+
+def _embedded(runs: Runs) -> list[str]:
+    measured = _last_with(runs, "duckdb-query")
+    content = _first(runs, measured)
+    (_, some), *_ = measured.values()
+    events, machine = some["duckdb-query"]["extra_info"]["events"], content["machine"]
+    return [
+        f"Million events (persons, auctions and bids) per second, of {events:,}; medians of runs on "
+        f"{_dates(runs, measured)}, {machine['cpu']}, {machine['processors']} processors. Each engine runs with one "
+        "thread: flinkcore and DuckDB from Arrow tables to Arrow tables, Flink from mapped files to a sink that drops "
+        "its results. *Times* is the speed of flinkcore divided by the other's. "
+        f"From {_sources(runs, measured)}.",
+        "",
+        *_table(content, measured, EMBEDDED),
+    ]
+
+
+def _in_sql(runs: Runs) -> list[str]:
+    measured = _last_with(runs, "flinkcore-sql")
+
+    def of_api(query: str, engines: Mapping[str, Any]) -> str:
+        api = None if query in (*OTHER_ROWS, *LAST_ROWS) else engines.get("flinkcore-query")
+        return _ratio(engines["flinkcore-sql"], api)
+
+    return [
+        f"The same in Flink's SQL on {_dates(runs, measured)}, with one thread: flinkcore and Flink run the same plan. "
+        "*Of the API* is the speed of the SQL divided by that of the query in the API, in the same run. It is left out "
+        "where the rows differ, as those of each update do. q6 and q13 are not written in SQL, and q12 depends on the "
+        f"clock in Flink. From {_sources(runs, measured)}.",
+        "",
+        *_table(_first(runs, measured), measured, IN_SQL, ("of the API", of_api)),
+    ]
+
+
+def _on_spark(runs: Runs) -> list[str]:
+    measured = _last_with(runs, "flinkcore-spark-query")
+    return [
+        f"Spark, `local[2]`, on {_dates(runs, measured)}: it reads Parquet and consumes the results. "
+        f"From {_sources(runs, measured)}.",
+        "",
+        *_table(_first(runs, measured), measured, ON_SPARK),
+    ]
+
+
+def _table(
+    content: Mapping[str, Any],
+    measured: Measured,
+    compared: tuple[str, Sequence[str]],
+    further: tuple[str, Callable[[str, Mapping[str, Any]], str]] | None = None,
+) -> list[str]:
+    """Return the lines of a table: speeds of an engine, what is further said of it, and the others with their ratio."""
+    engine, others = compared
+    versions = short_versions(content)
+    heads = ["", HEADS[engine].format(**versions), *(() if further is None else (further[0],))]
+    for other in others:
+        heads += [HEADS[other].format(**versions), "times"]
+    lines = [f"| {' | '.join(heads)} |".replace("|  |", "| |", 1), f"|---|{'---:|' * (len(heads) - 1)}"]
+    for query, (_, engines) in measured.items():
+        cells = [query, _speed(engines[engine]), *(() if further is None else (further[1](query, engines),))]
         for other in others:
-            heads += [HEADS[other].format(**versions), "times"]
-    lines = [f"| | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
-    for query, (_, engines) in with_peers.items():
-        cells = [query]
-        for engine, others in (EMBEDDED, ON_SPARK):
-            cells.append(_speed(engines.get(engine)))
-            for other in others:
-                cells += [_speed(engines.get(other)), _ratio(engines.get(engine), engines.get(other))]
+            cells += [_speed(engines.get(other)), _ratio(engines[engine], engines.get(other))]
         lines.append(f"| {' | '.join(cells)} |")
-    (_, some), *_ = with_peers.values()
-    events = some["duckdb-query"]["extra_info"]["events"]
-    head = (
-        f"Million events (persons, auctions and bids) per second, of {events:,}; medians of "
-        f"{'runs' if len(runs) > 1 else 'a run'} on {content['date']}, {machine['cpu']}, {machine['processors']} "
-        "processors. flinkcore, Flink and DuckDB run with one thread: flinkcore and DuckDB from Arrow tables to Arrow "
-        "tables, Flink from mapped files to a sink that drops its results. Spark runs as `local[2]`, reads Parquet and "
-        "consumes the results. *Times* is the speed of flinkcore divided by the other's. "
-        f"From {_sources(runs, with_peers)}."
-    )
-    return "\n".join(["## Figures", "", head, "", *lines, "", *_in_sql(runs, in_sql)])
+    return lines
+
+
+def _first(runs: Runs, measured: Measured) -> Mapping[str, Any]:
+    """Return the results of the first query."""
+    return runs[next(path for path, _ in measured.values())]
+
+
+def _dates(runs: Runs, measured: Measured) -> str:
+    return " and ".join(sorted({runs[path]["date"] for path, _ in measured.values()}))
 
 
 def _last_with(runs: Runs, engine: str) -> Measured:
@@ -91,31 +140,6 @@ def _sources(runs: Runs, measured: Measured) -> str:
             f"{load['after']} after"
         )
     return "; ".join(sources)
-
-
-def _in_sql(runs: Runs, measured: Measured) -> list[str]:
-    """The lines of the queries in SQL; none if they were not measured."""
-    if not measured:
-        return []
-    lines = []
-    for query, (_, engines) in measured.items():
-        ours, flinks = (engines.get(engine) for engine in IN_SQL)
-        api = None if query in (*OTHER_ROWS, *LAST_ROWS) else engines.get("flinkcore-query")
-        cells = (query, _speed(ours), _ratio(ours, api), _speed(flinks), _ratio(ours, flinks))
-        lines.append(f"| {' | '.join(cells)} |")
-    content = runs[next(path for path, _ in measured.values())]
-    flink = short_versions(content)["flink"]
-    return [
-        f"The same in Flink's SQL on {content['date']}, with one thread: flinkcore and Flink run the same plan. *Of "
-        "the API* is the speed of the SQL divided by that of the query in the API, in the same run. It is left out "
-        "where the rows differ, as those of each update do. q6 and q13 are not written in SQL, and q12 depends on the "
-        f"clock in Flink. From {_sources(runs, measured)}.",
-        "",
-        f"| | flinkcore, SQL | of the API | Flink {flink} SQL | times |",
-        "|---|---:|---:|---:|---:|",
-        *lines,
-        "",
-    ]
 
 
 def _speed(entry: Any) -> str:
