@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -151,8 +152,13 @@ def _ratio(ours: Any, theirs: Any) -> str:
 
 
 def sources_of(page: str) -> list[Path]:
-    """The results that a page has its figures from."""
-    return [RESULTS / name for name in re.findall(r"`benchmarks/results/(.+?)`", page)]
+    """The results that a page has its figures from, earlier runs before those that measured the same again."""
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for line in page.splitlines():
+        names = re.findall(r"`benchmarks/results/(.+?)`", line)
+        for number, name in enumerate(names):
+            order.add(name, *names[:number])
+    return [RESULTS / name for name in order.static_order()]
 
 
 def main() -> None:
