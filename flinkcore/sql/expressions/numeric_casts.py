@@ -52,6 +52,12 @@ def saturated(values: npt.NDArray[Any], bits: int) -> npt.NDArray[np.int64]:
     return found
 
 
+def wrapped_one(number: int, kind: LogicalType) -> int:
+    """Return an integer as Java's arithmetic of its type wraps it around."""
+    half = 1 << INTEGERS[kind.root] - 1
+    return (number + half) % (2 * half) - half
+
+
 def _wrapped(values: npt.NDArray[Any], bits: int) -> npt.NDArray[Any]:
     return values.astype(np.int64).astype(_DTYPES[bits])
 

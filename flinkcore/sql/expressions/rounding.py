@@ -20,6 +20,7 @@ from flinkcore.sql.expressions.evaluation import (
     numbers,
     valid,
 )
+from flinkcore.sql.expressions.numeric_casts import wrapped_one
 from flinkcore.sql.expressions.time_arithmetic import per_milli, toward_zero
 from flinkcore.sql.plan.rex import Literal, RexCall
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, NUMERIC, TIMESTAMPS, LogicalType, Root
@@ -60,8 +61,7 @@ def round_(rows: Evaluation, call: RexCall) -> pa.Array:
             return fit_one(rounded, kind)
         if kind.root in FLOATS:
             return float(rounded) + 0.0  # no decimal is -0.0
-        bits = INTEGERS[kind.root]
-        return (int(rounded) + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+        return wrapped_one(int(rounded), kind)
 
     if call.operands[0].type.root is Root.FLOAT:
         arrays[0] = arrays[0].cast(pa.float64())

@@ -22,7 +22,7 @@ from flinkcore.datastream.aggregates import Aggregate, count
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.sql.expressions.decimals import added, fit_one, quotient
 from flinkcore.sql.expressions.evaluation import column, missing_function, numbers, truth, valid
-from flinkcore.sql.expressions.numeric_casts import cast_number
+from flinkcore.sql.expressions.numeric_casts import cast_number, wrapped_one
 from flinkcore.sql.expressions.user_functions import UserFunction, UserFunctions
 from flinkcore.sql.nodes.expiring_values import ExpiringDistinct
 from flinkcore.sql.nodes.function_aggregates import Arguments, WindowResult, called
@@ -285,8 +285,7 @@ def _sum_of(values: list[Any], result: AggregateResult) -> Any:
             total = np.float32(total + np.float32(value))
         return float(total)
     if kind.root in INTEGERS:
-        bits = INTEGERS[kind.root]
-        return (sum(values) + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+        return wrapped_one(sum(values), kind)
     if kind.root is Root.DECIMAL:
         return reduce(lambda total, value: added(total, value, kind), values)
     return float(np.add.accumulate(values)[-1])

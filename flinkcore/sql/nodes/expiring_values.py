@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flinkcore.sql.expressions.decimals import added
+from flinkcore.sql.expressions.numeric_casts import wrapped_one
 from flinkcore.sql.types.logical_types import FLOATS, INTEGERS, LogicalType, Root
 
 _LEAST_PRUNED: Final = 64
@@ -114,10 +115,7 @@ class ExpiringDistinct:
             value = value if sign > 0 else value.copy_negate()
             return value if total is None else added(total, value, self.result_type)
         total = sign * value if total is None else total + sign * value
-        if self.given.root in INTEGERS:
-            bits = INTEGERS[self.given.root]
-            total = (total + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
-        return total
+        return wrapped_one(total, self.given) if self.given.root in INTEGERS else total
 
     def value(self, accumulator: Any) -> Any:
         if self.name == "COUNT":
