@@ -41,7 +41,7 @@ class CompositeSerializer(StateSerializer):
     nested: tuple[StateSerializer, ...]
     java_name: ClassVar[str]
     snapshot_class: ClassVar[str]
-    outer_version: ClassVar[int] = 1
+    outer_version: ClassVar[int | None] = 1
     n_nested: ClassVar[int | None] = 1
 
     def write_outer(self, writer: ByteWriter) -> None:

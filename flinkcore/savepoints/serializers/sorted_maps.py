@@ -63,6 +63,7 @@ class SortedMapSerializer(MapSerializer):
     comparator: bytes = field(default=b"", compare=False, repr=False)
     java_name = "SortedMap"
     snapshot_class = f"{_RUNTIME}typeutils.SortedMapSerializerSnapshot"
+    outer_version = None
 
     def write_outer(self, writer: ByteWriter) -> None:
         writer.add(self.comparator)

@@ -26,7 +26,6 @@ from flinkcore.savepoints.serializers.snapshots import (
     PROXY_VERSION,
     StateDescription,
 )
-from flinkcore.savepoints.serializers.sorted_maps import SortedMapSerializer
 from flinkcore.savepoints.serializers.sql import SingleSerializer
 
 _CURRENT: Final = 3
@@ -64,7 +63,7 @@ def write_serializer(writer: ByteWriter, serializer: StateSerializer) -> None:
         _write_avro(writer, serializer)
     elif isinstance(serializer, CompositeSerializer):
         writer.utf(serializer.snapshot_class).integer(_CURRENT)
-        if not isinstance(serializer, SortedMapSerializer):
+        if serializer.outer_version is not None:
             writer.integer(COMPOSITE).integer(serializer.outer_version)
         serializer.write_outer(writer)
         writer.integer(NESTED).integer(_NESTED_VERSION).integer(len(serializer.nested))
