@@ -314,20 +314,21 @@ class TableDescriptor:
         parts = [f"{head} {self._schema._ddl()}"]
         if self._comment is not None:
             parts.append(f"COMMENT {_literal(self._comment)}")
-        if self._partition_keys:
-            parts.append(f"PARTITIONED BY ({', '.join(map(quoted, self._partition_keys))})")
-        options = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in self._options.items())
-        return " ".join([*parts, f"WITH ({options})"])
+        return " ".join([*parts, *self._partitioned(), f"WITH ({', '.join(self._assignments())})"])
+
+    def _partitioned(self) -> list[str]:
+        keys = ", ".join(map(quoted, self._partition_keys))
+        return [f"PARTITIONED BY ({keys})"] if keys else []
+
+    def _assignments(self) -> list[str]:
+        return [f"{_literal(key)} = {_literal(value)}" for key, value in self._options.items()]
 
     def __str__(self) -> str:
-        options = ",\n".join(f"  {_literal(key)} = {_literal(value)}" for key, value in self._options.items())
+        options = ",\n".join(f"  {each}" for each in self._assignments())
         lines = [
             "" if self._schema is None else str(self._schema),
             *([] if self._comment is None else [f"COMMENT '{self._comment}'"]),
-            *(
-                [f"PARTITIONED BY ({', '.join(map(quoted, self._partition_keys))})"]
-                * bool(self._partition_keys)
-            ),
+            *self._partitioned(),
             f"WITH (\n{options}\n)",
         ]
         return "\n".join(lines)
