@@ -19,7 +19,7 @@ LEAST_ROWS: Final = 1 << 14
 KeyIds = npt.NDArray[np.uint32]
 
 
-class FrameRows:
+class RowsInFrames:
     """Numbers of the rows in frames, in the order in which they came up.
 
     Parameters

@@ -21,7 +21,7 @@ from flinkcore.columnar.operator_plans.frame_plans import columns_of, native_spe
 from flinkcore.columnar.operator_plans.over import Over
 from flinkcore.columnar.operator_plans.row_ranking import RowRanking
 from flinkcore.columnar.relational.frame_aggregates import FRAMES, FrameAggregates
-from flinkcore.columnar.relational.frame_rows import FRAME_ROWS, FrameRows
+from flinkcore.columnar.relational.frame_rows import FRAME_ROWS, RowsInFrames
 from flinkcore.columnar.relational.kernel import RelationalKernel
 from flinkcore.columnar.relational.numbered_rows import NumberedRows
 from flinkcore.columnar.stages.arriving_rows import ArrivingRows
@@ -45,7 +45,7 @@ class OverKernel:
     kept : NumberedRows
     ranking : RowRanking or None
         Order of rows of equal timestamps.
-    in_frames : FrameRows or None
+    in_frames : RowsInFrames or None
         Rows in frames, for a savepoint; None if only their aggregates are needed.
     """
 
@@ -57,7 +57,7 @@ class OverKernel:
         keys: KeyDictionary,
         kept: NumberedRows,
         ranking: RowRanking | None,
-        in_frames: FrameRows | None,
+        in_frames: RowsInFrames | None,
     ) -> None:
         self.order, self.frames, self.functions, self._keys = order, frames, functions, keys
         self._kept, self._ranking, self._in_frames = kept, ranking, in_frames
@@ -75,7 +75,7 @@ class OverKernel:
         """Return the rows that have come up; `cleared` then has the keys whose frames are forgotten among them."""
         self.cleared = self.order.take_cleared()
         results = self.order.take()
-        if self._in_frames is not None:
+        if self._in_frames is not None:  # it forgets the keys, too
             self._in_frames.add(results.left, results.key_ids, results.timestamps, self.cleared)
         if not len(results.left):
             self._clear(self.cleared[1])
@@ -87,12 +87,13 @@ class OverKernel:
 
     def forget_expired(self, now_ms: int) -> None:
         """Forget the keys that have expired at a processing time."""
-        self._clear(self.order.expire(now_ms))
+        expired = self.order.expire(now_ms)
+        self._clear(expired)
+        if self._in_frames is not None:
+            self._in_frames.clear(expired)
 
     def _clear(self, key_ids: npt.NDArray[np.uint32]) -> None:
         self.frames.clear(key_ids)
-        if self._in_frames is not None:
-            self._in_frames.clear(key_ids)
         for function in self.functions.values():
             function.clear(key_ids)
 
@@ -180,7 +181,7 @@ class OverStage(RelationalStage):
         self._read = [name for name in events.names if name in read] or events.names[:1]
         in_frames = None
         if operator.keeps_frame_rows:
-            in_frames = FrameRows(rows=operator.rows, range_ms=operator.range_ms)
+            in_frames = RowsInFrames(rows=operator.rows, range_ms=operator.range_ms)
         ranking = operator.ranking(events)
         return OverKernel(order, frames, functions, self._keys, self._kept[0], ranking, in_frames)
 

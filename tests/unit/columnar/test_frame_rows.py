@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flinkcore.columnar.relational import frame_rows
-from flinkcore.columnar.relational.frame_rows import FrameRows
+from flinkcore.columnar.relational.frame_rows import RowsInFrames
 
 NONE_CLEARED: Any = (np.zeros(0, np.int64), np.zeros(0, np.uint32))
 
 
 def added(
-    rows: FrameRows, numbers: list[int], keys: list[int], times: list[int], cleared: Any = NONE_CLEARED
+    rows: RowsInFrames, numbers: list[int], keys: list[int], times: list[int], cleared: Any = NONE_CLEARED
 ) -> None:
     rows.add(np.array(numbers, np.int64), np.array(keys, np.uint32), np.array(times, np.int64), cleared)
 
 
-def shown(rows: FrameRows) -> dict[int, list[tuple[int, int]]]:
+def shown(rows: RowsInFrames) -> dict[int, list[tuple[int, int]]]:
     """Return number and time of the rows of each key."""
     found = defaultdict(list)
     table = rows.snapshot()
@@ -32,19 +32,19 @@ def shown(rows: FrameRows) -> dict[int, list[tuple[int, int]]]:
 
 
 def test_a_frame_of_rows_has_the_last_ones_of_its_key() -> None:
-    rows = FrameRows(rows=2, range_ms=None)
+    rows = RowsInFrames(rows=2, range_ms=None)
     added(rows, [0, 1, 2, 3], [7, 7, 8, 7], [1, 1, 1, 2])
     assert shown(rows) == {7: [(1, 1), (3, 2)], 8: [(2, 1)]}
 
 
 def test_a_frame_of_time_has_the_rows_at_both_of_its_ends() -> None:
-    rows = FrameRows(rows=None, range_ms=10)
+    rows = RowsInFrames(rows=None, range_ms=10)
     added(rows, [0, 1, 2], [0, 0, 0], [9, 10, 20])
     assert shown(rows) == {0: [(1, 10), (2, 20)]}
 
 
 def test_a_key_is_forgotten_between_the_rows_that_come_up() -> None:
-    rows = FrameRows(rows=9, range_ms=None)
+    rows = RowsInFrames(rows=9, range_ms=None)
     added(rows, [0, 1, 2], [3, 4, 3], [1, 1, 2], (np.array([2]), np.array([3], np.uint32)))
     assert shown(rows) == {3: [(2, 2)], 4: [(1, 1)]}
     rows.clear(np.array([4], np.uint32))
@@ -52,7 +52,7 @@ def test_a_key_is_forgotten_between_the_rows_that_come_up() -> None:
 
 
 def test_rows_take_new_numbers() -> None:
-    rows = FrameRows(rows=1, range_ms=None)
+    rows = RowsInFrames(rows=1, range_ms=None)
     added(rows, [5, 6], [0, 0], [1, 2])
     assert rows.live_rows().tolist() == [6]
     rows.renumber(np.array([0]))
@@ -67,7 +67,7 @@ def test_rows_take_new_numbers() -> None:
 )
 def test_rows_are_those_of_a_small_model(batches: list[list[tuple[int, int, int]]], bound: Any) -> None:
     size, range_ms = bound
-    rows = FrameRows(rows=size, range_ms=range_ms)
+    rows = RowsInFrames(rows=size, range_ms=range_ms)
     model: dict[int, list[tuple[int, int]]] = defaultdict(list)
     now: dict[int, int] = defaultdict(int)
     number = 0
