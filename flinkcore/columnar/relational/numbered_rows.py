@@ -209,30 +209,30 @@ class NumberedRows:
         """
         is_live = np.zeros(self._n_rows, np.bool_)
         is_live[live] = True
-        pieces, begins = self._pieces, self._begins
-        self._pieces, self._bytes, self._begins, self._columns = [], [], [], {}
-        self._n_rows = self.nbytes = 0
+        kept = NumberedRows(self.schema, self._small_rows, self._piece_bytes)
         renumbered = np.empty(len(is_live), np.int64)
-        few: list[pa.RecordBatch] = []
+        few: list[Int64s] = []
         n_few = few_bytes = 0
-        for piece, begin in zip(pieces, begins, strict=True):
+        for piece, begin, n_bytes in zip(self._pieces, self._begins, self._bytes, strict=True):
             own = np.flatnonzero(is_live[begin : begin + piece.num_rows])
             if not len(own):
                 continue
             is_thin = 2 * len(own) < piece.num_rows
             if few and (not is_thin or n_few >= JOINED_ROWS or few_bytes > self._piece_bytes):
-                self._append(joined(few))
+                kept._append(self.take(np.concatenate(few)))
                 few, n_few, few_bytes = [], 0, 0
             if is_thin:
-                renumbered[begin + own] = self._n_rows + n_few + np.arange(len(own))
-                few.append(taken(piece, own))
+                renumbered[begin + own] = kept._n_rows + n_few + np.arange(len(own))
+                few.append(begin + own)
                 n_few += len(own)
-                few_bytes += few[-1].nbytes
+                few_bytes += n_bytes * len(own) // piece.num_rows
             else:
-                renumbered[begin + own] = self._n_rows + own
-                self._append(piece)
+                renumbered[begin + own] = kept._n_rows + own
+                kept._append(piece)
         if few:
-            self._append(joined(few))
+            kept._append(self.take(np.concatenate(few)))
+        self._pieces, self._bytes, self._begins, self._columns = kept._pieces, kept._bytes, kept._begins, {}
+        self._n_rows, self.nbytes = kept._n_rows, kept.nbytes
         return renumbered[live]
 
 
