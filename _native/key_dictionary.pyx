@@ -13,7 +13,7 @@ from flinkcore._native.arrow cimport NativeArray, RecordBatch, native_array, rec
 from flinkcore._native.call_guard cimport Call, begin_call
 from flinkcore._native.key_groups cimport checked_max_parallelism, key_groups_of, refuse_null_key
 from flinkcore._native.keys cimport KEY_BYTES, KeyBatch, KeyEncoder, hash_bytes, mix_int64
-from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve, buffer_resize, grow, prefetch
+from flinkcore._native.memory cimport Buffer, buffer_append_int64, buffer_free, buffer_reserve, buffer_resize, grow_zeros, prefetch
 
 
 cdef enum:
@@ -21,21 +21,28 @@ cdef enum:
     GROUPED_AT_ONCE = 65536
 
 
+cdef inline uint32_t _tag(uint64_t hash) noexcept nogil:
+    return <uint32_t> (hash >> 32)
+
+
+cdef inline uint64_t _hash_of(const KeyTable* table, uint32_t id) noexcept nogil:
+    if table.bytes_keys:
+        return (<const uint64_t*> table.hashes.data)[id]
+    return mix_int64((<const uint64_t*> table.values.data)[id])
+
+
 cdef int _resize_index(KeyTable* table, uint64_t n_slots) except -1 nogil:
-    cdef KeyTableSlot* slots = <KeyTableSlot*> grow(NULL, n_slots * sizeof(KeyTableSlot), b"the index of a key dictionary")
-    cdef uint64_t mask = n_slots - 1, at, code, hash
+    cdef KeyTableSlot* slots = <KeyTableSlot*> grow_zeros(
+        n_slots * sizeof(KeyTableSlot), b"the index of a key dictionary"
+    )
+    cdef uint64_t mask = n_slots - 1, at, hash
     cdef uint32_t k
-    memset(slots, 0, n_slots * sizeof(KeyTableSlot))
     for k in range(table.n_keys):
-        if table.bytes_keys:
-            code = hash = (<uint64_t*> table.hashes.data)[k]
-        else:
-            code = <uint64_t> (<int64_t*> table.values.data)[k]
-            hash = mix_int64(code)
+        hash = _hash_of(table, k)
         at = hash & mask
         while slots[at].number:
             at = (at + 1) & mask
-        slots[at].code = code
+        slots[at].tag = _tag(hash)
         slots[at].number = k + 1
     free(table.slots)
     table.slots = slots
@@ -44,24 +51,23 @@ cdef int _resize_index(KeyTable* table, uint64_t n_slots) except -1 nogil:
 
 
 cdef inline bint _is_key(const KeyTable* table, uint32_t id, const KeyBatch* keys, int64_t row) noexcept nogil:
-    cdef const int64_t* offsets = <const int64_t*> table.offsets.data
-    cdef int64_t length = keys.offsets[row + 1] - keys.offsets[row]
+    cdef const int64_t* offsets
+    cdef int64_t length
+    if not table.bytes_keys:
+        return (<const int64_t*> table.values.data)[id] == keys.values[row]
+    offsets = <const int64_t*> table.offsets.data
+    length = keys.offsets[row + 1] - keys.offsets[row]
     return offsets[id + 1] - offsets[id] == length and (
         length == 0 or memcmp(table.data.data + offsets[id], keys.data + keys.offsets[row], length) == 0
     )
 
 
-cdef inline uint64_t _code(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil:
-    return keys.hashes[row] if table.bytes_keys else <uint64_t> keys.values[row]
-
-
 cdef inline uint64_t _slot(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil:
     # Slot of the row's key, or the empty one where it would go. There always is an empty one.
-    cdef uint64_t at = keys.hashes[row] & table.mask, code = _code(table, keys, row)
+    cdef uint64_t at = keys.hashes[row] & table.mask
+    cdef uint32_t tag = _tag(keys.hashes[row])
     while table.slots[at].number:
-        if table.slots[at].code == code and (
-            not table.bytes_keys or _is_key(table, table.slots[at].number - 1, keys, row)
-        ):
+        if table.slots[at].tag == tag and _is_key(table, table.slots[at].number - 1, keys, row):
             break
         at = (at + 1) & table.mask
     return at
@@ -90,7 +96,7 @@ cdef int64_t _append_key(KeyTable* table, const KeyBatch* keys, int64_t row, uin
         buffer_append_int64(&table.hashes, <int64_t> keys.hashes[row])
     else:
         buffer_append_int64(&table.values, keys.values[row])
-    table.slots[at].code = _code(table, keys, row)
+    table.slots[at].tag = _tag(keys.hashes[row])
     table.slots[at].number = id + 1
     table.n_keys = id + 1
     return id
@@ -107,15 +113,17 @@ cdef int64_t key_table_add(KeyTable* table, const KeyBatch* keys, int64_t row) e
 
 
 cdef inline void _look_ahead(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil:
-    # Three dependent reads, each asked for some rows before it is needed: slot, offset, bytes.
+    # Two or three dependent reads, each asked for some rows before it is needed: slot and value, or slot, offset and bytes.
     cdef const int64_t* offsets = <const int64_t*> table.offsets.data
     cdef uint32_t number
     if row + 3 * LOOK_AHEAD < keys.length:
         prefetch(&table.slots[keys.hashes[row + 3 * LOOK_AHEAD] & table.mask])
+        number = table.slots[keys.hashes[row + 2 * LOOK_AHEAD] & table.mask].number
+        if number and not table.bytes_keys:
+            prefetch(<const int64_t*> table.values.data + number - 1)
+        elif number:
+            prefetch(&offsets[number - 1])
         if table.bytes_keys:
-            number = table.slots[keys.hashes[row + 2 * LOOK_AHEAD] & table.mask].number
-            if number:
-                prefetch(&offsets[number - 1])
             number = table.slots[keys.hashes[row + LOOK_AHEAD] & table.mask].number
             if number:
                 prefetch(table.data.data + offsets[number - 1])
@@ -382,7 +390,7 @@ cdef class KeyDictionary:
         cdef Call call = begin_call(&self.guard, self)
         cdef KeyTable* table = &self.table
         cdef const int64_t* offsets = <const int64_t*> table.offsets.data
-        cdef uint64_t at, code, hash
+        cdef uint64_t at, hash
         cdef int64_t occupied = 0, k
         if table.slots == NULL:
             assert table.n_keys == 0
@@ -395,16 +403,15 @@ cdef class KeyDictionary:
         for k in range(table.n_keys):
             if table.bytes_keys:
                 assert offsets[0] == 0 and offsets[k] <= offsets[k + 1], f"offsets of key {k}"
-                code = hash = hash_bytes(table.data.data + offsets[k], offsets[k + 1] - offsets[k])
+                hash = hash_bytes(table.data.data + offsets[k], offsets[k + 1] - offsets[k])
                 assert (<uint64_t*> table.hashes.data)[k] == hash, f"hash of key {k}"
             else:
-                code = <uint64_t> (<int64_t*> table.values.data)[k]
-                hash = mix_int64(code)
+                hash = _hash_of(table, <uint32_t> k)
             at = hash & table.mask
             while table.slots[at].number != <uint32_t> (k + 1):
                 assert table.slots[at].number, f"key {k} is not found from its slot"
                 at = (at + 1) & table.mask
-            assert table.slots[at].code == code, f"code of key {k}"
+            assert table.slots[at].tag == _tag(hash), f"tag of key {k}"
         if table.bytes_keys:
             assert table.offsets.size == (8 * (<int64_t> table.n_keys + 1) if table.n_keys else 0)
             assert table.n_keys == 0 or offsets[table.n_keys] == table.data.size

@@ -58,11 +58,10 @@ cdef extern from *:
         madvise(block, size & ~(page - 1), MADV_HUGEPAGE);  /* whole pages only: no more memory than asked for */
         return block;
     }
-    static void* flinkcore_resize_block(void* block, size_t size) {
+    static void* flinkcore_in_huge_pages(void* block, size_t size) {
         const size_t page = (size_t) 1 << 21;
         char* begin;
         char* end;
-        block = realloc(block, size);
         if (block != NULL && size >= 2 * page) {
             begin = (char*) (((size_t) block + page - 1) & ~(page - 1));
             end = (char*) (((size_t) block + size) & ~(page - 1));
@@ -72,12 +71,19 @@ cdef extern from *:
     }
     #else
     #define flinkcore_new_block malloc
-    #define flinkcore_resize_block realloc
+    #define flinkcore_in_huge_pages(block, size) (block)
     #endif
+    static void* flinkcore_resize_block(void* block, size_t size) {
+        return flinkcore_in_huge_pages(realloc(block, size), size);
+    }
+    static void* flinkcore_zero_block(size_t size) {
+        return flinkcore_in_huge_pages(calloc(1, size), size);
+    }
     """
     size_t _usable_size "flinkcore_usable_size"(void* block) noexcept nogil
     void* _new_block "flinkcore_new_block"(size_t size) noexcept nogil
     void* _resize_block "flinkcore_resize_block"(void* block, size_t size) noexcept nogil
+    void* _zero_block "flinkcore_zero_block"(size_t size) noexcept nogil
     void _lock "flinkcore_lock_blocks"() noexcept nogil
     void _unlock "flinkcore_unlock_blocks"() noexcept nogil
     int _guard_forks "flinkcore_guard_forks"() noexcept
@@ -161,6 +167,14 @@ cdef void* grow(void* memory, int64_t size, const char* what) except NULL nogil:
         with gil:
             raise MemoryError(f"{size} bytes for {what.decode('ascii')}")
     return grown
+
+
+cdef void* grow_zeros(int64_t size, const char* what) except NULL nogil:
+    cdef void* block = _zero_block(size)
+    if block == NULL:
+        with gil:
+            raise MemoryError(f"{size} bytes for {what.decode('ascii')}")
+    return block
 
 
 cdef int buffer_reserve(Buffer* buffer, int64_t extra) except -1 nogil:

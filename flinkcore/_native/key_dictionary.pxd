@@ -8,8 +8,8 @@ from flinkcore._native.memory cimport Buffer
 
 
 cdef struct KeyTableSlot:
-    # `code` is the key itself (KEY_INT64) or its hash (KEY_BYTES).
-    uint64_t code
+    # Small, since a slot is read from memory that the processor's caches do not hold.
+    uint32_t tag     # upper half of the key's hash
     uint32_t number  # the key's id plus one; 0: empty slot
 
 

@@ -28,6 +28,8 @@ cdef void block_free(void* block) noexcept nogil
 cdef int64_t block_bytes(const void* block) noexcept nogil
 # Like realloc(), but raises a MemoryError that names what the memory is for.
 cdef void* grow(void* memory, int64_t size, const char* what) except NULL nogil
+# Like calloc(), with such an error: memory that the system has just cleared is not cleared again.
+cdef void* grow_zeros(int64_t size, const char* what) except NULL nogil
 
 
 cdef struct Buffer:
