@@ -21,8 +21,21 @@ cdef enum:
     GROUPED_AT_ONCE = 65536
 
 
-cdef inline uint32_t _tag(uint64_t hash) noexcept nogil:
-    return <uint32_t> (hash >> 32)
+cdef inline uint64_t* _slot_at(const KeyTable* table, uint64_t at) noexcept nogil:
+    return &table.slots[at if table.bytes_keys else 2 * at]
+
+
+cdef inline uint32_t _number(uint64_t slot) noexcept nogil:
+    # Returns the id plus one that a slot has; 0: it is empty.
+    return <uint32_t> slot
+
+
+cdef inline void _fill(const KeyTable* table, uint64_t* slot, uint32_t id, uint64_t hash) noexcept nogil:
+    slot[0] = <uint64_t> id + 1
+    if table.bytes_keys:
+        slot[0] |= hash >> 32 << 32
+    else:
+        slot[1] = (<const uint64_t*> table.values.data)[id]
 
 
 cdef inline uint64_t _hash_of(const KeyTable* table, uint32_t id) noexcept nogil:
@@ -32,48 +45,46 @@ cdef inline uint64_t _hash_of(const KeyTable* table, uint32_t id) noexcept nogil
 
 
 cdef int _resize_index(KeyTable* table, uint64_t n_slots) except -1 nogil:
-    cdef KeyTableSlot* slots = <KeyTableSlot*> grow_zeros(
-        n_slots * sizeof(KeyTableSlot), b"the index of a key dictionary"
-    )
-    cdef uint64_t mask = n_slots - 1, at, hash
-    cdef uint32_t k
-    for k in range(table.n_keys):
-        hash = _hash_of(table, k)
-        at = hash & mask
-        while slots[at].number:
-            at = (at + 1) & mask
-        slots[at].tag = _tag(hash)
-        slots[at].number = k + 1
-    free(table.slots)
-    table.slots = slots
-    table.mask = mask
+    cdef uint64_t* old = table.slots
+    cdef uint64_t at, hash
+    cdef uint32_t id
+    table.slots = <uint64_t*> grow_zeros(n_slots * (8 if table.bytes_keys else 16), b"the index of a key dictionary")
+    table.mask = n_slots - 1
+    free(old)
+    for id in range(table.n_keys):
+        hash = _hash_of(table, id)
+        at = hash & table.mask
+        while _slot_at(table, at)[0]:
+            at = (at + 1) & table.mask
+        _fill(table, _slot_at(table, at), id, hash)
     return 0
 
 
-cdef inline bint _is_key(const KeyTable* table, uint32_t id, const KeyBatch* keys, int64_t row) noexcept nogil:
-    cdef const int64_t* offsets
-    cdef int64_t length
-    if not table.bytes_keys:
-        return (<const int64_t*> table.values.data)[id] == keys.values[row]
-    offsets = <const int64_t*> table.offsets.data
-    length = keys.offsets[row + 1] - keys.offsets[row]
+cdef inline bint _has_bytes(const KeyTable* table, uint32_t id, const KeyBatch* keys, int64_t row) noexcept nogil:
+    cdef const int64_t* offsets = <const int64_t*> table.offsets.data
+    cdef int64_t length = keys.offsets[row + 1] - keys.offsets[row]
     return offsets[id + 1] - offsets[id] == length and (
         length == 0 or memcmp(table.data.data + offsets[id], keys.data + keys.offsets[row], length) == 0
     )
 
 
-cdef inline uint64_t _slot(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil:
+cdef inline uint64_t* _slot(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil:
     # Slot of the row's key, or the empty one where it would go. There always is an empty one.
-    cdef uint64_t at = keys.hashes[row] & table.mask
-    cdef uint32_t tag = _tag(keys.hashes[row])
-    while table.slots[at].number:
-        if table.slots[at].tag == tag and _is_key(table, table.slots[at].number - 1, keys, row):
-            break
+    cdef uint64_t hash = keys.hashes[row], value
+    cdef uint64_t at = hash & table.mask
+    if table.bytes_keys:
+        while table.slots[at]:
+            if table.slots[at] >> 32 == hash >> 32 and _has_bytes(table, _number(table.slots[at]) - 1, keys, row):
+                break
+            at = (at + 1) & table.mask
+        return &table.slots[at]
+    value = <uint64_t> keys.values[row]
+    while table.slots[2 * at] and table.slots[2 * at + 1] != value:
         at = (at + 1) & table.mask
-    return at
+    return &table.slots[2 * at]
 
 
-cdef int64_t _append_key(KeyTable* table, const KeyBatch* keys, int64_t row, uint64_t at) except -1 nogil:
+cdef int64_t _append_key(KeyTable* table, const KeyBatch* keys, int64_t row, uint64_t* slot) except -1 nogil:
     cdef uint32_t id = table.n_keys
     cdef int64_t length
     if id == KEY_NOT_FOUND:
@@ -81,7 +92,7 @@ cdef int64_t _append_key(KeyTable* table, const KeyBatch* keys, int64_t row, uin
             raise MemoryError("a key dictionary holds at most 4,294,967,295 keys; use more partitions")
     if (<uint64_t> id + 1) * 3 > (table.mask + 1) * 2:
         _resize_index(table, (table.mask + 1) * 2)
-        at = _slot(table, keys, row)
+        slot = _slot(table, keys, row)
     if table.bytes_keys:
         length = keys.offsets[row + 1] - keys.offsets[row]
         buffer_reserve(&table.data, length)
@@ -96,35 +107,32 @@ cdef int64_t _append_key(KeyTable* table, const KeyBatch* keys, int64_t row, uin
         buffer_append_int64(&table.hashes, <int64_t> keys.hashes[row])
     else:
         buffer_append_int64(&table.values, keys.values[row])
-    table.slots[at].tag = _tag(keys.hashes[row])
-    table.slots[at].number = id + 1
+    _fill(table, slot, id, keys.hashes[row])
     table.n_keys = id + 1
     return id
 
 
 cdef int64_t key_table_add(KeyTable* table, const KeyBatch* keys, int64_t row) except -1 nogil:
-    cdef uint64_t at
+    cdef uint64_t* slot
     if table.slots == NULL:
         _resize_index(table, 64)
-    at = _slot(table, keys, row)
-    if table.slots[at].number:
-        return table.slots[at].number - 1
-    return _append_key(table, keys, row, at)
+    slot = _slot(table, keys, row)
+    if slot[0]:
+        return _number(slot[0]) - 1
+    return _append_key(table, keys, row, slot)
 
 
 cdef inline void _look_ahead(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil:
-    # Two or three dependent reads, each asked for some rows before it is needed: slot and value, or slot, offset and bytes.
+    # Three dependent reads, each asked for some rows before it is needed: slot, offset, bytes.
     cdef const int64_t* offsets = <const int64_t*> table.offsets.data
     cdef uint32_t number
     if row + 3 * LOOK_AHEAD < keys.length:
-        prefetch(&table.slots[keys.hashes[row + 3 * LOOK_AHEAD] & table.mask])
-        number = table.slots[keys.hashes[row + 2 * LOOK_AHEAD] & table.mask].number
-        if number and not table.bytes_keys:
-            prefetch(<const int64_t*> table.values.data + number - 1)
-        elif number:
-            prefetch(&offsets[number - 1])
+        prefetch(_slot_at(table, keys.hashes[row + 3 * LOOK_AHEAD] & table.mask))
         if table.bytes_keys:
-            number = table.slots[keys.hashes[row + LOOK_AHEAD] & table.mask].number
+            number = _number(table.slots[keys.hashes[row + 2 * LOOK_AHEAD] & table.mask])
+            if number:
+                prefetch(&offsets[number - 1])
+            number = _number(table.slots[keys.hashes[row + LOOK_AHEAD] & table.mask])
             if number:
                 prefetch(table.data.data + offsets[number - 1])
 
@@ -140,11 +148,9 @@ cdef int key_table_add_all(KeyTable* table, const KeyBatch* keys, uint32_t* ids)
 
 
 cdef uint32_t key_table_find(const KeyTable* table, const KeyBatch* keys, int64_t row) noexcept nogil:
-    cdef uint64_t at
     if table.slots == NULL:
         return KEY_NOT_FOUND
-    at = _slot(table, keys, row)
-    return table.slots[at].number - 1  # of an empty slot: KEY_NOT_FOUND
+    return _number(_slot(table, keys, row)[0]) - 1  # of an empty slot: KEY_NOT_FOUND
 
 
 cdef void key_table_find_all(const KeyTable* table, const KeyBatch* keys, uint32_t* ids) noexcept nogil:
@@ -397,7 +403,7 @@ cdef class KeyDictionary:
             return
         assert table.mask & (table.mask + 1) == 0, "the number of slots is no power of two"
         for at in range(table.mask + 1):
-            occupied += table.slots[at].number != 0
+            occupied += _slot_at(table, at)[0] != 0
         assert occupied == table.n_keys, f"{occupied} slots for {table.n_keys} keys"
         assert <uint64_t> occupied * 3 <= (table.mask + 1) * 2, "the index is too full"
         for k in range(table.n_keys):
@@ -408,10 +414,13 @@ cdef class KeyDictionary:
             else:
                 hash = _hash_of(table, <uint32_t> k)
             at = hash & table.mask
-            while table.slots[at].number != <uint32_t> (k + 1):
-                assert table.slots[at].number, f"key {k} is not found from its slot"
+            while _number(_slot_at(table, at)[0]) != <uint32_t> (k + 1):
+                assert _slot_at(table, at)[0], f"key {k} is not found from its slot"
                 at = (at + 1) & table.mask
-            assert table.slots[at].tag == _tag(hash), f"tag of key {k}"
+            if table.bytes_keys:
+                assert table.slots[at] >> 32 == hash >> 32, f"hash in the slot of key {k}"
+            else:
+                assert table.slots[2 * at + 1] == <uint64_t> (<int64_t*> table.values.data)[k], f"value in the slot of key {k}"
         if table.bytes_keys:
             assert table.offsets.size == (8 * (<int64_t> table.n_keys + 1) if table.n_keys else 0)
             assert table.n_keys == 0 or offsets[table.n_keys] == table.data.size

@@ -7,12 +7,6 @@ from flinkcore._native.keys cimport KeyBatch, KeyEncoder
 from flinkcore._native.memory cimport Buffer
 
 
-cdef struct KeyTableSlot:
-    # Small, since a slot is read from memory that the processor's caches do not hold.
-    uint32_t tag     # upper half of the key's hash
-    uint32_t number  # the key's id plus one; 0: empty slot
-
-
 cdef struct KeyTable:
     # Keys by id, and an open-addressing index over them. Zero-initialise, set bytes_keys; free with key_table_free.
     bint bytes_keys
@@ -21,8 +15,10 @@ cdef struct KeyTable:
     Buffer data          # KEY_BYTES
     Buffer offsets       # KEY_BYTES: int64 (n_keys + 1,), or empty
     Buffer hashes        # KEY_BYTES: uint64 (n_keys,)
-    KeyTableSlot* slots
-    uint64_t mask
+    # Small, since a slot is read from memory that the processor's caches do not hold. A taken slot has the key's id plus one in its lower
+    # half; KEY_BYTES: in its upper half that of the key's hash; KEY_INT64: in a second word the key itself.
+    uint64_t* slots
+    uint64_t mask        # number of slots minus one
 
 
 cdef enum:
@@ -42,7 +38,7 @@ cdef void key_table_free(KeyTable* table) noexcept nogil
 cdef inline int64_t key_table_memory(const KeyTable* table) noexcept nogil:
     # Returns the bytes held.
     cdef int64_t size = table.values.capacity + table.data.capacity + table.offsets.capacity + table.hashes.capacity
-    return size + (<int64_t> (table.mask + 1) * <int64_t> sizeof(KeyTableSlot) if table.slots != NULL else 0)
+    return size + (<int64_t> (table.mask + 1) * (8 if table.bytes_keys else 16) if table.slots != NULL else 0)
 
 
 cdef class KeyDictionary:
