@@ -137,7 +137,8 @@ cdef void block_free(void* block) noexcept nogil:
         free(block)
         return
     # The allocator may have returned more than was asked for. Only the requested bytes may be written, so exactly these are, in
-    # place.
+    # place. glibc would move a mapped block for the last eight of its usable bytes, which are another block's header otherwise.
+    size -= 8
     whole = realloc(block, size)
     if whole == NULL:
         free(block)

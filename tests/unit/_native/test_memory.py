@@ -15,12 +15,12 @@ ROWS = 100_000
 SCHEMA = pa.schema([("value", pa.int64())])
 
 
-def sums(factor: int) -> pa.Array:
-    """One sum per row, in 800 kB."""
+def sums(factor: int, rows: int = ROWS) -> pa.Array:
+    """One sum per row, in 800 kB by default."""
     accumulators = Accumulators(SCHEMA, [("sum", "value", None)])
-    accumulators.reserve(ROWS)
-    entries = np.arange(ROWS, dtype=np.uint32)
-    accumulators.update(pa.record_batch([pa.array(np.arange(ROWS) * factor)], schema=SCHEMA), entries)
+    accumulators.reserve(rows)
+    entries = np.arange(rows, dtype=np.uint32)
+    accumulators.update(pa.record_batch([pa.array(np.arange(rows) * factor)], schema=SCHEMA), entries)
     accumulators.emit(entries)
     return pa.array(accumulators.take()[0])
 
@@ -35,6 +35,14 @@ def test_a_result_that_is_gone_leaves_its_memory_to_the_next_and_one_that_is_the
     assert kept_bytes() < before + 8 * ROWS
     assert second.equals(pa.array(np.arange(ROWS) * 2))
     assert third.equals(pa.array(np.arange(ROWS) * 3))
+
+
+def test_memory_in_huge_pages_is_kept_without_a_copy() -> None:
+    result = sums(1, 8 * ROWS)
+    address = result.buffers()[1].address
+    del result
+    gc.collect()
+    assert sums(2, 8 * ROWS).buffers()[1].address == address
 
 
 def test_memory_that_is_kept_has_a_limit() -> None:
