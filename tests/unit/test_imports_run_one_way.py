@@ -11,7 +11,6 @@ PACKAGE = Path(__file__).parents[2] / "flinkcore"
 # From below to above; layers of one rank do not import each other.
 RANKS = {
     "errors": 0,
-    "pyflink": 0,
     "_native": 1,
     "_internal": 2,
     "common": 3,
@@ -31,6 +30,7 @@ RANKS = {
     "testing": 13,
     "spark": 13,
     "examples": 14,
+    "pyflink": 14,
     "pytest_plugin": 14,
     "cli": 15,
     "__main__": 16,
