@@ -28,7 +28,7 @@ from flinkcore.table_api.elements import table_of_elements
 from flinkcore.table_api.environment_settings import EnvironmentSettings, TableConfig
 from flinkcore.table_api.session_catalog import refuse_method
 from flinkcore.table_api.session_objects import SessionObjects
-from flinkcore.table_api.stream_tables import columns_of, log_of_stream, path_text, quoted
+from flinkcore.table_api.stream_tables import check_declared, columns_of, log_of_stream, path_text, quoted
 from flinkcore.table_api.table import StatementSet, Table
 from flinkcore.table_api.table_descriptor import Schema, TableDescriptor
 from flinkcore.table_api.table_result import TableResult
@@ -152,13 +152,16 @@ class StreamTableEnvironment(SessionObjects):
         ----------
         data_stream : DataStream or LogStream
         *fields_or_schema : Schema, optional
-            Its columns are those of the stream by name, with types of their own, and computed ones; without columns of
-            the stream, all of them come first. Otherwise the table has the columns of the stream.
+            Its columns are those of the stream by name, with their types, of any precision, and computed ones; without
+            columns of the stream, all of them come first. Otherwise the table has the columns of the stream. A value
+            that has more digits than its declared type fails the job.
 
         Raises
         ------
         UnsupportedOperationError
             If fields are given, or columns of metadata, which the stream does not have.
+        SchemaError
+            If a column is declared with a type that does not take its values, as BIGINT does not take those of INT.
         """
         if len(fields_or_schema) > 1 or not all(isinstance(each, Schema) for each in fields_or_schema):
             raise UnsupportedOperationError(
@@ -172,6 +175,7 @@ class StreamTableEnvironment(SessionObjects):
                 "the stream to rows with a field for the timestamp, and declare that one with watermark(...)"
             )
         columns, log = log_of_stream(data_stream)
+        check_declared(columns, schema._physical)
         return self._declared(schema._ddl(columns_of(columns)), log)
 
     def from_elements(
