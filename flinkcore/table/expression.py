@@ -35,8 +35,8 @@ PROPERTIES: Final = frozenset(_PROPERTY_NAMES.split())
 """Methods of Flink's expressions without arguments that PyFlink has as properties."""
 
 _METHOD_NAMES: Final = """
-array_append array_concat array_contains array_distinct array_except array_intersect array_join array_max array_min
-array_position array_prepend array_remove array_reverse array_slice array_sort array_union as_argument at between
+array_append array_concat array_contains array_distinct array_except array_intersect array_max array_min
+array_position array_prepend array_remove array_reverse array_slice array_union as_argument at between
 bitmap_and bitmap_and_agg bitmap_and_cardinality_agg bitmap_andnot bitmap_build bitmap_build_agg
 bitmap_build_cardinality_agg bitmap_cardinality bitmap_from_bytes bitmap_or bitmap_or_agg bitmap_or_cardinality_agg
 bitmap_to_array bitmap_to_bytes bitmap_to_string bitmap_xor bitmap_xor_agg bitmap_xor_cardinality_agg btrim cast
@@ -50,7 +50,7 @@ METHODS: Final = frozenset(_METHOD_NAMES.split())
 """Methods of Flink's expressions that PyFlink has as methods."""
 
 _OPTIONAL_NAMES: Final = """
-array_join array_slice array_sort btrim ceil floor is_json json_exists like list_agg locate log ltrim overlay parse_url
+array_slice btrim ceil floor is_json json_exists like list_agg locate log ltrim overlay parse_url
 percentile regexp_extract regexp_extract_all rtrim str_to_map substr substring trim trim_leading trim_trailing truncate
 """
 _OPTIONAL: Final = frozenset(_OPTIONAL_NAMES.split())

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
+from zipfile import ZipFile
 
 import pyarrow as pa
 import pytest
 
 from flinkcore.common import Row
 from flinkcore.errors import SqlError
-from flinkcore.table import DataTypes, StreamTableEnvironment, Table
+from flinkcore.sql.planner.flink_process import FlinkLibraries
+from flinkcore.table import DataTypes, StreamTableEnvironment, Table, expressions
+from flinkcore.table.calls import java_name
+from flinkcore.table.expression import METHODS, PROPERTIES
 from flinkcore.table.expressions import (
     CURRENT_ROW,
     UNBOUNDED_RANGE,
@@ -293,3 +297,19 @@ def test_a_name_that_is_neither_a_method_nor_a_column_is_refused(tables: StreamT
     assert str(clicks.name) == "col('name')"
     with pytest.raises(AttributeError, match="no column 'nmae'; its columns are id, name, price, words, ms"):
         _ = clicks.nmae
+
+
+def test_every_expression_is_a_method_of_flinks() -> None:
+    libraries = FlinkLibraries.found()
+    assert libraries is not None
+    (jar,) = (each for each in libraries.jars if each.name.startswith("flink-table-api-java-uber"))
+    with ZipFile(jar) as classes:
+        of_expressions = classes.read("org/apache/flink/table/api/internal/BaseExpressions.class")
+        static = classes.read("org/apache/flink/table/api/Expressions.class")
+    names = [(of_expressions, name) for name in {*PROPERTIES, *METHODS}]
+    names += [(static, name) for name in expressions.__all__ if name.islower()]
+    assert [
+        name
+        for content, name in names
+        if bytes([0, len(java_name(name))]) + java_name(name).encode() not in content
+    ] == []
