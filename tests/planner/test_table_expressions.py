@@ -275,6 +275,10 @@ def test_a_table_of_expressions_is_named_in_sql_and_inserted(
     assert sorted(capsys.readouterr().out.split()) == sorted(
         f"+I[{word}]" for word in ("a", "b", "b", "c", "d", "e", "f", "bob")
     )
+    counted = tables.sql_query(f"SELECT word, COUNT(*) FROM {words} WHERE word <> 'b' GROUP BY word")
+    assert sorted(changes(counted)) == [("+I", [word, 1]) for word in ("a", "c", "d", "e", "f")]
+    assert "words_of" in words.explain()
+    assert "doubled" in tables.from_path("clicks").select(doubled(col("id"))).explain()
     high = tables.from_path("clicks").filter(col("id") > 3).select(col("id"), col("name"))
     assert changes(tables.sql_query(f"SELECT name FROM {high} WHERE id < 5")) == [("+I", ["eve"])]
     assert not [
