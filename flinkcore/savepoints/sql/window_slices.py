@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,28 @@ from flinkcore.savepoints.sql.row_layout import key_columns, place_ids
 from flinkcore.sql.plan.flink_state import CUMULATE, PRESENT, FlinkState, StateWindows
 
 _Bools = npt.NDArray[np.bool_]
-_LIMB_BITS = 32
-_N_LIMBS = 6
+_LIMB_BITS: Final = 32
+_N_LIMBS: Final = 6
 """Parts of 32 bits of a sum of decimals, of which native aggregates keep 192 bits."""
+
+
+def require_divisible(contents: AggregateContents) -> None:
+    """Raise an error if windows with these aggregates do not say what may be in their slices.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If one is a sum, or a least or greatest value, of floats: sums are rounded, and NaN only counts if it is first.
+    """
+    for name, function, column, *_ in contents.aggregates:
+        of_floats = column is not None and pa.types.is_floating(contents.columns.field(column).type)
+        if function in ("count", "count_distinct") or (function in ("sum", "min", "max") and not of_floats):
+            continue
+        raise UnsupportedOperationError(
+            f"{name.partition('#')[0]} of floats is kept by window, where Flink keeps it by slice, and windows do not "
+            "say what is in a slice. CAST its argument to DECIMAL, or take TUMBLE. If the job began with a savepoint, "
+            "replay from before it"
+        )
 
 
 def slices_of_windows(
@@ -40,6 +60,7 @@ def slices_of_windows(
     batch : pyarrow.RecordBatch
         Table of a checkpoint with a row for each open window, of keys and parts of the aggregates.
     contents : AggregateContents
+        Aggregates that `require_divisible` takes.
     watermark_ms : int
         Windows up to it have fired; ms since the epoch.
 
@@ -48,27 +69,12 @@ def slices_of_windows(
     pyarrow.RecordBatch
         Table of the same columns with a row for each slice, ordered by key and time.
 
-    Raises
-    ------
-    UnsupportedOperationError
-        If windows have sums of floats, or least or greatest floats, which do not say what is in a slice.
-
     Notes
     -----
-    Slices are those of ``HoppingSliceAssigner`` and ``CumulativeSliceAssigner`` in Flink's ``SliceAssigners``, merged by
-    ``SliceSharedWindowAggProcessor``. Where Flink has merged the slices of a cumulating window that have fired into the
-    first one, they are here in the first slice that has not fired.
+    Slices are those of ``HoppingSliceAssigner`` and ``CumulativeSliceAssigner`` in Flink's ``SliceAssigners``, which
+    ``SliceSharedWindowAggProcessor`` merges. Flink merges the slices of a cumulating window that have fired into its
+    first one. Here these are in the first slice that has not fired.
     """
-    for name, function, column, *_ in contents.aggregates:
-        is_float = column is not None and pa.types.is_floating(contents.columns.field(column).type)
-        if function not in ("count", "sum", "min", "max", "count_distinct") or (
-            is_float and function != "count_distinct" and function != "count"
-        ):
-            raise UnsupportedOperationError(
-                f"{name.partition('#')[0]} of floats is kept by window, where Flink keeps it by slice, and windows do "
-                "not say what is in a slice. CAST its argument to DECIMAL, or take TUMBLE. If the job began with a "
-                "savepoint, replay from before it"
-            )
     assert state.windows is not None
     columns = key_columns(batch)
     ids = place_ids(*columns.values())[0] if columns else np.zeros(batch.num_rows, np.int64)
@@ -167,7 +173,8 @@ class _Runs:
         if self.is_cumulative:
             return np.ones(len(self.ends), np.bool_)
         since = np.arange(len(self.ends)) - self.first
-        return (since >= self._n_slices - 1) | (self.ends[self.first] == self.first_open_ms)
+        found: _Bools = (since >= self._n_slices - 1) | (self.ends[self.first] == self.first_open_ms)
+        return found
 
     @property
     def _n_slices(self) -> int:
@@ -209,7 +216,8 @@ class _Runs:
         order = pc.array_sort_indices(results, order="ascending" if is_least else "descending").to_numpy()
         places = np.empty(len(order), np.int64)
         places[order] = rows
-        return order[self._greatest(places)].astype(np.int64)
+        found: Int64s = order[self._greatest(places)].astype(np.int64)
+        return found
 
     def _greatest(self, values: Int64s) -> Int64s:
         """Return the greatest value among the open windows of each slice, from ranges that double."""
@@ -232,7 +240,7 @@ class _Runs:
         """Return which cumulating windows differ from the one before in a part of an aggregate, or have none."""
         rows = np.arange(len(self.ends))
         before = pa.array(np.maximum(rows - 1, 0))
-        found = rows == self.first
+        found: _Bools = rows == self.first
         for column in parts.values():
             found = found | pc.not_equal(column, column.take(before)).to_numpy(zero_copy_only=False)
         return found

@@ -40,7 +40,7 @@ from flinkcore.savepoints.sql.names import OF_NULL, SESSIONS, WATERMARK, WINDOW_
 from flinkcore.savepoints.sql.row_layout import Entries, PartTables, RowLayout
 from flinkcore.savepoints.sql.views import view_rows
 from flinkcore.savepoints.sql.window_names import ends_of_windows, first_slices, last_ends, names_of_windows
-from flinkcore.savepoints.sql.window_slices import slices_of_windows
+from flinkcore.savepoints.sql.window_slices import require_divisible, slices_of_windows
 from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator
 from flinkcore.savepoints.writing.java_hashes import key_groups as java_key_groups
 from flinkcore.savepoints.writing.savepoint_writer import OperatorContent
@@ -94,6 +94,7 @@ class _SqlOperator:
     def content(self) -> OperatorContent:
         """Return the states for each subtask."""
         self._check_frames()
+        self._check_windows()
         groups = self.operator.max_parallelism
         listed: list[list[OperatorStateContent]] = []
         parallelism = max(1, min(len(self.operator.parts), groups))
@@ -121,6 +122,13 @@ class _SqlOperator:
                     "the checkpoint has the aggregates of bounded frames, and Flink's state has their rows. Stop the "
                     "job with stop_with_savepoint, which keeps them"
                 )
+
+    def _check_windows(self) -> None:
+        if self.state.windows is None or not self.state.has_accumulators:
+            return
+        for _, file in self.operator.tables(TableKind.WINDOWS):
+            if self._is_kept_by_window(file):
+                require_divisible(self._contents)
 
     def _rows(self) -> list[KeyedStateContent]:
         layout = layout_of(self.state)
