@@ -127,7 +127,7 @@ class _SqlOperator:
         if self.state.windows is None or not self.state.has_accumulators:
             return
         for _, file in self.operator.tables(TableKind.WINDOWS):
-            if self._is_kept_by_window(file):
+            if file.n_rows and self._is_kept_by_window(file):
                 require_divisible(self._contents)
 
     def _rows(self) -> list[KeyedStateContent]:
