@@ -191,7 +191,7 @@ class _Runs:
     def sums(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the sums of slices from sums of windows, row by row; integers wrap around.
 
-        A HOP window differs from the next one by its first slice and the slice behind its last one. That is the first
+        A HOP window differs from the next one by its first slice and the slice after its last one. That is the first
         one of a window which begins where this one ends.
         """
         found = values.copy()
