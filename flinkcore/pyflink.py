@@ -30,7 +30,7 @@ MODULES: Final = {
     "datastream.connectors": "base file_system kafka number_seq",
     "datastream.formats": "avro csv json orc parquet",
     "metrics": "metricbase",
-    "table": "data_view types udf",
+    "table": "data_view expression expressions types udf window",
 }
 """PyFlink's modules that flinkcore has, by package."""
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.values.row import Row
 from flinkcore._internal.values.row_kind import RowKind
+from flinkcore.common.time import Instant
 from flinkcore.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.logs.log_stream import LogStream
@@ -145,6 +146,9 @@ def log_of_stream(stream: Any) -> tuple[pa.Schema, Any]:
 
 
 def _column(values: list[Any], kind: TypeInformation) -> pa.Array:
+    if any(isinstance(each, Instant) for each in values):
+        ns = [None if each is None else each.seconds * 1_000_000_000 + each.nanos for each in values]
+        return pa.array(ns, pa.int64()).cast(pa.timestamp("ns", "UTC"))
     try:
         wanted = kind.to_arrow_type()
     except (AttributeError, NotImplementedError, UnsupportedOperationError):

@@ -16,11 +16,14 @@ from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Tables, zone_named
+from flinkcore.sql.planner.declared_functions import creation
 from flinkcore.sql.planner.planned_script import QUERY_SINK, SessionAnswer, session_answers
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.program import statement_sinks
 from flinkcore.sql.sink_rows import SinkRows
+from flinkcore.table.calls import Call, Recorded, node_of
 from flinkcore.table.types import DataType
+from flinkcore.table.udf import DeclaredFunction
 from flinkcore.table_api.elements import table_of_elements
 from flinkcore.table_api.environment_settings import EnvironmentSettings, TableConfig
 from flinkcore.table_api.session_catalog import refuse_method
@@ -60,7 +63,8 @@ class StreamTableEnvironment(SessionObjects):
         self._tables: dict[str, Any] = {}
         self._sinks: dict[str, str | os.PathLike[str]] = {}
         self._names = 0
-        self._unnamed: list[str] = []  # tables that Flink has for no name
+        self._unnamed: list[tuple[str, str]] = []  # tables and views that Flink has for no name, by kind
+        self._functions: dict[DeclaredFunction, str] = {}
 
     @staticmethod
     def create(
@@ -226,7 +230,7 @@ class StreamTableEnvironment(SessionObjects):
     def _declared(self, columns: str, log: Any) -> Table:
         """Return the table of a log, with its columns as ``CREATE TABLE`` has them."""
         name = self._new_name()
-        self._unnamed.append(name)
+        self._unnamed.append(("TABLE", name))
         self._keep(f"CREATE TABLE {quoted(name)} {columns} WITH ('connector' = 'stream')")
         self._tables[name] = log
         return Table(self, f"SELECT * FROM {quoted(name)}")
@@ -234,9 +238,28 @@ class StreamTableEnvironment(SessionObjects):
     def _unnamed_table(self, descriptor: TableDescriptor) -> str:
         """Return a name for the table of a descriptor."""
         name = self._new_name()
-        self._unnamed.append(name)
+        self._unnamed.append(("TABLE", name))
         self._keep(descriptor._created(f"CREATE TABLE {quoted(name)}"))
         return name
+
+    def _has(self, statement: Statement) -> bool:
+        return statement in self._statements
+
+    def _view_of(self, call: Call) -> Statement:
+        """Keep the view that calls of the Table API make, and return its statement."""
+        node = node_of(call_result := Recorded(call), self._function_name)
+        name = self._new_name()
+        self._unnamed.append(("TEMPORARY VIEW", name))
+        statement = Statement(str(call_result), view=(quoted(name), node))
+        self._statements.append(statement)
+        return statement
+
+    def _function_name(self, function: DeclaredFunction) -> str:
+        """Return the name of a function that expressions call, and create it if none has called it before."""
+        if function not in self._functions:
+            self._functions[function] = name = quoted(f"{function.name}#{len(self._functions) + 1}")
+            self._statements.append(creation(name, True, function))
+        return self._functions[function]
 
     def use_catalog(self, catalog_name: str) -> None:
         """Let names without a catalog be of this one."""
@@ -286,7 +309,9 @@ class StreamTableEnvironment(SessionObjects):
         if not questions:
             return []
         is_hidden = any(map(_SHOWS.match, questions))
-        hidden = [f"DROP TABLE {quoted(name)}" for name in self._unnamed] if is_hidden else []
+        hidden = (
+            [f"DROP {kind} IF EXISTS {quoted(name)}" for kind, name in self._unnamed] if is_hidden else []
+        )
         statements = [
             *self._statements,
             *(each for text in (*hidden, *questions) for each in statements_of(text)),
