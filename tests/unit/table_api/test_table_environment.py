@@ -187,6 +187,7 @@ def test_a_column_of_a_stream_is_not_declared_with_another_type(
     [
         (Types.INT(), "integer not null"),
         (Types.STRING(), "CHAR(3)"),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), "BINARY(2)"),
         (Types.BIG_DEC(), "DECIMAL(10, 2)"),
         (Types.SQL_TIMESTAMP(), "TIMESTAMP(3)"),
         (Types.ROW([Types.INT(), Types.LIST(Types.STRING())]), "ROW<`a` INT, `b` ARRAY<VARCHAR(9)>>"),
