@@ -99,8 +99,14 @@ def test_states_that_are_only_read_are_not_written(job: str, tmp_path: Path) -> 
         replay(job, "first").execute(stop_with_savepoint=tmp_path / "savepoint").report  # noqa: B018 - runs it
 
 
-@pytest.mark.parametrize("job", ["over_range", "over_last_rows_of_distinct"])
-def test_rows_in_frames_go_from_savepoint_to_savepoint(job: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "job",
+    [
+        *("over_range", "over_last_rows_of_distinct", "hop", "cumulate_in_two_phases"),
+        *("hop_of_distinct_beside_others", "cumulate_of_distinct_beside_others"),
+    ],
+)
+def test_frames_and_windows_that_overlap_go_from_savepoint_to_savepoint(job: str, tmp_path: Path) -> None:
     first = replay(job, "rest", rows=slice(0, 20)).execute(
         restore_from=GOLDEN / job / "savepoint", stop_with_savepoint=tmp_path / "savepoint"
     )
@@ -171,14 +177,8 @@ def test_rows_that_are_late_for_the_watermark_of_a_savepoint_are_dropped(job: st
     assert rest.report.late > 0
 
 
-@pytest.mark.parametrize(
-    ("job", "kind"),
-    [
-        *((job, "checkpoint") for job in WITH_LATE_ROWS),
-        # Windows that overlap are not written again.
-        *((job, "savepoint") for job in WITH_LATE_ROWS if "hop" not in job and job != "cumulate"),
-    ],
-)
+@pytest.mark.parametrize("kind", ["checkpoint", "savepoint"])
+@pytest.mark.parametrize("job", WITH_LATE_ROWS)
 def test_a_job_keeps_the_watermark_of_its_savepoint(job: str, kind: str, tmp_path: Path) -> None:
     state: dict[str, Any] = {f"stop_with_{kind}": tmp_path / "stopped"}
     replay(job, "late", rows=slice(0, 5)).execute(restore_from=GOLDEN / job / "savepoint", **state).report  # noqa: B018

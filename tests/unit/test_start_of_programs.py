@@ -90,6 +90,16 @@ def test_windows_of_fixed_lengths_load_neither_numpy_nor_time_zones() -> None:
     assert {"numpy", "zoneinfo", "flinkcore.datastream.window.local_time"} & set(loaded.split()) == set()
 
 
+def test_a_savepoint_is_shown_without_pandas() -> None:
+    savepoint = (
+        Path(__file__).parents[1] / "golden" / "savepoints" / "cases" / "count_timers-heap1" / "savepoint"
+    )
+    code = "import sys; from flinkcore.cli import main; main(); print(*sys.modules)"
+    *shown, loaded = outputs("-c", code, "savepoint", "show", str(savepoint))
+    assert shown[1].startswith("metadata version 6")
+    assert "pandas" not in loaded.split()
+
+
 @pytest.mark.parametrize(
     "package", [common, connectors, datastream, window], ids=lambda package: package.__name__
 )

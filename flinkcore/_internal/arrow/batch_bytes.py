@@ -13,6 +13,14 @@ _SHARED: Final = 1.5
 """Halves that take so many times the bytes of the whole share most of them, such as a dictionary."""
 
 
+def bytes_of(data: pa.RecordBatch | pa.Table) -> int:
+    """Return the bytes of memory that data takes."""
+    try:
+        return int(data.nbytes)
+    except pa.ArrowTypeError:  # an older pyarrow, which does not count what a slice has of views
+        return int(data.get_total_buffer_size())
+
+
 def pieces(start: int, stop: int, too_large: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
     """Halve a range of rows until no part is too large; a single row is never too large."""
     if stop - start > 1 and too_large(start, stop):
@@ -30,7 +38,7 @@ def pieces_of(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int
     """
 
     def nbytes(start: int, stop: int) -> int:
-        return int(batch.slice(start, stop - start).nbytes)
+        return bytes_of(batch.slice(start, stop - start))
 
     def too_large(start: int, stop: int) -> bool:
         whole = nbytes(start, stop)
@@ -51,7 +59,7 @@ def cut(batch: pa.RecordBatch, most_bytes: int = BATCH_BYTES) -> Iterator[pa.Rec
     most_bytes : int
         A single row may have more.
     """
-    if batch.nbytes <= most_bytes:
+    if bytes_of(batch) <= most_bytes:
         yield batch
         return
     for start, stop in pieces_of(batch, most_bytes):
@@ -66,10 +74,10 @@ def gathered(
     held = 0
     for batch in batches:
         for piece in cut(batch, most_bytes):
-            if group and held + piece.nbytes > most_bytes:
+            if group and held + bytes_of(piece) > most_bytes:
                 yield group
                 group, held = [], 0
             group.append(piece)
-            held += piece.nbytes
+            held += bytes_of(piece)
     if group:
         yield group

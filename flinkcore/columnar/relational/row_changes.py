@@ -14,14 +14,22 @@ from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.errors import DataError
 from flinkcore.log.order.content_order import content_identities
 
-ROW_KINDS: Final = pa.array(["+I", "-U", "+U", "-D"])
-"""Row kinds in words, by Flink's number."""
-
 _LETTERS: Final = np.frombuffer(b"+I-U+U-D", np.uint16)
-"""The same, each as one number of two bytes."""
+"""Row kinds in words, by Flink's number; each as one number of two bytes."""
 
 Kinds = npt.NDArray[np.uint8]
 Identities = npt.NDArray[np.uint64]
+
+
+def kind_column(kinds: Kinds) -> pa.Array:
+    """Return the words of row kinds."""
+    ends = np.arange(0, 2 * len(kinds) + 1, 2, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(kinds), pa.py_buffer(ends), pa.py_buffer(_LETTERS[kinds]))
+
+
+# pa.array would import pandas, for which most of what imports this module has no use.
+ROW_KINDS: Final = kind_column(np.arange(4, dtype=np.uint8))
+"""Row kinds in words, by Flink's number."""
 
 
 def kinds_of(rows: pa.RecordBatch) -> Kinds:
@@ -43,12 +51,6 @@ def kinds_of(rows: pa.RecordBatch) -> Kinds:
         )
     numbers: Kinds = kinds.to_numpy().astype(np.uint8)
     return numbers
-
-
-def kind_column(kinds: Kinds) -> pa.Array:
-    """Return the words of row kinds."""
-    ends = np.arange(0, 2 * len(kinds) + 1, 2, dtype=np.int32)
-    return pa.StringArray.from_buffers(len(kinds), pa.py_buffer(ends), pa.py_buffer(_LETTERS[kinds]))
 
 
 def identities_of(rows: pa.RecordBatch, names: Sequence[str] | None = None) -> Identities:

@@ -101,6 +101,12 @@ class PrimitiveArrayTypeInfo(SequenceTypeInfo):
     Follows ``pyflink.common.typeinfo.PrimitiveArrayTypeInfo``.
     """
 
+    def to_arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        element = self.elem_type.to_arrow_type()
+        return pa.binary() if element == pa.int8() else pa.list_(element)
+
     def text(self, value: Any) -> str:
         return bytes_text(value) if isinstance(value, bytes | bytearray) else super().text(value)
 

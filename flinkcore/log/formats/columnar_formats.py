@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs, ipc
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.batch_bytes import bytes_of
 from flinkcore._internal.arrow.column_ops import expression_columns
 from flinkcore._internal.arrow.nested_fields import named_field, paths_read
 from flinkcore._internal.arrow.plain_columns import (
@@ -159,7 +160,7 @@ class ParquetFormat:
                 ):
                     check_values(batch)
                     if not is_last:
-                        read_rows, read_bytes = read_rows + batch.num_rows, read_bytes + batch.nbytes
+                        read_rows, read_bytes = read_rows + batch.num_rows, read_bytes + bytes_of(batch)
                     rows -= batch.num_rows
                     if kept is not None:
                         batch, kept = batch.filter(kept[: batch.num_rows]), kept[batch.num_rows :]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
-from flinkcore._internal.arrow.batch_bytes import cut
+from flinkcore._internal.arrow.batch_bytes import bytes_of, cut
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.nested_fields import column_of
 from flinkcore._internal.arrow.stored_columns import StoredColumns
@@ -144,7 +144,7 @@ class Chunk(ABC):
                 if not knows:
                     batch = batch.append_column(BAD_RECORD, pa.nulls(batch.num_rows, BAD_RECORD_TYPE))
                 yield from cut(batch, batch_bytes)
-                if batch.num_rows < batch_rows and batch.nbytes > batch_bytes // 2:
+                if batch.num_rows < batch_rows and bytes_of(batch) > batch_bytes // 2:
                     # Arrow's allocator would keep as much of large buffers that come and go as is in use.
                     del batch
                     pa.default_memory_pool().release_unused()

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.batch_bytes import bytes_of
 from flinkcore._internal.arrow.joined_batches import compacted
 from flinkcore._internal.arrow.plain_columns import fitting_pieces, plain_column, plain_type
 
@@ -21,7 +22,7 @@ def even_batches(
         if batch.num_rows == 0:
             continue
         is_short = batch.num_rows < batch_rows // 4
-        n_bytes = batch.nbytes if is_short else 0
+        n_bytes = bytes_of(batch) if is_short else 0
         if held and (
             not is_short or held + batch.num_rows > batch_rows or held_bytes + n_bytes > batch_bytes
         ):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
+from flinkcore._internal.arrow.batch_bytes import bytes_of
 from flinkcore._internal.arrow.column_ops import Filter, expression_columns
 from flinkcore._internal.arrow.expressions import Expression
 from flinkcore._internal.arrow.joined_batches import compacted, empty_table
@@ -380,10 +381,7 @@ class TableSource:
     @property
     def size_bytes(self) -> int:
         """The size of the table in memory."""
-        try:
-            return int(self.table.nbytes)
-        except pa.ArrowTypeError:  # an older pyarrow, which does not count what a slice has of views
-            return int(self.table.get_total_buffer_size())
+        return bytes_of(self.table)
 
     def chunks(self, target: int) -> list[Chunk]:
         """Cut the table into ``target`` slices of equal length (fewer if it has fewer rows), uncopied."""

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from flinkcore._internal.arrow.arrays import Int64s
+from flinkcore._internal.arrow.batch_bytes import bytes_of
 from flinkcore._internal.io.locations import naming_file
 from flinkcore.errors import SourceError
 from flinkcore.log.files.log_files import check_unchanged
@@ -154,7 +155,7 @@ class PackedFiles(Chunk):
         self._found.batches = None
         while batches:
             batch = batches.pop(0)
-            memory.release_room(batch.nbytes)
+            memory.release_room(bytes_of(batch))
             yield batch
 
     def _keep_rows(
@@ -166,13 +167,13 @@ class PackedFiles(Chunk):
         has_room = False
         try:
             for batch in self._rows(memory.columns, batch_rows, found, batch_bytes):
-                if memory.take_room(batch.nbytes):
+                if memory.take_room(bytes_of(batch)):
                     kept.append(batch)
                 yield batch
             has_room = memory.keeps(())
         finally:
             if not has_room:
-                memory.release_room(sum(batch.nbytes for batch in kept))
+                memory.release_room(sum(bytes_of(batch) for batch in kept))
         if has_room:
             self._found.batches, self._found.warnings = kept, found
         if warnings is not None:

@@ -113,7 +113,9 @@ def _values_of(view: ValuesView, held: Mapping[str, pa.Array], number: int, bit:
             values = pa.array(words).cast(type)
     counts = np.full(len(rows), bit)
     if view.is_counted:
-        counts = held[f"{number}.set_counts"].flatten().to_numpy()
+        # Windows do not count their values, of which none is taken back.
+        known = held.get(f"{number}.set_counts")
+        counts = np.ones(len(rows), np.int64) if known is None else known.flatten().to_numpy()
     return ViewRows(rows, values, counts)
 
 

@@ -40,6 +40,7 @@ from flinkcore.savepoints.sql.names import OF_NULL, SESSIONS, WATERMARK, WINDOW_
 from flinkcore.savepoints.sql.row_layout import Entries, PartTables, RowLayout
 from flinkcore.savepoints.sql.views import view_rows
 from flinkcore.savepoints.sql.window_names import ends_of_windows, first_slices, last_ends, names_of_windows
+from flinkcore.savepoints.sql.window_slices import require_divisible, slices_of_windows
 from flinkcore.savepoints.writing.checkpoint_states import CheckpointOperator
 from flinkcore.savepoints.writing.java_hashes import key_groups as java_key_groups
 from flinkcore.savepoints.writing.savepoint_writer import OperatorContent
@@ -93,6 +94,7 @@ class _SqlOperator:
     def content(self) -> OperatorContent:
         """Return the states for each subtask."""
         self._check_frames()
+        self._check_windows()
         groups = self.operator.max_parallelism
         listed: list[list[OperatorStateContent]] = []
         parallelism = max(1, min(len(self.operator.parts), groups))
@@ -120,6 +122,13 @@ class _SqlOperator:
                     "the checkpoint has the aggregates of bounded frames, and Flink's state has their rows. Stop the "
                     "job with stop_with_savepoint, which keeps them"
                 )
+
+    def _check_windows(self) -> None:
+        if self.state.windows is None or not self.state.has_accumulators:
+            return
+        for _, file in self.operator.tables(TableKind.WINDOWS):
+            if file.n_rows and self._is_kept_by_window(file):
+                require_divisible(self._contents)
 
     def _rows(self) -> list[KeyedStateContent]:
         layout = layout_of(self.state)
@@ -197,6 +206,8 @@ class _SqlOperator:
             for part, file in self.operator.tables(kind, name):
                 if file.n_rows:
                     batch = self.operator.read(file).batch
+                    if kind is TableKind.WINDOWS and self._is_kept_by_window(file):
+                        batch = slices_of_windows(self.state, batch, self._contents, part.watermark_ms)
                     rows = self._table(part, FRAME_ROWS)
                     if rows is not None:
                         batch = running_frames(batch, rows, self._contents, retracts=self._retracts)
@@ -216,7 +227,6 @@ class _SqlOperator:
         specs = [each[1:] for each in contents.aggregates]
         touched, numbers = np.zeros(n, np.uint8), {str(number) for number in range(len(specs))}
         if file.kind is TableKind.WINDOWS:
-            self._check_slices(file)
             accumulators = Accumulators(contents.columns, specs)
             touched = batch.column("touched").to_numpy()
         else:
@@ -267,16 +277,19 @@ class _SqlOperator:
         columns = {name: column.take(rows) for name, column in held.columns.items()} or {"row": rows}
         return {**columns, "map_key": found.values, "value": pa.array(found.counts)}
 
-    def _check_slices(self, file: TableFile) -> None:
+    def _is_kept_by_window(self, file: TableFile) -> bool:
+        """Return whether a table has windows, where Flink has the slices that they share."""
         windows = self.state.windows
         assert windows is not None
         kinds = {TUMBLE: "time_windows", SESSION: "session_windows"}
-        if file.attributes["kind"] != kinds.get(windows.kind, "sliced_windows"):
-            raise ConfigurationError(
-                f"operator {self.operator.uid!r}, {self.state.node}: these aggregates are kept by window, where Flink "
-                "keeps them by slice. Take others, such as those of integers and decimals, or TUMBLE. If the job "
-                "began with a savepoint, replay from before it"
+        if file.attributes["kind"] == kinds.get(windows.kind, "sliced_windows"):
+            return False
+        if windows.kind in kinds or windows.by_window:
+            raise UnsupportedOperationError(
+                "these aggregates are kept by window, where Flink keeps them by pane. Take others, such as those of "
+                "integers and decimals, or TUMBLE. If the job began with a savepoint, replay from before it"
             )
+        return True
 
     def _named_windows(
         self, windows: StateWindows, accumulators: Accumulators, batch: pa.RecordBatch, watermark_ms: int

@@ -26,6 +26,7 @@ import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.Table;
 import org.apache.flink.table.api.TableDescriptor;
+import org.apache.flink.table.api.TableException;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
 import org.apache.flink.table.api.internal.TableImpl;
@@ -93,6 +94,8 @@ public class Planner {
     static final ObjectMapper MAPPER = new ObjectMapper();
 
     public static void main(String[] arguments) throws Exception {
+        // EXPLAIN generates code that calls the functions declared here.
+        Thread.currentThread().setContextClassLoader(Planner.class.getClassLoader());
         PrintStream answers = new PrintStream(System.out, false, "UTF-8");
         System.setOut(System.err);
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
@@ -257,8 +260,20 @@ public class Planner {
             tables.getConfig().set(key, value);
         }
 
+        /** Names a table by its SQL: of the calls of a table function in a view of a table, Flink loses the arguments. */
         void view(String name, Table table) {
-            tables.createTemporaryView(name, table);
+            String made;
+            try {
+                made = sql(((TableImpl) table).getQueryOperation());
+            } catch (TableException failure) { // of an operation that Flink does not write as SQL
+                made = null;
+            }
+            if (made == null) {
+                tables.createTemporaryView(name, table);
+            } else {
+                List create = tables.getParser().parse("CREATE TEMPORARY VIEW " + name + " AS " + made);
+                tables.executeInternal((Operation) create.get(0));
+            }
             views.put(sql((QueryOperation) tables.getParser().parse("SELECT * FROM " + name).get(0)), table);
         }
 
@@ -266,7 +281,7 @@ public class Planner {
             return query.asSerializableString(DefaultSqlFactory.INSTANCE);
         }
 
-        /** Lets insertions that read the view of a table take the table: Flink loses the correlation of views. */
+        /** Lets insertions that read the view of a table take the table, as Flink plans it. */
         List direct(List insertions) {
             List found = new ArrayList();
             for (Iterator each = insertions.iterator(); each.hasNext(); ) {
@@ -428,10 +443,14 @@ public class Planner {
             }
             Object[] taken = new Object[types.length];
             for (int number = 0; number < single; number++) {
-                if (!takes(types[number], arguments[number])) {
+                Object argument = arguments[number];
+                if (argument instanceof Integer && (types[number] == Long.class || types[number] == long.class)) {
+                    argument = Long.valueOf(((Integer) argument).longValue());
+                }
+                if (!takes(types[number], argument)) {
                     return null;
                 }
-                taken[number] = arguments[number];
+                taken[number] = argument;
             }
             if (varargs) {
                 Class type = types[single].getComponentType();
@@ -629,7 +648,7 @@ public class Planner {
             this.signature = signature;
         }
 
-        public Object eval(Object[] values) {
+        public Object eval(Object... values) {
             throw new UnsupportedOperationException();
         }
 
@@ -650,7 +669,7 @@ public class Planner {
             this.signature = signature;
         }
 
-        public void eval(Object[] values) {
+        public void eval(Object... values) {
             throw new UnsupportedOperationException();
         }
 
@@ -675,11 +694,11 @@ public class Planner {
             throw new UnsupportedOperationException();
         }
 
-        public void accumulate(Object accumulator, Object[] values) {
+        public void accumulate(Object accumulator, Object... values) {
             throw new UnsupportedOperationException();
         }
 
-        public void retract(Object accumulator, Object[] values) {
+        public void retract(Object accumulator, Object... values) {
             throw new UnsupportedOperationException();
         }
 

@@ -215,6 +215,8 @@ def test_types_are_columns_of_arrow_where_there_is_one() -> None:
     assert nested.to_arrow_type() == pa.struct(
         [("f0", pa.list_(pa.float64())), ("f1", pa.map_(pa.string(), pa.timestamp("us")))]
     )
+    assert Types.LIST(Types.PRIMITIVE_ARRAY(Types.BYTE())).to_arrow_type() == pa.list_(pa.binary())
+    assert Types.PRIMITIVE_ARRAY(Types.SHORT()).to_arrow_type() == pa.list_(pa.int16())
     for type_info in (Types.PICKLED_BYTE_ARRAY(), Types.BIG_INT(), Types.LIST(Types.PICKLED_BYTE_ARRAY())):
         with pytest.raises(ConfigurationError, match="no column of Arrow holds values"):
             type_info.to_arrow_type()

@@ -46,7 +46,12 @@ def test_columns_that_are_not_encrypted_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["Support for codec 'lzo' not built", "Not yet implemented: Unsupported encoding."]
+    "text",
+    [
+        "Support for codec 'lzo' not built",
+        "Not yet implemented: Unsupported encoding.",
+        "Expected all lists to be of size=2 but index 3 had size=0",
+    ],
 )
 @pytest.mark.parametrize("kind", [pa.ArrowNotImplementedError, OSError])
 def test_what_arrow_does_not_implement_is_not_called_damaged(kind, text):
