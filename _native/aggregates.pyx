@@ -120,6 +120,15 @@ cdef enum:
     MOST_DIGITS = 38  # of a decimal of 128 bits
 
 
+cdef enum Values:
+    # Kinds of values, by how they are added up.
+    NONE = 0
+    FLOATS = 1
+    DECIMALS = 2
+    OTHERS = 4
+    ALL = 7
+
+
 # ---- one aggregate: what it holds per entry ----------------------------------------------------------------------
 
 
@@ -1130,6 +1139,24 @@ _FUNCTIONS = {
     "collect": Function.COLLECT,
 }
 
+# For which values the state of a function is the same, bit for bit, however its elements are divided, if parts are merged in the order of
+# their first elements (for LAST, of their last ones). Every function needs an entry: Spark merges before the shuffle what is exact.
+_EXACT_FOR = {
+    Function.COUNT: Values.ALL,
+    Function.SUM: Values.DECIMALS | Values.OTHERS,
+    Function.MEAN: Values.DECIMALS,
+    Function.VARIANCE: Values.NONE,
+    Function.LEAST: Values.ALL,
+    Function.BITS: Values.ALL,
+    Function.FIRST: Values.ALL,
+    Function.LAST: Values.ALL,
+    Function.LEAST_BY: Values.NONE,
+    Function.COUNT_DISTINCT: Values.ALL,
+    Function.APPROX_DISTINCT: Values.ALL,
+    Function.APPROX_PERCENTILE: Values.ALL,
+    Function.COLLECT: Values.NONE,
+}
+
 _TYPE_NAMES = {
     ColumnType.NULL_TYPE: "null",
     ColumnType.DATE32: "date",
@@ -1308,6 +1335,12 @@ cdef int _frame_parts(Function function, int parts, bint slides, bint retracts) 
     return parts
 
 
+cdef Values _kind_of(ColumnType type) noexcept:
+    if type == ColumnType.DECIMAL128:
+        return Values.DECIMALS
+    return Values.FLOATS if is_float(type) else Values.OTHERS
+
+
 cdef str _start_decimals(Aggregate* aggregate, const Column* values):
     # The result's type is Spark's.
     cdef str digits = values.format.decode()[2:]
@@ -1333,6 +1366,7 @@ cdef str _start_aggregate(
         _check_values(function, name, values, by == NULL and function not in ("first", "last", "collect"))
         aggregate.type = values.type
     aggregate.function = _FUNCTIONS[function]
+    aggregate.merges_exactly = (_EXACT_FOR[aggregate.function] & _kind_of(aggregate.type)) != 0
     aggregate.descending = function in ("max", "max_by", "bit_and")
     aggregate.parts = _parts(aggregate.function, aggregate.type)
     aggregate.overflow = NOTHING
@@ -1635,18 +1669,6 @@ cdef void accumulators_subtract(
     memset(doubtful, False, n)
     for i in range(table.n_aggregates):
         _subtract_slices(&table.aggregates[i], into, others, n, doubtful)
-
-
-cdef bint _merges_exactly(const Aggregate* aggregate) noexcept nogil:
-    # Returns true if its state is the same, bit for bit, however its elements are divided, if parts are merged in the order of
-    # their first elements (for LAST, of their last ones).
-    cdef Function function = aggregate.function
-    cdef bint adds_decimals = (aggregate.parts & Part.DECIMAL_PART) != 0
-    if function == Function.SUM:
-        return aggregate.whole_numbers or adds_decimals
-    if function == Function.MEAN:
-        return adds_decimals
-    return not (function == Function.VARIANCE or function == Function.LEAST_BY or function == Function.COLLECT)
 
 
 cdef int require_shareable(const AccumulatorTable* table) except -1:
@@ -2104,4 +2126,4 @@ def inexact_merges(Accumulators accumulators not None):
     Sums of floating-point numbers may, since they round after each element; and aggregates whose ties or order count: min_by,
     max_by, collect.
     """
-    return [i for i in range(accumulators.table.n_aggregates) if not _merges_exactly(&accumulators.table.aggregates[i])]
+    return [i for i in range(accumulators.table.n_aggregates) if not accumulators.table.aggregates[i].merges_exactly]

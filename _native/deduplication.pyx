@@ -124,8 +124,8 @@ cdef bint _fire_due(RelationalCore* core) except -1 nogil:
     cdef Deduplication* self = <Deduplication*> core
     cdef Timer timer
     cdef KeptRow* kept
-    while core_poll_due(&self.core, self.timers, &timer):
-        if timer.key >= self.n_keys or self.keys[timer.key].row < 0:
+    while core_poll_due(&self.core, self.timers, self.n_keys, &timer):
+        if self.keys[timer.key].row < 0:
             continue  # a restored timer may be forged
         kept = &self.keys[timer.key]
         core_add(

@@ -204,8 +204,8 @@ cdef inline bint _is_sweep_due(const JoinCore* self) noexcept nogil:
 cdef bint _fire_due(RelationalCore* core) except -1 nogil:
     # Fires timers that the watermark in force has reached.
     cdef JoinCore* self = <JoinCore*> core
-    while self.in_timer or core_poll_due(&self.core, self.timers, &self.timer):
-        if self.timer.key >= self.n_keys or not 0 <= self.timer.namespace_id <= 1:
+    while self.in_timer or core_poll_due(&self.core, self.timers, self.n_keys, &self.timer):
+        if not 0 <= self.timer.namespace_id <= 1:
             continue  # a restored timer may be forged
         self.event = NO_EVENT
         self.key = <uint32_t> self.timer.key

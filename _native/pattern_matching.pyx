@@ -34,7 +34,7 @@ from flinkcore._native.packed_steps cimport (
     steps_open,
     steps_value,
 )
-from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_add, timer_queue_peek, timer_queue_poll
+from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_add, timer_queue_poll_due
 from flinkcore._native.timers cimport TimerHeap
 from flinkcore._native.window_operator cimport saturating_add
 
@@ -984,15 +984,11 @@ cdef int _settle(MatchState* state, int64_t steps) except -1 nogil:
     # Fires the timers that so many steps make due.
     cdef Timer timer
     cdef int64_t watermark
-    cdef const Timer* head = timer_queue_peek(state.timers)
-    if head == NULL or steps == 0:
+    if steps == 0 or state.timers.size == 0:
         return 0
     watermark = steps_value(&state.steps, StepColumn.WATERMARK, steps - 1)
-    while head != NULL and head.timestamp_ms <= watermark and not state.failure:
-        timer_queue_poll(state.timers, &timer)
-        if timer.key < state.n_keys:  # a restored timer may be forged
-            _fire(state, <uint32_t> timer.key, watermark, steps)
-        head = timer_queue_peek(state.timers)
+    while not state.failure and timer_queue_poll_due(state.timers, watermark, state.n_keys, &timer):
+        _fire(state, <uint32_t> timer.key, watermark, steps)
     return 0
 
 

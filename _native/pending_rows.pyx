@@ -49,6 +49,7 @@ from flinkcore._native.timer_queue cimport (
     TimerQueue,
     timer_queue_add,
     timer_queue_clear,
+    timer_queue_is_due,
     timer_queue_peek,
     timer_queue_poll,
 )
@@ -213,7 +214,6 @@ cdef int _come_up(PendingState* state, const DueRow* row) except -1 nogil:
 cdef bint _fire_due(RelationalCore* core) except -1 nogil:
     # Lets come up what is due at the watermark in force; a key's rows of one timestamp stay together.
     cdef PendingState* state = <PendingState*> core
-    cdef const Timer* head
     cdef const DueRow* row
     state.core.due = True
     while True:
@@ -225,8 +225,7 @@ cdef bint _fire_due(RelationalCore* core) except -1 nogil:
                 return False
             _come_up(state, row)
             state.moment_done += 1
-        head = timer_queue_peek(state.timers)
-        if head == NULL or head.timestamp_ms > state.core.cursor.watermark:
+        if not timer_queue_is_due(state.timers, state.core.cursor.watermark):
             break
         _find_moment(state)
     state.core.due = False

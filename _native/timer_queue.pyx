@@ -552,6 +552,10 @@ cdef const Timer* timer_queue_peek(const TimerQueue* queue) noexcept nogil:
     return timer_at(queue, entry_slot(queue.heap[0])) if queue.size else NULL
 
 
+cdef bint timer_queue_is_due(const TimerQueue* queue, int64_t watermark_ms) noexcept nogil:
+    return queue.size != 0 and timer_queue_peek(queue).timestamp_ms <= watermark_ms
+
+
 cdef bint timer_queue_poll(TimerQueue* queue, Timer* timer) noexcept nogil:
     cdef uint32_t slot
     if queue.size == 0:
@@ -562,6 +566,14 @@ cdef bint timer_queue_poll(TimerQueue* queue, Timer* timer) noexcept nogil:
     _queue_remove_at(queue, 0)
     _queue_release(queue, slot)
     return True
+
+
+cdef bint timer_queue_poll_due(TimerQueue* queue, int64_t watermark_ms, int64_t n_keys, Timer* timer) noexcept nogil:
+    while timer_queue_is_due(queue, watermark_ms):
+        timer_queue_poll(queue, timer)
+        if 0 <= timer.key < n_keys:
+            return True
+    return False
 
 
 # ---- timers of key groups ----------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from flinkcore._native.timer_queue cimport (
     timer_queue_find_fault,
     timer_queue_free,
     timer_queue_init,
+    timer_queue_is_due,
     timer_queue_move,
     timer_queue_peek,
     timer_queue_poll,
@@ -320,11 +321,9 @@ cdef class TimerHeap:
         -------
         Timer or None
         """
-        cdef const CTimer* head
         cdef CTimer timer
         check_no_call(&self.guard, self)
-        head = timer_queue_peek(&self.queue)
-        if head == NULL or head.timestamp_ms > time_ms:
+        if not timer_queue_is_due(&self.queue, time_ms):
             return None
         timer_queue_poll(&self.queue, &timer)
         return Timer(timer.timestamp_ms, timer.key, timer.key_group, timer.namespace_id)

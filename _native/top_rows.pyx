@@ -10,7 +10,7 @@ The entries of a list, best first, are words: `row │ timestamp │ sort key`.
 import numpy as np
 
 import cython
-from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, UINT32_MAX, int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove, memset
 
@@ -379,9 +379,9 @@ cdef bint _fire_due(RelationalCore* core) except -1 nogil:
                 return False
             _close_window(self, self.firing)
             self.firing = -1
-        if not core_poll_due(&self.core, self.timers, &timer):
+        if not core_poll_due(&self.core, self.timers, <int64_t> UINT32_MAX + 1, &timer):
             return not self.core.due
-        # A restored timer may be forged, and its window not be there: -1.
+        # A restored timer may be forged, and its window not be there: -1. So any key will do.
         if self.buckets != NULL:
             self.firing = <int64_t> self.buckets[_window_bucket(self, <uint32_t> timer.key, timer.namespace_id)] - 1
         self.fired_ms = timer.timestamp_ms

@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
+from flinkcore._internal.python.missing_features import missing_features
+
 MODULES: Final = {
     "common": "completable_future config_options configuration constants execution_config io job_client "
     "job_execution_result job_id job_status restart_strategy serialization serializer time typeinfo types "
@@ -28,15 +30,9 @@ MODULES: Final = {
     "datastream.connectors": "base file_system kafka number_seq",
     "datastream.formats": "avro csv json orc parquet",
     "metrics": "metricbase",
-    "table": "types udf",
+    "table": "data_view expression expressions types udf window",
 }
 """PyFlink's modules that flinkcore has, by package."""
-
-_IN_PACKAGES: Final = {
-    "table": "data_view environment_settings explain_detail result_kind schema statement_set table table_config "
-    "table_descriptor table_environment table_result",
-}
-"""PyFlink's modules whose names a package of flinkcore has, by package."""
 
 _NAMES: Final = {
     *MODULES,
@@ -61,14 +57,15 @@ class _PyFlinkLoader:
 
     def exec_module(self, module: ModuleType) -> None:
         _, dot, rest = module.__name__.partition(".")
-        package, _, last = rest.rpartition(".")
-        rest = package if last in _IN_PACKAGES.get(package, "").split() else rest
         name = f"flinkcore{dot}{rest}"
         if rest and rest not in _NAMES:
-            find_spec(name)  # raises for a module of PyFlink's that is missing, with what to use instead
-            raise ModuleNotFoundError(
-                f"flinkcore does not have the module {module.__name__}", name=module.__name__
-            )
+            package = missing_features().modules_in_packages.get(name)
+            if package is None:
+                find_spec(name)  # raises for a module of PyFlink's that is missing, with what to use instead
+                raise ModuleNotFoundError(
+                    f"flinkcore does not have the module {module.__name__}", name=module.__name__
+                )
+            name = package
         sys.modules[module.__name__] = import_module(name)
 
 

@@ -59,6 +59,7 @@ cdef struct Aggregate:
     bint whole_numbers   # SUM, MEAN, VARIANCE, APPROX_PERCENTILE: words are integers, else the bits of doubles
     bint of_sample       # VARIANCE: of a sample, not of the whole population
     bint is_root         # VARIANCE: a standard deviation
+    bint merges_exactly  # its state is the same, bit for bit, however its elements are divided
     double unit          # VARIANCE, APPROX_PERCENTILE of decimals: they are divided by it
     double percentage    # APPROX_PERCENTILE: from 0 to 1
     int precision        # of a result that is a decimal

@@ -3,7 +3,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t
 
 from flinkcore._native.memory cimport Buffer, buffer_append, buffer_append_int64
 from flinkcore._native.packed_steps cimport PackedSteps
-from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_peek, timer_queue_poll
+from flinkcore._native.timer_queue cimport Timer, TimerQueue, timer_queue_is_due, timer_queue_poll_due
 from flinkcore._native.window_operator cimport RowKind, TimelineCursor, cursor_has_step, cursor_step
 
 
@@ -134,15 +134,15 @@ cdef inline bint core_next_step(RelationalCore* core, int64_t steps_before, bint
     return True
 
 
-cdef inline bint core_poll_due(RelationalCore* core, TimerQueue* timers, Timer* timer) noexcept nogil:
+cdef inline bint core_poll_due(RelationalCore* core, TimerQueue* timers, int64_t n_keys, Timer* timer) noexcept nogil:
     # Takes the first timer that the watermark in force fires, while there is room for results. False: none, or no room (`due`).
-    cdef const Timer* head = timer_queue_peek(timers)
-    core.due = head != NULL and head.timestamp_ms <= core.cursor.watermark
-    if not core.due or core_is_full(core):
+    # The kernel knows n_keys keys; those of restored timers may be forged.
+    if core_is_full(core):
+        core.due = timer_queue_is_due(timers, core.cursor.watermark)
         return False
-    timer_queue_poll(timers, timer)
-    core.timers_fired += 1
-    return True
+    core.due = timer_queue_poll_due(timers, core.cursor.watermark, n_keys, timer)
+    core.timers_fired += core.due
+    return core.due
 
 
 cdef inline bint core_advance(RelationalCore* core, FireDue fire_due, int64_t steps_before, bint to_end) except -1 nogil:

@@ -81,8 +81,13 @@ cdef int timer_queue_move(
 ) except -1 nogil
 # Returns the head, or NULL. The pointer is valid until the next call that changes the queue.
 cdef const Timer* timer_queue_peek(const TimerQueue* queue) noexcept nogil
+# Returns whether the watermark fires the head.
+cdef bint timer_queue_is_due(const TimerQueue* queue, int64_t watermark_ms) noexcept nogil
 # Moves the head to *timer. Returns false if the queue is empty.
 cdef bint timer_queue_poll(TimerQueue* queue, Timer* timer) noexcept nogil
+# Moves the first timer that the watermark fires to *timer. Returns false if there is none. Timers of keys from n_keys on are removed: they
+# were restored from a forged checkpoint, and whoever polls has no such keys.
+cdef bint timer_queue_poll_due(TimerQueue* queue, int64_t watermark_ms, int64_t n_keys, Timer* timer) noexcept nogil
 # Writes the slots of all timers of the key groups first to last, in order of registration, to slots, which has room for
 # timer_queue_count(first, last).
 cdef int64_t timer_queue_count(const TimerQueue* queue, int32_t first, int32_t last) noexcept nogil

@@ -18,19 +18,15 @@ from flinkcore._internal.io.free_room import directory_remedy
 from flinkcore._internal.python.extras import library
 from flinkcore._internal.show.html import html_lines, html_table
 from flinkcore._internal.show.times import format_timestamp
-from flinkcore.analysis.charts import (
-    VEGA_LITE,
-    Chart,
-    chart_of_firings,
-    chart_of_key,
-    charts_of_frontier,
-    charts_of_log,
-)
+from flinkcore.analysis.frontier_charts import charts_of_frontier
+from flinkcore.analysis.key_chart import chart_of_key
 from flinkcore.analysis.key_history import KeyHistory
 from flinkcore.analysis.key_story import told
 from flinkcore.analysis.lateness import lateness_of
 from flinkcore.analysis.lateness_frontier import LatenessFrontier
+from flinkcore.analysis.log_charts import chart_of_firings, charts_of_log
 from flinkcore.analysis.log_summary import ArrivalGrid, Firings, summarised_log
+from flinkcore.analysis.vega_lite import VEGA_LITE, Chart
 from flinkcore.columnar.planned_job import PlannedJob
 from flinkcore.columnar.results.report import ReplayReport, ReportSource
 from flinkcore.errors import ConfigurationError, DataError, SourceError, in_words

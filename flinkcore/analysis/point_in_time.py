@@ -227,10 +227,8 @@ def as_of(
     """
     answer = as_table(questions, "questions")
     asked = with_field_columns(answer, [at, *names_of(keys, "keys")])
-    of_known = [*names_of(keys, "keys"), emitted_at, *([] if latest_by is None else [latest_by])]
     known = with_field_columns(
-        as_table(features, "features"),
-        [*of_known, *(() if columns is None else names_of(columns, "columns"))],
+        as_table(features, "features"), columns_of_features(keys, columns, emitted_at, latest_by)
     )
     join = PointInTimeJoin.of(
         asked.column_names,
@@ -256,6 +254,14 @@ def as_of(
             known.schema.field(name).with_name(served_as).with_nullable(True), known.column(name).take(rows)
         )
     return answer
+
+
+def columns_of_features(
+    keys: str | Sequence[str], columns: str | Sequence[str] | None, emitted_at: str, latest_by: str | None
+) -> list[str]:
+    """Return the columns of features that the arguments of a join name."""
+    of_rows = [emitted_at] if latest_by is None else [emitted_at, latest_by]
+    return [*names_of(keys, "keys"), *of_rows, *(() if columns is None else names_of(columns, "columns"))]
 
 
 def _served_rows(

@@ -101,23 +101,10 @@ class BackgroundRun:
         drains : bool
             Whether event time is advanced to its end before.
         """
-        future, thread = CompletableFuture[str](), self._thread
-
-        def complete() -> None:
-            if isinstance(thread.outcome, BaseException):
-                future.complete_exceptionally(thread.outcome)
-            elif thread.stopped_at == path:
-                future.complete(os.fspath(path))
-            else:
-                future.complete_exceptionally(_ended_before(thread.name))
-
-        try:
-            thread.stop_with_checkpoint(path, drains)
-        except FlinkcoreError as failure:
-            future.complete_exceptionally(failure)
-        else:
-            thread.when_ended(complete)
-        return future
+        thread = self._thread
+        return self._savepoint(
+            CompletableFuture[str](), path, lambda: thread.stop_with_checkpoint(path, drains)
+        )
 
     def trigger_savepoint(self, path: str | PathLike[str]) -> CompletableFuture[str]:
         """Write a checkpoint to a directory, whose path the future has when it is complete; the job continues."""
@@ -129,14 +116,24 @@ class BackgroundRun:
             else:
                 future.complete_exceptionally(failure)
 
+        return self._savepoint(future, path, lambda: thread.trigger_savepoint(path, done))
+
+    def _savepoint(
+        self, future: CompletableFuture[str], path: str | PathLike[str], request: Callable[[], object]
+    ) -> CompletableFuture[str]:
+        """Request a checkpoint, and return its future, which fails if the job refuses it or ends without it."""
+        thread = self._thread
+
         def ended() -> None:
             if isinstance(thread.outcome, BaseException):
                 future.complete_exceptionally(thread.outcome)
+            elif thread.stopped_at == path:
+                future.complete(os.fspath(path))
             else:
                 future.complete_exceptionally(_ended_before(thread.name))
 
         try:
-            thread.trigger_savepoint(path, done)
+            request()
         except FlinkcoreError as failure:
             future.complete_exceptionally(failure)
         else:

@@ -1,4 +1,4 @@
-"""Checkpoints of jobs that run element by element: what does not support them, and how a job resumes and stops.
+"""Checkpoints of jobs that run element by element: how a job resumes and stops.
 
 A job stops between two elements: when all elements that its sources have are done, before one of them comes to its end.
 Timers of that moment wait, as more may arrive in it. The next run of the job takes what has arrived since, and does
@@ -11,7 +11,6 @@ again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -21,38 +20,24 @@ from flinkcore._internal.io.stores import stores_of
 from flinkcore._internal.show.times import dated
 from flinkcore._internal.values.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP
 from flinkcore.checkpoint import Checkpoint, OperatorPart, OperatorSnapshot, PendingCheckpoint
-from flinkcore.checkpoint.declared_types import TYPES, type_to_json
 from flinkcore.checkpoint.state_origin import JobOperator, StateOrigin, savepoint_start
 from flinkcore.checkpoint.table_file import refused_as
 from flinkcore.checkpoint.table_kinds import TableKind
 from flinkcore.columnar.checkpoint.job_checkpoint import refuse_different_cuts
-from flinkcore.columnar.operator_plans.shown_settings import shown_settings
-from flinkcore.columnar.plans.job_description import describe_log, refuse_changes
-from flinkcore.columnar.stages.restored_namespaces import check_namespaces, check_window_namespaces, is_void
-from flinkcore.common.boundedness import Boundedness
+from flinkcore.columnar.plans.job_description import refuse_changes
 from flinkcore.common.execution_config import ExecutionConfig
-from flinkcore.common.watermark_strategy import WatermarkStrategy
 from flinkcore.datastream.connectors.base import Sink, Source, SourceSplit
 from flinkcore.datastream.graph.element_transformations import (
-    ElementWindowTransformation,
-    KeyedTransformation,
     LegacySourceTransformation,
     SinkTransformation,
     SourceTransformation,
 )
-from flinkcore.datastream.graph.interval_join_operation import IntervalJoinOperation
-from flinkcore.datastream.graph.log_settings import LogSettings
 from flinkcore.datastream.graph.pipeline_executor import CheckpointSettings, ElementJob
 from flinkcore.datastream.graph.transformations import (
-    EventLogSource,
-    PartitionTransformation,
-    TimestampsAndWatermarksTransformation,
     Transformation,
 )
-from flinkcore.datastream.time_characteristic import TimeCharacteristic
-from flinkcore.datastream.window import WindowOperation
 from flinkcore.elements.arrivals.element_arrivals import CONTEXT, Origin, SourceSnapshot, arrival_times
-from flinkcore.elements.arrivals.log_arrivals import SPLITS, LogReading
+from flinkcore.elements.arrivals.log_arrivals import SPLITS
 from flinkcore.elements.arrivals.restored_sources import (
     ARRIVALS,
     ENDED,
@@ -62,11 +47,11 @@ from flinkcore.elements.arrivals.restored_sources import (
     RestoredSource,
     SourcePlace,
     Stop,
-    reads_by_itself,
     splits_that_go_on,
     watermarks_that_go_on,
 )
 from flinkcore.elements.arrivals.split_watermarks import RestoredSplits, SplitWatermark
+from flinkcore.elements.job_description import check_of, described, logs_of, uid_of
 from flinkcore.elements.sources.source_contexts import checked_context_state
 from flinkcore.elements.sources.source_watermarks import SourceWatermarks
 from flinkcore.elements.tasks.stream_graph import (
@@ -74,13 +59,11 @@ from flinkcore.elements.tasks.stream_graph import (
     StreamNode,
     is_of_log,
     is_source_node,
-    strategy_of,
 )
 from flinkcore.elements.tasks.stream_partitioners import ElementKeyGroups
 from flinkcore.elements.tasks.stream_task import StreamTask
 from flinkcore.elements.tasks.subtask_state import (
     SENT,
-    Check,
     RestoredSubtasks,
     assigner_state,
     backends_of,
@@ -93,19 +76,16 @@ from flinkcore.elements.tasks.subtask_state import (
     with_sent,
     without_end,
 )
+from flinkcore.elements.unsupported_checkpoints import (
+    job_max_parallelism,
+    refuse_source,
+    refuse_what_has_none,
+)
 from flinkcore.errors import (
     ConfigurationError,
     DataError,
     SchemaError,
-    UnsupportedOperationError,
 )
-from flinkcore.operators.function_calls import TIMER_SERVICE_NAME
-from flinkcore.operators.interval_join_operator import (
-    CLEANUP_NAMESPACE_LEFT,
-    CLEANUP_NAMESPACE_RIGHT,
-    CLEANUP_TIMER_NAME,
-)
-from flinkcore.operators.records.copies import copied_strategy
 from flinkcore.operators.state import DistributionMode, OperatorStateSnapshot
 from flinkcore.time_plane.time_cut import TimeCut, cuts_of_one_replay
 
@@ -119,8 +99,6 @@ TIME: Final = "flinkcore.time"
 COMMITTABLES: Final = "flinkcore.committables"
 """State of a sink: what its writers have prepared, to be made visible when the checkpoint is complete."""
 
-_WITH_CONTEXTS: Final = (LegacySourceTransformation, SourceTransformation)
-_KEYED: Final = (KeyedTransformation, PartitionTransformation)
 _OPERATOR_TABLES: Final = (TableKind.TIMERS, TableKind.KEYED_STATE, TableKind.OPERATOR_STATE)
 
 
@@ -179,7 +157,7 @@ class TaskCheckpoints:
         if self.restored is None:
             return None
         uids = self._uids(vertices)
-        checks = {node: check for node in uids if (check := _check_of(node.transformation)) is not None}
+        checks = {node: check for node in uids if (check := check_of(node.transformation)) is not None}
         is_drained = self.clock is not None and self.clock.stop is Stop.DRAINED
         return RestoredSubtasks(self.restored, uids, checks, self.next_tick_ms, is_drained)
 
@@ -309,10 +287,10 @@ class ElementCheckpoints:
         self._time_characteristic = job.time_characteristic
         nodes = [node for vertex in vertices for node in vertex.nodes]
         refuse_what_has_none(nodes, configuration)
-        refuse_different_cuts([log for node in nodes for log in _logs_of(node)], settings)
-        self._uids = {node: _uid_of(node, number) for number, node in enumerate(nodes, start=1)}
-        self._max_parallelism = _max_parallelism(nodes, configuration)
-        self._job = _described(self._uids, configuration, job.time_characteristic)
+        refuse_different_cuts([log for node in nodes for log in logs_of(node)], settings)
+        self._uids = {node: uid_of(node, number) for number, node in enumerate(nodes, start=1)}
+        self._max_parallelism = job_max_parallelism(nodes, configuration)
+        self._job = described(self._uids, configuration, job.time_characteristic)
         self._checkpoint: Checkpoint | None = None
         self._of_savepoint: StateOrigin | None = None
         self.clock: RestoredClock | None = None
@@ -622,7 +600,7 @@ class ElementCheckpoints:
         for node in self._uids:
             step = node.transformation
             if isinstance(step, SourceTransformation) and step.strategy is not None and not node.collects:
-                _refuse_source(node, step.source, step.strategy, is_stopped_amid=True)
+                refuse_source(node, step.source, step.strategy, is_stopped_amid=True)
             if is_source_node(node) and is_of_log(step):
                 raise ConfigurationError(
                     f"a job with {node.name} cannot stop within that event log. Let it run to its end, with "
@@ -768,190 +746,3 @@ def _sink_of(node: StreamNode) -> Sink | None:
     step = node.transformation
     is_sink = isinstance(step, SinkTransformation) and not node.collects
     return step.sink if is_sink and isinstance(step.sink, Sink) else None  # type: ignore[attr-defined]
-
-
-# ---- the same job ----
-
-
-def _uid_of(node: StreamNode, number: int) -> str:
-    if node.collects:
-        return f"collect-{number}"
-    step = node.transformation
-    kind = type(step).__name__.removesuffix("Transformation").removeprefix("Element").lower()
-    return step.uid or f"{'watermarks' if kind == 'timestampsandwatermarks' else kind}-{number}"
-
-
-def _described(
-    uids: Mapping[StreamNode, str], configuration: ExecutionConfig, time_characteristic: TimeCharacteristic
-) -> dict[str, str]:
-    """Return what a job says of itself in a checkpoint, so that no other job is restored from it by mistake."""
-    description = {
-        "clock": configuration.get_clock(),
-        "logs and operators": f"operators of single elements {', '.join(uids.values())}",
-        "auto-watermark interval": f"{configuration.get_auto_watermark_interval()} ms",
-        "arrival rate": f"{configuration.get_arrival_rate()!r} elements/s",
-    }
-    for node, uid in uids.items():
-        settings = {} if node.collects else _settings_of(node.transformation, configuration)
-        if not node.collects and isinstance(node.transformation, _WITH_CONTEXTS):
-            settings["time"] = time_characteristic.name
-        for number, edges in enumerate(node.inputs, start=1):
-            settings[f"input {number}"] = ", ".join(
-                f"{uids[edge.source]}{_keys_of(edge.partition)}" for edge in edges
-            )
-        if node.transformation.uid and not node.collects:
-            settings[TYPES] = _declared_types(node)
-        description |= {f"{uid}: {name}": value for name, value in settings.items()}
-    return description
-
-
-def _declared_types(node: StreamNode) -> str:
-    """Return the types of an operator's keys and windows, which its program declares, as JSON."""
-    partitions = [edge.partition for edges in node.inputs for edge in edges]
-    keys = [each.key_type for each in partitions if isinstance(each, KeyedTransformation)]
-    step = node.transformation
-    contents = step.contents_type if isinstance(step, ElementWindowTransformation) else None
-    shown = [type_to_json(each) for each in keys]
-    key = shown[0] if shown and all(each == shown[0] for each in shown) else None
-    return json.dumps({"key": key, "contents": type_to_json(contents)})
-
-
-def _keys_of(partition: Any) -> str:
-    if isinstance(partition, KeyedTransformation):
-        return f" by {partition.key_type!r}"
-    return f" by {', '.join(partition.key.names)}" if isinstance(partition, PartitionTransformation) else ""
-
-
-def _logs_of(node: StreamNode) -> list[LogSettings]:
-    if node.collects or not is_of_log(node.transformation):
-        return []
-    source = next(node.transformation.in_order())
-    assert isinstance(source, EventLogSource)
-    return [source.log]
-
-
-def _settings_of(step: Transformation, configuration: ExecutionConfig) -> dict[str, str]:
-    if is_of_log(step):
-        return describe_log(LogReading.plan_of(step, configuration))
-    if isinstance(step, TimestampsAndWatermarksTransformation):
-        return {"watermark strategy": str(step.strategy)}
-    if isinstance(step, SourceTransformation) and step.strategy is not None:
-        return {"step": type(step).__name__, "watermark strategy": str(step.strategy)}
-    operation = _operation_of(step)
-    if isinstance(operation, WindowOperation):
-        of_windows = "assigner", "trigger", "evictor", "allowed_lateness_ms", "pre_aggregation"
-        return shown_settings(operation, of_windows)
-    if isinstance(operation, IntervalJoinOperation):
-        names = "lower_bound_ms", "upper_bound_ms", "is_lower_bound_inclusive", "is_upper_bound_inclusive"
-        return shown_settings(operation, names)
-    return {"step": type(step).__name__}
-
-
-def _operation_of(step: Transformation) -> Any:
-    return (
-        step.operation if isinstance(step, ElementWindowTransformation) else getattr(step, "function", None)
-    )
-
-
-def _check_of(step: Transformation) -> Check | None:
-    """Return what accepts a snapshot of the keyed state of a step."""
-    operation = _operation_of(step)
-    if isinstance(operation, WindowOperation):
-        return lambda snapshot: check_window_namespaces(snapshot, operation)
-    if isinstance(operation, IntervalJoinOperation):
-        sides = CLEANUP_NAMESPACE_LEFT, CLEANUP_NAMESPACE_RIGHT
-        return lambda snapshot: check_namespaces(
-            snapshot, CLEANUP_TIMER_NAME, lambda namespace: namespace in sides, is_void
-        )
-    return lambda snapshot: check_namespaces(snapshot, TIMER_SERVICE_NAME, is_void, is_void)
-
-
-# ---- what has no checkpoints ----
-
-
-def refuse_what_has_none(nodes: Sequence[StreamNode], configuration: ExecutionConfig) -> None:
-    """Accept a job of which everything can be in a checkpoint; docs/checkpoints.md has the same list.
-
-    Raises
-    ------
-    ConfigurationError
-        If not; names what has none, and what to do.
-    """
-    if configuration.is_batch():
-        raise has_none("the execution mode BATCH", "set it to STREAMING")
-    for node in nodes:
-        if not node.collects:
-            _refuse_step(node, configuration.get_clock() == "system")
-
-
-def _max_parallelism(nodes: Sequence[StreamNode], configuration: ExecutionConfig) -> int:
-    """Return the number of key groups, which is the same for all operators of a checkpoint."""
-    found = {
-        node.max_parallelism
-        for node in nodes
-        if any(isinstance(edge.partition, _KEYED) for edges in node.inputs for edge in edges)
-    }
-    if len(found) > 1:
-        raise has_none(
-            f"steps by key with different max_parallelism ({', '.join(map(str, sorted(found)))})",
-            "set that of the environment instead",
-        )
-    return found.pop() if found else configuration.get_max_parallelism()
-
-
-def _refuse_step(node: StreamNode, is_stopped_amid: bool) -> None:
-    step = node.transformation
-    if isinstance(step, SourceTransformation):
-        if step.strategy is not None:
-            _refuse_source(node, step.source, step.strategy, is_stopped_amid)
-    elif is_source_node(node) and not is_of_log(step) and not isinstance(step, LegacySourceTransformation):
-        raise has_none(
-            f"{node.name}, a job over columns within one over single elements",
-            "run it alone with its own checkpoints, and begin with what it gives",
-        )
-    strategy = strategy_of(step)
-    if strategy is None:
-        return
-    if strategy.alignment_parameters is not None and is_of_log(step):
-        raise has_none(
-            f"{node.name}, a log whose splits are aligned in a job over single elements: rows that wait would be lost",
-            "leave with_watermark_alignment out, or let the job run over the columns of the log",
-        )
-    own = copied_strategy(strategy)
-    try:
-        generator = own.create_watermark_generator(lambda: 0)
-        generator.restore_state(generator.snapshot_state())
-    except UnsupportedOperationError as failure:
-        raise has_none(
-            f"a watermark generator without snapshots ({failure})", "define snapshot_state and restore_state"
-        ) from failure
-
-
-def _refuse_source(
-    node: StreamNode, source: Source, strategy: WatermarkStrategy, is_stopped_amid: bool
-) -> None:
-    """Accept a source with splits if it can go on from where it is when the job stops."""
-    if is_stopped_amid:
-        if reads_by_itself(source) and source.split_serializer() is None:
-            raise has_none(
-                f"{node.name}, a source with a reader of its own, whose splits no checkpoint can hold",
-                "let it have a split_serializer()",
-            )
-        return
-    if source.boundedness is not Boundedness.BOUNDED:
-        raise has_none(
-            f"{node.name}, an unbounded source, which comes to no cut by itself",
-            "run it on the system clock, or let its boundedness be BOUNDED if it ends by itself",
-        )
-    if strategy.alignment_parameters is not None:
-        raise has_none(
-            f"{node.name}, a source whose splits are aligned: what a paused split has left would be lost",
-            "run it on the system clock, or read an event log, whose splits may be aligned",
-        )
-
-
-def has_none(what: str, remedy: str) -> ConfigurationError:
-    """Return the error of a job with something that no checkpoint holds; docs/checkpoints.md has the whole list."""
-    return ConfigurationError(
-        f"there are no checkpoints of {what}: {remedy}, or leave restore_from and stop_with_checkpoint out"
-    )

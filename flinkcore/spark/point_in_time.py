@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window, types
 from pyspark.sql import functions as f
 
 from flinkcore._internal.arrow.column_ops import HIDDEN_PREFIX
-from flinkcore.analysis.point_in_time import WITHDRAWN, PointInTimeJoin
+from flinkcore.analysis.point_in_time import WITHDRAWN, PointInTimeJoin, columns_of_features
 from flinkcore.analysis.result_tables import names_of
 from flinkcore.common.time import Interval
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
@@ -68,10 +68,8 @@ def as_of(
     asked = dataframe_of(questions, "questions")
     of_answer, key_names = asked.columns, names_of(keys, "keys")
     asked = with_field_columns(asked, [*key_names, at])
-    of_known = [*key_names, emitted_at, *([] if latest_by is None else [latest_by])]
     known = with_field_columns(
-        dataframe_of(features, "features"),
-        [*of_known, *(() if columns is None else names_of(columns, "columns"))],
+        dataframe_of(features, "features"), columns_of_features(keys, columns, emitted_at, latest_by)
     )
     join = PointInTimeJoin.of(
         asked.columns,

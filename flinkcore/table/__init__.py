@@ -1,4 +1,4 @@
-"""PyFlink's ``pyflink.table``: types, rows and functions, and table environments for programs of SQL text."""
+"""PyFlink's ``pyflink.table``: types, rows, functions and expressions, and table environments."""
 
 from importlib import import_module
 from typing import Any, Final
@@ -7,6 +7,7 @@ from flinkcore._internal.python.missing_features import refuse_name
 from flinkcore._internal.values.row import Row
 from flinkcore._internal.values.row_kind import RowKind
 from flinkcore.table.data_view import DataView, ListView, MapView
+from flinkcore.table.expression import Expression
 from flinkcore.table.types import DataTypes
 from flinkcore.table.udf import AggregateFunction, FunctionContext, ScalarFunction, TableFunction
 
@@ -14,6 +15,7 @@ __all__ = [
     "AggregateFunction",
     "DataTypes",
     "DataView",
+    "Expression",
     "FunctionContext",
     "ListView",
     "MapView",
@@ -30,6 +32,10 @@ _TABLE_API: Final = {
     "TableConfig": "environment_settings:TableConfig",
     "ExplainDetail": "explain_detail:ExplainDetail",
     "Table": "table:Table",
+    "GroupedTable": "grouped_tables:GroupedTable",
+    "GroupWindowedTable": "grouped_tables:GroupWindowedTable",
+    "OverWindowedTable": "grouped_tables:OverWindowedTable",
+    "WindowGroupedTable": "grouped_tables:WindowGroupedTable",
     "TableResult": "table_result:TableResult",
     "ResultKind": "table_result:ResultKind",
     "StatementSet": "table:StatementSet",

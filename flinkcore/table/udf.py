@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flinkcore._internal.python.missing_features import MissingMethodError, refuse_name
 from flinkcore.errors import ArgumentTypeError, ConfigurationError
@@ -24,6 +24,9 @@ from flinkcore.table.types import (
     TimestampType,
     TimeType,
 )
+
+if TYPE_CHECKING:
+    from flinkcore.table.expression import Expression
 
 __all__ = [
     "AggregateFunction",
@@ -156,6 +159,8 @@ class DeclaredFunction:
     func_type : str
         "general", or "pandas" if it is called with columns, as Series.
     is_deterministic : bool
+    names : tuple of str
+        Names of the columns of its result, where it is given to a table.
     """
 
     kind: str
@@ -164,15 +169,24 @@ class DeclaredFunction:
     input_types: tuple[str, ...] | None
     func_type: str
     is_deterministic: bool
+    names: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """Name of the function in Python."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
-    def __call__(self, *args: Any) -> Any:
-        raise MissingMethodError(
-            f"the function {self.name} is called by SQL text. Name it by create_temporary_function, or in functions="
+    def alias(self, *alias_names: str) -> DeclaredFunction:
+        """Return the function with names for the columns of its result, to be given to a method of a table."""
+        return replace(self, names=alias_names)
+
+    def __call__(self, *args: Any) -> Expression[Any]:
+        """Return the expression that calls it."""
+        from flinkcore.table.calls import Call, shown
+        from flinkcore.table.expression import Expression  # which know this module
+
+        return Expression(
+            Call("call", "Expressions", (self, *args), f"{self.name}({', '.join(map(shown, args))})")
         )
 
 

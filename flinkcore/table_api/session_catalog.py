@@ -14,27 +14,7 @@ from flinkcore.table_api.stream_tables import quoted
 _BY_STATEMENT: Final = "write it as a statement for execute_sql(...)"
 _OF_PLAN: Final = "call from_plan(plan, {'table': log}) of the StreamExecutionEnvironment"
 _OF_PATH: Final = "leave it out: functions and their modules are imported by this process"
-_QUERIES: Final = {
-    "SELECT a, b AS c FROM {table}": "select alias rename_columns drop_columns add_columns add_or_replace_columns map",
-    "SELECT * FROM {table} WHERE a > 1": "filter where",
-    "SELECT a, COUNT(*) FROM {table} GROUP BY a": "group_by aggregate",
-    "SELECT DISTINCT a FROM {table}": "distinct",
-    "SELECT * FROM {table} JOIN {right} ON a = b": "join left_outer_join right_outer_join full_outer_join",
-    "SELECT a, x FROM {table}, LATERAL TABLE(f(a)) AS t(x)": "join_lateral left_outer_join_lateral flat_map",
-    "SELECT * FROM {table} UNION ALL SELECT * FROM {right}": "union union_all minus minus_all intersect intersect_all",
-    "SELECT * FROM {table} ORDER BY ts LIMIT 3": "order_by limit fetch offset",
-    "SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
-    "GROUP BY window_start, window_end": "window",
-    "SELECT SUM(a) OVER (PARTITION BY b ORDER BY ts) FROM {table}": "over_window",
-}
-"""Queries in place of methods of tables, in which a table in braces has its name."""
-
 _INSTEAD: Final[Mapping[str, str]] = {
-    **{
-        name: f'tables are queried by SQL text. Write it as a query: sql_query(f"{query}")'
-        for query, names in _QUERIES.items()
-        for name in names.split()
-    },
     **dict.fromkeys(
         (
             *("create_catalog", "register_catalog", "get_catalog", "create_function", "drop_function"),
@@ -53,6 +33,8 @@ _INSTEAD: Final[Mapping[str, str]] = {
         ),
         "there is no JVM: write the function in Python for create_temporary_function(...)",
     ),
+    "flat_aggregate": "no function in Python makes many rows of a group. Write a query with ROW_NUMBER() for sql_query(...)",
+    **dict.fromkeys(("to_changelog", "from_changelog"), "call to_changelog_stream of the table environment"),
     "from_changelog_stream": "dump the changes as messages of debezium-json, and name their log by replace_table",
     "to_append_stream": "call to_data_stream",
     "to_retract_stream": "call to_changelog_stream, whose rows have their kinds",
@@ -65,6 +47,11 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "compile_plan": _OF_PLAN,
     "get_table_schema": "take the names of the columns of a row: row.get_field_names()",
 }
+
+
+def is_refused(name: str) -> bool:
+    """Return whether a name is one of a method of PyFlink's that is refused."""
+    return name in _INSTEAD
 
 
 def refuse_method(instance: object, name: str) -> NoReturn:
@@ -161,12 +148,19 @@ class SessionCatalog:
 
     def _schema_text(self, query: str) -> str:
         """Return the columns of a query as ``ResolvedSchema`` shows them."""
-        columns: list[str] = []
+        columns = [
+            f"  `{name}` {_kind_text(str(kind), is_nullable)}"
+            for name, kind, is_nullable, *_ in self._described(query).rows
+        ]
+        return "(\n" + ",\n".join(columns) + "\n)"
+
+    def _column_names(self, query: str) -> list[str]:
+        return [str(name) for name, *_ in self._described(query).rows]
+
+    def _described(self, query: str) -> SessionAnswer:
         view = quoted("described#")
         (answer,) = self._asked(f"CREATE TEMPORARY VIEW {view} AS {query}", f"DESCRIBE {view}")
-        for name, kind, is_nullable, *_ in answer.rows:
-            columns.append(f"  `{name}` {_kind_text(str(kind), is_nullable)}")
-        return "(\n" + ",\n".join(columns) + "\n)"
+        return answer
 
 
 def _kind_text(kind: str, is_nullable: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -9,10 +10,12 @@ import pyarrow.compute as pc
 
 from flinkcore._internal.values.row import Row
 from flinkcore._internal.values.row_kind import RowKind
+from flinkcore.common.time import Instant
 from flinkcore.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from flinkcore.datastream.data_stream import DataStream
 from flinkcore.datastream.logs.log_stream import LogStream
-from flinkcore.errors import ArgumentTypeError, UnsupportedOperationError
+from flinkcore.errors import ArgumentTypeError, SchemaError, UnsupportedOperationError
+from flinkcore.sql.types.logical_types import BINARIES, TEXTS, LogicalType, type_of
 
 _TYPES: Final = {
     pa.bool_(): "BOOLEAN",
@@ -66,6 +69,38 @@ def columns_of(schema: pa.Schema) -> list[tuple[str, str]]:
     return [(field.name, sql_type(field.type)) for field in schema]
 
 
+def check_declared(schema: pa.Schema, declared: Mapping[str, str]) -> None:
+    """Check that columns of a stream are declared with types of their own values; those may have another precision.
+
+    Follows the converters of Flink's DataStructureConverters, which take values of one class for a type.
+
+    Raises
+    ------
+    SchemaError
+        If a column has values of another type.
+    """
+    for name in filter(declared.__contains__, schema.names):
+        try:
+            given = sql_type(schema.field(name).type)
+            is_taken = _takes(type_of(declared[name].upper()), type_of(given))
+        except (UnsupportedOperationError, ValueError):
+            continue  # Flink reads the declared type, and has none for the given one
+        if not is_taken:
+            raise SchemaError(
+                f"the column {name!r} of the stream is {given}, and its schema declares {declared[name]}, which takes "
+                f"no value of another type. Declare {given}, and CAST({quoted(name)} AS {declared[name]}) in a query"
+            )
+
+
+def _takes(declared: LogicalType, given: LogicalType) -> bool:
+    """Return whether a type takes the values of another one, of any precision."""
+    roots = {declared.root, given.root}
+    if len(roots) > 1 and not roots <= TEXTS and not roots <= BINARIES:
+        return False
+    children = [[kind for _, kind in each.children] for each in (declared, given)]
+    return len(children[0]) == len(children[1]) and all(map(_takes, *children))
+
+
 def log_of_stream(stream: Any) -> tuple[pa.Schema, Any]:
     """Return the columns of a stream, and the log that has its rows.
 
@@ -111,6 +146,9 @@ def log_of_stream(stream: Any) -> tuple[pa.Schema, Any]:
 
 
 def _column(values: list[Any], kind: TypeInformation) -> pa.Array:
+    if any(isinstance(each, Instant) for each in values):
+        ns = [None if each is None else each.seconds * 1_000_000_000 + each.nanos for each in values]
+        return pa.array(ns, pa.int64()).cast(pa.timestamp("ns", "UTC"))
     try:
         wanted = kind.to_arrow_type()
     except (AttributeError, NotImplementedError, UnsupportedOperationError):

@@ -102,7 +102,12 @@ class Schema:
     @property
     def _names_rows(self) -> bool:
         """Return whether it has columns of the rows, and not only metadata and computed ones."""
-        return any(not each.is_computed and not each.after for each in self._columns)
+        return bool(self._physical)
+
+    @property
+    def _physical(self) -> dict[str, str]:
+        """The types of the columns of the rows, as they are written."""
+        return {each.name: each.written for each in self._columns if not each.is_computed and not each.after}
 
     @property
     def _has_metadata(self) -> bool:

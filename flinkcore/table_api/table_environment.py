@@ -16,16 +16,19 @@ from flinkcore.datastream.graph.declared_type import declared_type
 from flinkcore.datastream.stream_execution_environment import StreamExecutionEnvironment
 from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
 from flinkcore.sql.nodes.rows import Tables, zone_named
+from flinkcore.sql.planner.declared_functions import creation
 from flinkcore.sql.planner.planned_script import QUERY_SINK, SessionAnswer, session_answers
 from flinkcore.sql.planner.statements import Statement, statements_of
 from flinkcore.sql.program import statement_sinks
 from flinkcore.sql.sink_rows import SinkRows
+from flinkcore.table.calls import Call, Recorded, node_of
 from flinkcore.table.types import DataType
+from flinkcore.table.udf import DeclaredFunction
 from flinkcore.table_api.elements import table_of_elements
 from flinkcore.table_api.environment_settings import EnvironmentSettings, TableConfig
 from flinkcore.table_api.session_catalog import refuse_method
 from flinkcore.table_api.session_objects import SessionObjects
-from flinkcore.table_api.stream_tables import columns_of, log_of_stream, path_text, quoted
+from flinkcore.table_api.stream_tables import check_declared, columns_of, log_of_stream, path_text, quoted
 from flinkcore.table_api.table import StatementSet, Table
 from flinkcore.table_api.table_descriptor import Schema, TableDescriptor
 from flinkcore.table_api.table_result import TableResult
@@ -60,7 +63,8 @@ class StreamTableEnvironment(SessionObjects):
         self._tables: dict[str, Any] = {}
         self._sinks: dict[str, str | os.PathLike[str]] = {}
         self._names = 0
-        self._unnamed: list[str] = []  # tables that Flink has for no name
+        self._unnamed: list[tuple[str, str]] = []  # tables and views that Flink has for no name, by kind
+        self._functions: dict[DeclaredFunction, str] = {}
 
     @staticmethod
     def create(
@@ -148,13 +152,16 @@ class StreamTableEnvironment(SessionObjects):
         ----------
         data_stream : DataStream or LogStream
         *fields_or_schema : Schema, optional
-            Its columns are those of the stream by name, with types of their own, and computed ones; without columns of
-            the stream, all of them come first. Otherwise the table has the columns of the stream.
+            Its columns are those of the stream by name, with their types, of any precision, and computed ones; without
+            columns of the stream, all of them come first. Otherwise the table has the columns of the stream. A value
+            that has more digits than its declared type fails the job.
 
         Raises
         ------
         UnsupportedOperationError
             If fields are given, or columns of metadata, which the stream does not have.
+        SchemaError
+            If a column is declared with a type that does not take its values, as BIGINT does not take those of INT.
         """
         if len(fields_or_schema) > 1 or not all(isinstance(each, Schema) for each in fields_or_schema):
             raise UnsupportedOperationError(
@@ -168,6 +175,7 @@ class StreamTableEnvironment(SessionObjects):
                 "the stream to rows with a field for the timestamp, and declare that one with watermark(...)"
             )
         columns, log = log_of_stream(data_stream)
+        check_declared(columns, schema._physical)
         return self._declared(schema._ddl(columns_of(columns)), log)
 
     def from_elements(
@@ -222,7 +230,7 @@ class StreamTableEnvironment(SessionObjects):
     def _declared(self, columns: str, log: Any) -> Table:
         """Return the table of a log, with its columns as ``CREATE TABLE`` has them."""
         name = self._new_name()
-        self._unnamed.append(name)
+        self._unnamed.append(("TABLE", name))
         self._keep(f"CREATE TABLE {quoted(name)} {columns} WITH ('connector' = 'stream')")
         self._tables[name] = log
         return Table(self, f"SELECT * FROM {quoted(name)}")
@@ -230,9 +238,28 @@ class StreamTableEnvironment(SessionObjects):
     def _unnamed_table(self, descriptor: TableDescriptor) -> str:
         """Return a name for the table of a descriptor."""
         name = self._new_name()
-        self._unnamed.append(name)
+        self._unnamed.append(("TABLE", name))
         self._keep(descriptor._created(f"CREATE TABLE {quoted(name)}"))
         return name
+
+    def _has(self, statement: Statement) -> bool:
+        return statement in self._statements
+
+    def _view_of(self, call: Call) -> Statement:
+        """Keep the view that calls of the Table API make, and return its statement."""
+        node = node_of(call_result := Recorded(call), self._function_name)
+        name = self._new_name()
+        self._unnamed.append(("TEMPORARY VIEW", name))
+        statement = Statement(str(call_result), view=(quoted(name), node))
+        self._statements.append(statement)
+        return statement
+
+    def _function_name(self, function: DeclaredFunction) -> str:
+        """Return the name of a function that expressions call, and create it if none has called it before."""
+        if function not in self._functions:
+            self._functions[function] = name = quoted(f"{function.name}#{len(self._functions) + 1}")
+            self._statements.append(creation(name, True, function))
+        return self._functions[function]
 
     def use_catalog(self, catalog_name: str) -> None:
         """Let names without a catalog be of this one."""
@@ -282,7 +309,9 @@ class StreamTableEnvironment(SessionObjects):
         if not questions:
             return []
         is_hidden = any(map(_SHOWS.match, questions))
-        hidden = [f"DROP TABLE {quoted(name)}" for name in self._unnamed] if is_hidden else []
+        hidden = (
+            [f"DROP {kind} IF EXISTS {quoted(name)}" for kind, name in self._unnamed] if is_hidden else []
+        )
         statements = [
             *self._statements,
             *(each for text in (*hidden, *questions) for each in statements_of(text)),

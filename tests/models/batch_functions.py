@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from models.process_replay import Scripted
+from models.process_replay import PlainContext, Scripted
 
 from flinkcore.common import OutputTag
 from flinkcore.datastream import KeyedProcessFunction, RuntimeContext, TimeDomain
@@ -12,7 +12,7 @@ from flinkcore.datastream.functions import KeyedBatchProcessFunction
 from flinkcore.datastream.state import ValueStateDescriptor
 
 
-class RowsOfBatches(KeyedBatchProcessFunction):
+class RowsOfBatches(PlainContext, KeyedBatchProcessFunction):
     """Calls a function that knows nothing of batches for each of their elements and timers, in order.
 
     Its states live in columns of Python objects, its timers are registered and deleted one by one.
@@ -73,24 +73,6 @@ class RowsOfBatches(KeyedBatchProcessFunction):
                 yield {name: [value] for name, value in values.items()}
 
     # What the function asks of its contexts.
-
-    def timer_service(self) -> Any:
-        return self
-
-    def current_watermark(self) -> int:
-        return self.watermark
-
-    def current_processing_time(self) -> int:
-        return self.now
-
-    def timestamp(self) -> int:
-        return self.subject_timestamp
-
-    def time_domain(self) -> TimeDomain:
-        return self.domain
-
-    def get_current_key(self) -> Any:
-        return self.key
 
     def register_event_time_timer(self, timestamp: int) -> None:
         self.service.register_event_time_timers([self.key_id], [timestamp])

@@ -104,24 +104,14 @@ def happenings(model: ReplayModel, rows: list[Row]) -> Iterator[tuple[str, int, 
     yield "end", max(model.arrivals, default=0), MAX_TIMESTAMP
 
 
-class PlainWorld:
-    """Timers in lists, state in dictionaries; stands in for contexts, timer service and runtime context."""
+class PlainContext:
+    """What a function asks of its contexts and of the timer service, but for states and timers, from attributes."""
 
-    def __init__(self, function: KeyedProcessFunction, key_of: Callable[[Row], Any]) -> None:
-        self.function = function
-        self.key_of = key_of
-        self.emitted: list[Emitted] = []
-        self.timers: dict[TimeDomain, list[tuple[int, Any]]] = {domain: [] for domain in TimeDomain}
-        self.watermark, self.now = MIN_TIMESTAMP, 0
-        self.key: Any = None
-        self.subject_timestamp = 0
-        self.domain = TimeDomain.EVENT_TIME
-        function.open(self)  # type: ignore[arg-type]
-
-    def get_state(self, descriptor: Any) -> Any:
-        return PlainState(self)
-
-    get_list_state = get_state
+    key: Any
+    subject_timestamp: int
+    domain: TimeDomain
+    watermark: int
+    now: int
 
     def timer_service(self) -> Any:
         return self
@@ -140,6 +130,26 @@ class PlainWorld:
 
     def get_current_key(self) -> Any:
         return self.key
+
+
+class PlainWorld(PlainContext):
+    """Timers in lists, state in dictionaries; stands in for contexts, timer service and runtime context."""
+
+    def __init__(self, function: KeyedProcessFunction, key_of: Callable[[Row], Any]) -> None:
+        self.function = function
+        self.key_of = key_of
+        self.emitted: list[Emitted] = []
+        self.timers: dict[TimeDomain, list[tuple[int, Any]]] = {domain: [] for domain in TimeDomain}
+        self.watermark, self.now = MIN_TIMESTAMP, 0
+        self.key: Any = None
+        self.subject_timestamp = 0
+        self.domain = TimeDomain.EVENT_TIME
+        function.open(self)  # type: ignore[arg-type]
+
+    def get_state(self, descriptor: Any) -> Any:
+        return PlainState(self)
+
+    get_list_state = get_state
 
     def _register(self, domain: TimeDomain, timestamp: int) -> None:
         if (timestamp, self.key) not in self.timers[domain]:

@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
 from equipment.example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -169,6 +169,19 @@ def timeline_of(steps: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
     return [*clocks, 2**63 - 1], [*watermarks, 2**63 - 1]
 
 
+def batch_of(kind: str, events: list[tuple[int, int, int]]) -> tuple[pa.RecordBatch, np.ndarray]:
+    """Return rows with a value and a text each, and their timestamps."""
+    batch = pa.record_batch(
+        {
+            "key": key_column(kind, [key for _, _, key in events]),
+            "value": pa.array(range(len(events)), pa.int64()),
+            "name": pa.array([[None, "", "x", "y" * 30][t % 4] for _, t, _ in events], pa.string()),
+        }
+    )
+    timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
+    return batch, timestamps
+
+
 def watermarks_before(clocks: list[int], events: list[tuple[int, int, int]]) -> np.ndarray:
     """How many watermarks come before each event; one at a clock comes after what arrives then."""
     arrivals = np.cumsum([step for step, _, _ in events], dtype=np.int64)
@@ -310,14 +323,7 @@ def test_limits_of_results_cut_batches_and_change_no_row(
     batch_rows: int,
 ) -> None:
     clocks, watermarks = timeline_of(steps)
-    batch = pa.record_batch(
-        {
-            "key": key_column(kind, [key for _, _, key in events]),
-            "value": pa.array(range(len(events)), pa.int64()),
-            "name": pa.array([[None, "", "x", "y" * 30][t % 4] for _, t, _ in events], pa.string()),
-        }
-    )
-    timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
+    batch, timestamps = batch_of(kind, events)
     before = watermarks_before(clocks, events)
     windows_per_row = -(-job["size"] // job["slide"]) if "size" in job else 1
 
@@ -547,14 +553,7 @@ def test_windows_go_on_from_a_checkpoint_in_other_partitions_as_if_they_had_not_
 ) -> None:
     job, retracting = jobs_and_modes
     clocks, watermarks = timeline_of(steps)
-    batch = pa.record_batch(
-        {
-            "key": key_column(kind, [key for _, _, key in events]),
-            "value": pa.array(range(len(events)), pa.int64()),
-            "name": pa.array([[None, "", "x", "y" * 30][t % 4] for _, t, _ in events], pa.string()),
-        }
-    )
-    timestamps = np.array([timestamp for _, timestamp, _ in events], dtype=np.int64)
+    batch, timestamps = batch_of(kind, events)
     before = watermarks_before(clocks, events)
     groups = key_groups(batch.select(["key"]), KEY_GROUPS)
     results: list[str] = []

@@ -2,14 +2,12 @@
 
 import pickle
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fuzz.local_spark import local_spark_environment, without_jvm
 
 from flinkcore._native.key_groups import key_groups
 from flinkcore.common import Time, WatermarkStrategy
@@ -91,9 +89,14 @@ def counts_of(env: StreamExecutionEnvironment, data: Any, split: str | None = No
 
 @pytest.fixture(params=["embedded", "spark"])
 def env(request: pytest.FixtureRequest) -> Iterator[StreamExecutionEnvironment]:
-    on_spark = request.param == "spark"
-    with without_jvm() if on_spark else nullcontext():
-        yield local_spark_environment(2) if on_spark else StreamExecutionEnvironment().set_parallelism(1)
+    if request.param == "embedded":
+        yield StreamExecutionEnvironment().set_parallelism(1)
+        return
+    pytest.importorskip("pyspark")
+    from fuzz.local_spark import local_spark_environment, without_jvm
+
+    with without_jvm():
+        yield local_spark_environment(2)
 
 
 def test_an_error_about_a_bad_value_has_its_file_row_and_column(

@@ -2,16 +2,17 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "flinkcore"
+TESTS = PACKAGE.parent / "tests"
 
 # From below to above; layers of one rank do not import each other.
 RANKS = {
     "errors": 0,
-    "pyflink": 0,
     "_native": 1,
     "_internal": 2,
     "common": 3,
@@ -31,6 +32,7 @@ RANKS = {
     "testing": 13,
     "spark": 13,
     "examples": 14,
+    "pyflink": 14,
     "pytest_plugin": 14,
     "cli": 15,
     "__main__": 16,
@@ -233,3 +235,24 @@ def test_a_reverse_arrow_is_seen(source: str, module: str) -> None:
 )
 def test_an_arrow_in_order_is_not_complained_of(source: str, module: str) -> None:
     assert reverse_arrows(source, module) == []
+
+
+@cache
+def loads_spark(path: Path) -> bool:
+    """Return whether a module of tests imports pyspark as it is loaded, and is not skipped where there is none."""
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Expr) and ast.unparse(statement) == "pytest.importorskip('pyspark')":
+            return False
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            names = [name for _, name in imported_modules(ast.unparse(statement), path.stem)]
+            if any(name == "pyspark" or name.startswith(("pyspark.", "flinkcore.spark")) for name in names):
+                return True
+            files = (TESTS / f"{name.replace('.', '/')}.py" for name in names)
+            if any(loads_spark(file) for file in files if file.exists()):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("folder", ["unit", "conformance", "property"])
+def test_tests_of_wheels_run_without_spark(folder: str) -> None:
+    assert [path.name for path in (TESTS / folder).rglob("*.py") if loads_spark(path)] == []

@@ -114,21 +114,20 @@ class RowExpansion(ABC):
         """
         return self
 
-    def ranges(self, batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of rows to be expanded at once, whose added columns take about so many bytes at most.
-
-        By default that is the whole batch, for what is added lies in the rows.
-        """
-        yield 0, batch.num_rows
-
     @abstractmethod
-    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
-        """Return the rows that are made of those of a batch, which has the required columns.
+    def expand(self, batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[Int64s, list[pa.Array]]]:
+        """Yield the rows that are made of those of a batch, which has the required columns, in parts.
 
-        Returns
-        -------
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+        most_bytes : int
+            About so many bytes the added columns of a part take at most, if they do not lie in the batch.
+
+        Yields
+        ------
         (int64 array (n,), list of pyarrow.Array of n values)
-            The number of the row that each is made of, ascending, and the added columns.
+            The number of the row of the batch that each is made of, ascending over all parts, and the added columns.
         """
 
     @abstractmethod

@@ -37,6 +37,8 @@ class MissingFeatures(NamedTuple):
         Aggregates of these and of SQL, with the call that computes the same.
     modules : mapping of str to str
         Modules of PyFlink 1 and 2, with ``flinkcore`` in place of ``pyflink``.
+    modules_in_packages : mapping of str to str
+        Modules of PyFlink, named in the same way, whose names a package of flinkcore has, with that package.
     """
 
     names: Mapping[str, Instead]
@@ -46,6 +48,7 @@ class MissingFeatures(NamedTuple):
     result_methods: Instead
     aggregates: Instead
     modules: Instead
+    modules_in_packages: Mapping[str, str]
 
 
 @cache
@@ -63,6 +66,11 @@ def missing_features() -> MissingFeatures:
         _by_name(content["result methods"]),
         _by_name(content["aggregates"]),
         _by_name(content["modules"]),
+        {
+            f"{place}.{name}": place
+            for place, names in content["modules in packages"].items()
+            for name in names
+        },
     )
 
 
@@ -84,7 +92,12 @@ class MissingModuleFinder:
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
         """Raise a MissingNameError for such a module; leave all others to other finders."""
-        instead = missing_features().modules.get(fullname) if fullname.startswith("flinkcore.") else None
+        if not fullname.startswith("flinkcore."):
+            return
+        missing = missing_features()
+        instead = missing.modules.get(fullname)
+        if fullname in missing.modules_in_packages:
+            instead = f"import its names from {missing.modules_in_packages[fullname]}"
         if instead is not None:
             raise MissingNameError(
                 f"flinkcore has no {fullname.partition('.')[2]}, which PyFlink has: {instead}"

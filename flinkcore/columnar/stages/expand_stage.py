@@ -44,12 +44,13 @@ class ExpandStage(StatelessStage):
     def process(self, events: Events, rows: RowNumbers | None) -> Iterator[StageOutput]:
         for part in events.pieces(rows, SLICE_ROWS):
             self._take_in(part)
-            for start, stop in self._expansion.ranges(part.batch, self._batch_bytes):
-                yield from self._expanded(part.slice(start, stop))
+            source = self._source(part)
+            for numbers, added in self._expansion.expand(part.batch, self._batch_bytes):
+                yield from self._expanded(part, source, numbers, added)
 
-    def _expanded(self, part: Events) -> Iterator[StageOutput]:
-        numbers, added = self._expansion.expand(part.batch)
-        source = self._source(part)
+    def _expanded(
+        self, part: Events, source: pa.RecordBatch, numbers: Int64s, added: list[pa.Array]
+    ) -> Iterator[StageOutput]:
         is_copied = not np.array_equal(numbers, np.arange(part.n_events))
         slices = _slices(source, numbers, self._batch_bytes) if is_copied else [(0, len(numbers))]
         for start, stop in slices:

@@ -127,29 +127,42 @@ class TableLookup(RowExpansion):
     def fields(self) -> list[pa.Field]:
         return list(self.found.schema)
 
-    def ranges(self, batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
-        if not self.n_rows or self._index.has_one_row_each:
-            yield 0, batch.num_rows
-            return
+    def expand(self, batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[Int64s, list[pa.Array]]]:
         rows, keys = self._looked_up(batch)
-        ends = np.zeros(batch.num_rows + 1, np.int64)
-        ends[rows + 1] = self._index.counts(len(rows), keys)
-        ends = np.cumsum(ends) * (self.found.nbytes // self.n_rows + 8)  # and the number of the row
-        yield from pieces(0, batch.num_rows, lambda start, stop: int(ends[stop] - ends[start]) > most_bytes)
+        begins, lengths = self._index.find(len(rows), keys)
+        for start, stop in self._ranges(batch.num_rows, rows, lengths, most_bytes):
+            first, last = np.searchsorted(rows, (start, stop))
+            own, places = self._index.pairs(rows[first:last], begins[first:last], lengths[first:last])
+            columns = [column.take(pa.array(places)) for column in self.found.columns]
+            if self.after is not None:
+                own, columns = self._matching(batch, own, columns)
+            if self.keeps_rows:
+                own, columns = with_empty(own, columns, start, stop)
+            yield own, columns
 
-    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
-        rows, places = self._index.matches(*self._looked_up(batch))
-        columns = [column.take(pa.array(places)) for column in self.found.columns]
-        if self.after is not None:
-            read = expression_columns(self.after)
-            own_names = [name for name in batch.schema.names if read is None or name in read]
-            pairs = {name: batch.column(name).take(pa.array(rows)) for name in own_names}
-            pairs |= dict(zip(self.found.schema.names, columns, strict=True))
-            kept = _kept(self.after, pa.RecordBatch.from_arrays(list(pairs.values()), list(pairs)))
-            rows, columns = rows[kept], [column.take(pa.array(kept)) for column in columns]
-        if self.keeps_rows:
-            rows, columns = with_empty(rows, columns, batch.num_rows)
-        return rows, columns
+    def _ranges(
+        self, n_rows: int, rows: Int64s, lengths: Int64s, most_bytes: int
+    ) -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows; those that look something up find so many rows of the table each."""
+        if not self.n_rows or self._index.has_one_row_each:
+            yield 0, n_rows
+            return
+        ends = np.zeros(n_rows + 1, np.int64)
+        ends[rows + 1] = lengths
+        ends = np.cumsum(ends) * (self.found.nbytes // self.n_rows + 8)  # and the number of the row
+        yield from pieces(0, n_rows, lambda start, stop: int(ends[stop] - ends[start]) > most_bytes)
+
+    def _matching(
+        self, batch: pa.RecordBatch, rows: Int64s, columns: list[pa.Array]
+    ) -> tuple[Int64s, list[pa.Array]]:
+        """Return the pairs that meet the condition on both rows."""
+        assert self.after is not None
+        read = expression_columns(self.after)
+        own_names = [name for name in batch.schema.names if read is None or name in read]
+        pairs = {name: batch.column(name).take(pa.array(rows)) for name in own_names}
+        pairs |= dict(zip(self.found.schema.names, columns, strict=True))
+        kept = _kept(self.after, pa.RecordBatch.from_arrays(list(pairs.values()), list(pairs)))
+        return rows[kept], [column.take(pa.array(kept)) for column in columns]
 
     def _looked_up(self, batch: pa.RecordBatch) -> tuple[Int64s, pa.RecordBatch]:
         """Return the numbers of the rows that may find something, and their keys."""
@@ -198,45 +211,46 @@ class _Index:
 
     def __init__(self, keys: pa.RecordBatch, n_rows: int) -> None:
         self._dictionary: KeyDictionary | None = None
-        self._n_rows = n_rows
         if not keys.num_columns:
-            return
-        is_valid = np.ones(keys.num_rows, np.bool_)
-        for column in keys.columns:
-            is_valid &= column.is_valid().to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(is_valid)
-        self._dictionary = KeyDictionary(keys.schema, keys.schema.names, 128)
-        ids = self._dictionary.ids(keys.take(pa.array(rows))).astype(np.int64)
-        order = np.argsort(ids, kind="stable")
-        self._rows = rows[order]
-        self._begins = np.searchsorted(ids[order], np.arange(len(self._dictionary) + 1))
+            self._rows, begins = np.arange(n_rows), np.array([0, n_rows])
+        else:
+            is_valid = np.ones(keys.num_rows, np.bool_)
+            for column in keys.columns:
+                is_valid &= column.is_valid().to_numpy(zero_copy_only=False)
+            rows = np.flatnonzero(is_valid)
+            self._dictionary = KeyDictionary(keys.schema, keys.schema.names, 128)
+            ids = self._dictionary.ids(keys.take(pa.array(rows))).astype(np.int64)
+            order = np.argsort(ids, kind="stable")
+            self._rows = rows[order]
+            begins = np.searchsorted(ids[order], np.arange(len(self._dictionary) + 1))
+        self._begins = np.append(
+            begins, begins[-1]
+        )  # keys that are not there have the last number, and no rows
 
     @property
     def has_one_row_each(self) -> bool:
         """Return whether no key has several rows."""
-        return self._dictionary is not None and len(self._rows) == len(self._dictionary)
+        return len(self._rows) == len(self._begins) - 2
 
-    def counts(self, n_rows: int, keys: pa.RecordBatch) -> Int64s:
-        """Return with how many rows of the table each of some rows, which have these keys, is paired."""
-        if self._dictionary is None:
-            return np.full(n_rows, self._n_rows)
-        ids = self._dictionary.find(keys).astype(np.int64)
-        lengths = np.append(np.diff(self._begins), 0)
-        return lengths[np.minimum(ids, len(self._dictionary))]
-
-    def matches(self, rows: Int64s, keys: pa.RecordBatch) -> tuple[Int64s, Int64s]:
-        """Return the pairs of rows, which have these keys, with rows of the table."""
-        if self._dictionary is None:
-            return np.repeat(rows, self._n_rows), np.tile(np.arange(self._n_rows), len(rows))
-        ids = self._dictionary.find(keys).astype(np.int64)
-        known = ids < len(self._dictionary)
-        if not known.all():
-            rows, ids = rows[known], ids[known]
+    def find(self, n_rows: int, keys: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+        """Return for each of some rows, which have these keys, where its rows of the table begin, and their number."""
+        ids = np.zeros(n_rows, np.int64)
+        if self._dictionary is not None:
+            ids = self._dictionary.find(keys).astype(np.int64)
+        n_keys = len(self._begins) - 2
         if self.has_one_row_each:
-            return rows, self._rows[ids]
-        lengths = self._begins[ids + 1] - self._begins[ids]
+            return ids, (ids < n_keys).astype(np.int64)
+        ids = np.minimum(ids, n_keys)
+        begins = self._begins[ids]
+        return begins, self._begins[ids + 1] - begins
+
+    def pairs(self, rows: Int64s, begins: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the pairs of rows with the rows of the table that they have found."""
+        if self.has_one_row_each:
+            found = lengths > 0
+            return (rows, self._rows[begins]) if found.all() else (rows[found], self._rows[begins[found]])
         firsts = np.cumsum(lengths) - lengths
-        places = np.arange(lengths.sum()) + np.repeat(self._begins[ids] - firsts, lengths)
+        places = np.arange(lengths.sum()) + np.repeat(begins - firsts, lengths)
         return np.repeat(rows, lengths), self._rows[places]
 
 
@@ -334,11 +348,12 @@ def _kept(condition: Expression, batch: pa.RecordBatch) -> Int64s:
     return np.arange(batch.num_rows) if kept is None else kept.astype(np.int64)
 
 
-def with_empty(rows: Int64s, columns: list[pa.Array], n_rows: int) -> tuple[Int64s, list[pa.Array]]:
-    """Return expanded rows and, once and with nulls, those that have not been expanded."""
-    empty = np.setdiff1d(np.arange(n_rows), rows)
-    of_all = np.concatenate((rows, empty))
-    order = np.argsort(of_all, kind="stable")
-    numbers = np.concatenate((np.arange(len(rows)), np.full(len(empty), -1)))[order]
-    taken = pa.array(numbers, mask=numbers < 0)
-    return of_all[order], [column.take(taken) for column in columns]
+def with_empty(rows: Int64s, columns: list[pa.Array], start: int, stop: int) -> tuple[Int64s, list[pa.Array]]:
+    """Return the rows that a range of rows is expanded to and, once and with nulls, those that are not expanded."""
+    counts = np.bincount(rows - start, minlength=stop - start)
+    if counts.all():
+        return rows, columns
+    of_all = np.repeat(np.arange(start, stop), np.maximum(counts, 1))
+    is_empty = np.repeat(counts == 0, np.maximum(counts, 1))
+    taken = pa.array(np.cumsum(~is_empty) - 1, mask=is_empty)
+    return of_all, [column.take(taken) for column in columns]

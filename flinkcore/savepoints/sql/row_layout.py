@@ -20,7 +20,7 @@ from flinkcore.savepoints.serializers.row_data import RowDataSerializer, row_dat
 from flinkcore.savepoints.serializers.serializer import StateSerializer
 from flinkcore.savepoints.sql.accumulators import rows_of_columns
 from flinkcore.savepoints.sql.window_names import starts_of_windows
-from flinkcore.sql.nodes.aggregates import Argument
+from flinkcore.sql.nodes.aggregate_calls import Argument
 from flinkcore.sql.plan.flink_state import Columns, FlinkState, StateWindows
 from flinkcore.sql.types.logical_types import LogicalType, Root
 

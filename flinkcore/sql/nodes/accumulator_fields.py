@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.aggregate_calls import AggregateCall
 from flinkcore.sql.nodes.function_aggregates import WindowResult
+from flinkcore.sql.nodes.native_aggregates import NativeAggregates
 from flinkcore.sql.plan.flink_state import (
     COUNTED,
     DISTINCT,

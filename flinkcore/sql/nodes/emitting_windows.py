@@ -19,8 +19,9 @@ from flinkcore.datastream.functions import KeyedBatchProcessFunction, RowResults
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.state import ColumnState
 from flinkcore.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
-from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.aggregate_calls import AggregateCall
 from flinkcore.sql.nodes.emit_strategy import EmitStrategy
+from flinkcore.sql.nodes.native_aggregates import NativeAggregates
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.nodes.window_functions import WindowMillis, WindowOfRow, windows_of_row
 from flinkcore.sql.nodes.windows import SqlWindow, window_properties

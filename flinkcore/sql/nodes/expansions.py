@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -69,7 +69,7 @@ class Elements(RowExpansion):
     def fields(self) -> list[pa.Field]:
         return [pa.field(name, kind.with_nullable(True).arrow) for name, kind in self.added]
 
-    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+    def expand(self, batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[Int64s, list[pa.Array]]]:
         collection = batch.column(self.column)
         if isinstance(collection, pa.MapArray):
             kind = pa.struct([("key", collection.type.key_type), ("value", collection.type.item_type)])
@@ -99,8 +99,8 @@ class Elements(RowExpansion):
         if self.numbered:
             columns.append(numbers)
         if self.keeps_rows:
-            rows, columns = with_empty(rows, columns, batch.num_rows)
-        return rows, [column.cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
+            rows, columns = with_empty(rows, columns, 0, batch.num_rows)
+        yield rows, [column.cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
 
     def _is_flat(self, kind: pa.DataType, n_columns: int) -> bool:
         """Return whether the fields of an element are columns: those of a row, or key and value of a map."""
@@ -138,11 +138,11 @@ class Copies(RowExpansion):
     def fields(self) -> list[pa.Field]:
         return [pa.field(name, kind.with_nullable(True).arrow) for name, kind in self.added]
 
-    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+    def expand(self, batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[Int64s, list[pa.Array]]]:
         times = pc.max_element_wise(batch.column(self.times), 0).to_numpy()
         rows: Int64s = np.repeat(np.arange(batch.num_rows), times)
         taken = pa.array(rows)
-        return rows, [batch.column(name).take(taken) for name in self.copied]
+        yield rows, [batch.column(name).take(taken) for name in self.copied]
 
     def __str__(self) -> str:
         return f"{self.times} copies of {', '.join(self.copied)}"
@@ -171,15 +171,18 @@ class Projections(RowExpansion):
     def fields(self) -> list[pa.Field]:
         return [pa.field(name, kind.with_nullable(True).arrow) for name, kind in self.added]
 
-    def expand(self, batch: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
+    def expand(self, batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[Int64s, list[pa.Array]]]:
         n, n_projections = batch.num_rows, len(self.projections)
         rows: Int64s = np.repeat(np.arange(n), n_projections)
         places = pa.array(rows + np.tile(np.arange(n_projections) * n, n))
         columns = zip(*self.projections, strict=True)
-        return rows, [
-            pa.concat_arrays([each.evaluate(batch).cast(field.type) for each in column]).take(places)
-            for column, field in zip(columns, self.fields, strict=True)
-        ]
+        yield (
+            rows,
+            [
+                pa.concat_arrays([each.evaluate(batch).cast(field.type) for each in column]).take(places)
+                for column, field in zip(columns, self.fields, strict=True)
+            ],
+        )
 
     def __str__(self) -> str:
         rows = (", ".join(map(str, row)) for row in self.projections)

@@ -14,7 +14,8 @@ from flinkcore.datastream.window import (
     WindowAssigner,
 )
 from flinkcore.sql.nodes.accumulator_fields import accumulator_fields
-from flinkcore.sql.nodes.aggregates import AggregateCall, Argument, NativeAggregates
+from flinkcore.sql.nodes.aggregate_calls import AggregateCall, Argument
+from flinkcore.sql.nodes.native_aggregates import NativeAggregates
 from flinkcore.sql.nodes.rows import Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.flink_state import (

@@ -11,8 +11,9 @@ from flinkcore.datastream.aggregates import RETRACTABLE, count, max_
 from flinkcore.datastream.graph.columnar_windows import ROW_KIND
 from flinkcore.datastream.graph.function_aggregates import FunctionAggregate
 from flinkcore.datastream.graph.transformations import GroupAggregateTransformation
-from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.aggregate_calls import AggregateCall
 from flinkcore.sql.nodes.flink_states import group_state
+from flinkcore.sql.nodes.native_aggregates import NativeAggregates
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode
 from flinkcore.sql.plan.state_ttl import STATE_TTL

@@ -26,7 +26,8 @@ from flinkcore.datastream.graph.row_patterns import (
 from flinkcore.datastream.graph.transformations import MatchTransformation
 from flinkcore.sql.expressions.conditions import can_fail
 from flinkcore.sql.expressions.sql_expression import SqlExpression
-from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.aggregate_calls import AggregateCall
+from flinkcore.sql.nodes.native_aggregates import NativeAggregates
 from flinkcore.sql.nodes.native_conditions import is_native, native_steps
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.plan.compiled_plan import PlanNode

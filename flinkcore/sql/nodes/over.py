@@ -14,9 +14,10 @@ from flinkcore._internal.arrow.expressions import ColumnExpression
 from flinkcore.datastream.aggregates import Aggregate
 from flinkcore.datastream.graph.transformations import OverTransformation, Transformation
 from flinkcore.sql.expressions.sql_expression import SqlExpression
-from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.aggregate_calls import AggregateCall
 from flinkcore.sql.nodes.flink_states import over_state
 from flinkcore.sql.nodes.group_aggregates import require_one_state
+from flinkcore.sql.nodes.native_aggregates import NativeAggregates
 from flinkcore.sql.nodes.rows import Program, Rows
 from flinkcore.sql.nodes.windows import is_range_of_processing_time
 from flinkcore.sql.plan.compiled_plan import PlanNode

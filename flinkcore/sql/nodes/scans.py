@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -54,11 +55,14 @@ class ScannedColumn(ColumnExpression):
         Type in the plan.
     is_lenient : bool
         Whether a value that is not of the type is null, as with ``ignore-parse-errors``.
+    is_exact : bool
+        Whether digits of a time that the type does not have are refused, and not cut off.
     """
 
     name: str
     type: LogicalType
     is_lenient: bool = False
+    is_exact: bool = False
 
     @property
     def required_columns(self) -> frozenset[str]:
@@ -85,11 +89,8 @@ class ScannedColumn(ColumnExpression):
             return cast_text(array, self.type)
         if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
             # Further digits are cut off, toward the past; the instants of a zone are local times of UTC.
-            return (
-                pc.floor_temporal(array, unit=_UNITS[wanted.unit])
-                .cast(pa.timestamp(wanted.unit, "UTC" if given.tz else None))
-                .cast(wanted)
-            )
+            times = array if self.is_exact else pc.floor_temporal(array, unit=_UNITS[wanted.unit])
+            return times.cast(pa.timestamp(wanted.unit, "UTC" if given.tz else None)).cast(wanted)
         if pa.types.is_integer(given) and pa.types.is_timestamp(wanted):
             return array.cast(pa.int64()).cast(pa.timestamp("ms")).cast(wanted)
         if pa.types.is_floating(given) and pa.types.is_floating(wanted):
@@ -146,7 +147,9 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
             "SOURCE_WATERMARK() is not supported", "Declare WATERMARK FOR ts AS ts - INTERVAL ..."
         )
     _check_messages(node, table)
-    is_lenient = ignores_errors(table.get("resolvedTable", {}).get("options") or {})
+    options = table.get("resolvedTable", {}).get("options") or {}
+    is_stream = options.get("connector") == "stream"
+    scan = partial(ScannedColumn, is_lenient=ignores_errors(options), is_exact=is_stream)
     kinds = {each["name"]: each for each in schema.get("columns", ())}
     stream = log_of_table(program, table)
     if program.expires and ((log := event_log_of(stream)) is None or log.arrival is None):
@@ -156,15 +159,15 @@ def table_scan(program: Program, node: PlanNode) -> Rows:
         )
     names = unique_names(node)
     scanned = {
-        name: ScannedColumn(column, kind.with_nullable(True), is_lenient)
+        name: scan(column, kind.with_nullable(True))
         for name, (column, kind) in zip(names, _produced(node, abilities), strict=True)
     }
     if "FilterPushDown" in abilities:
-        stream = _filtered(program, node, stream, abilities["FilterPushDown"], kinds, is_lenient)
+        stream = _filtered(program, node, stream, abilities["FilterPushDown"], kinds, scan)
     pushed = abilities.get("WatermarkPushDown")
     carried: tuple[str, ...] = ()
     changes: frozenset[str] = frozenset()
-    if has_changes(table.get("resolvedTable", {}).get("options") or {}):
+    if has_changes(options):
         carried, changes = (ROW_KIND,), frozenset(("+I", "-U", "+U", "-D"))
     kinds_of = tuple(kind for _, kind in node.fields)
     if program.reads_arrivals:
@@ -262,14 +265,13 @@ def _filtered(
     stream: LogStream,
     pushed: Mapping[str, Any],
     kinds: Mapping[str, Any],
-    is_lenient: bool,
+    scan: Callable[[str, LogicalType], ScannedColumn],
 ) -> LogStream:
     from flinkcore.sql.expressions.sql_expression import SqlExpression
 
     physical = [name for name, kind in kinds.items() if "dataType" in kind]
     typed = {
-        f"{name}#scan": ScannedColumn(name, type_of(kinds[name]["dataType"]).with_nullable(True), is_lenient)
-        for name in physical
+        f"{name}#scan": scan(name, type_of(kinds[name]["dataType"]).with_nullable(True)) for name in physical
     }
     for written in pushed["predicates"]:
         condition = program.rex(node, written)

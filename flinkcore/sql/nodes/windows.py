@@ -27,8 +27,9 @@ from flinkcore.datastream.window import (
 )
 from flinkcore.datastream.window.local_clock import LocalClock
 from flinkcore.sql.expressions.casts import local_time
-from flinkcore.sql.nodes.aggregates import AggregateCall, NativeAggregates
+from flinkcore.sql.nodes.aggregate_calls import AggregateCall
 from flinkcore.sql.nodes.flink_states import window_state
+from flinkcore.sql.nodes.native_aggregates import NativeAggregates
 from flinkcore.sql.nodes.panes import Panes
 from flinkcore.sql.nodes.rows import Program, Rows, by_key, zone_named
 from flinkcore.sql.plan.compiled_plan import PlanNode

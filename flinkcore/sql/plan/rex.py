@@ -142,9 +142,9 @@ def rex_of(written: Mapping[str, Any]) -> Rex:
     if kind == "LITERAL":
         return _literal(written)
     if kind == "CALL":
-        return RexCall(
-            function_name(written), tuple(map(rex_of, written.get("operands", ()))), type_of(written["type"])
-        )
+        name, operands = function_name(written), tuple(map(rex_of, written.get("operands", ())))
+        # The Table API leaves names in: the columns of the node have them.
+        return operands[0] if name == "AS" else RexCall(name, operands, type_of(written["type"]))
     if kind == "FIELD_ACCESS":
         row = rex_of(written["expr"])
         name = written["name"]

@@ -24,9 +24,11 @@ import org.apache.flink.table.api.CompiledPlan;
 import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.Schema;
+import org.apache.flink.table.api.Table;
 import org.apache.flink.table.api.TableDescriptor;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
+import org.apache.flink.table.api.internal.TableImpl;
 import org.apache.flink.table.api.internal.TableResultInternal;
 import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.catalog.DataTypeFactory;
@@ -46,6 +48,7 @@ import org.apache.flink.table.connector.source.abilities.SupportsReadingMetadata
 import org.apache.flink.table.connector.source.abilities.SupportsWatermarkPushDown;
 import org.apache.flink.table.connector.source.lookup.LookupFunctionProvider;
 import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.expressions.DefaultSqlFactory;
 import org.apache.flink.table.factories.DynamicTableFactory;
 import org.apache.flink.table.factories.DynamicTableSinkFactory;
 import org.apache.flink.table.factories.DynamicTableSourceFactory;
@@ -60,6 +63,7 @@ import org.apache.flink.table.operations.CreateTableASOperation;
 import org.apache.flink.table.operations.ModifyOperation;
 import org.apache.flink.table.operations.Operation;
 import org.apache.flink.table.operations.QueryOperation;
+import org.apache.flink.table.operations.SinkModifyOperation;
 import org.apache.flink.table.operations.StatementSetOperation;
 import org.apache.flink.table.operations.command.ResetOperation;
 import org.apache.flink.table.operations.command.SetOperation;
@@ -107,6 +111,7 @@ public class Planner {
         final ArrayNode steps = MAPPER.createArrayNode();
         final Map settings = new LinkedHashMap();
         final Map declared = new HashMap();
+        final Map views = new HashMap(); // tables that calls make, by the query that reads one
         final Functions functions;
         final boolean asks; // of the session, and for no plan: temporary tables stay temporary ones
 
@@ -115,6 +120,7 @@ public class Planner {
             JsonNode statements = (JsonNode) request.get("statements");
             this.asks =
                     statements.size() > 0
+                            && ((JsonNode) statements.get(statements.size() - 1)).isTextual()
                             && text((JsonNode) statements.get(statements.size() - 1))
                                     .matches("(?is)\\s*(SHOW|DESC|DESCRIBE|EXPLAIN)\\b.*");
             this.tables = TableEnvironmentImpl.create(EnvironmentSettings.newInstance().inStreamingMode().build());
@@ -141,7 +147,12 @@ public class Planner {
                 }
                 JsonNode statements = (JsonNode) request.get("statements");
                 for (; number < statements.size(); number++) {
-                    run(number, text((JsonNode) statements.get(number)), (JsonNode) declared.get(number));
+                    JsonNode statement = (JsonNode) statements.get(number);
+                    if (statement.isArray()) {
+                        view(text((JsonNode) statement.get(0)), (Table) new Calls(tables).made((JsonNode) statement.get(1)));
+                    } else {
+                        run(number, text(statement), (JsonNode) declared.get(number));
+                    }
                 }
                 answer.set("steps", steps);
             } catch (Throwable failure) {
@@ -179,9 +190,9 @@ public class Planner {
                     settings.clear();
                 }
             } else if (operation instanceof StatementSetOperation) {
-                step(number, tables.compilePlan(((StatementSetOperation) operation).getOperations()), false);
+                step(number, tables.compilePlan(direct(((StatementSetOperation) operation).getOperations())), false);
             } else if (operation instanceof ModifyOperation) {
-                step(number, tables.compilePlan(Collections.singletonList(operation)), false);
+                step(number, tables.compilePlan(direct(Collections.singletonList(operation))), false);
                 if (operation instanceof CreateTableASOperation) {
                     create(((CreateTableASOperation) operation).getCreateTableOperation());
                 }
@@ -246,6 +257,39 @@ public class Planner {
             tables.getConfig().set(key, value);
         }
 
+        void view(String name, Table table) {
+            tables.createTemporaryView(name, table);
+            views.put(sql((QueryOperation) tables.getParser().parse("SELECT * FROM " + name).get(0)), table);
+        }
+
+        static String sql(QueryOperation query) {
+            return query.asSerializableString(DefaultSqlFactory.INSTANCE);
+        }
+
+        /** Lets insertions that read the view of a table take the table: Flink loses the correlation of views. */
+        List direct(List insertions) {
+            List found = new ArrayList();
+            for (Iterator each = insertions.iterator(); each.hasNext(); ) {
+                Object insertion = each.next();
+                if (insertion instanceof SinkModifyOperation && !views.isEmpty()) {
+                    SinkModifyOperation read = (SinkModifyOperation) insertion;
+                    Table table = (Table) views.get(sql(read.getChild()));
+                    if (table != null) {
+                        insertion =
+                                new SinkModifyOperation(
+                                        read.getContextResolvedTable(),
+                                        ((TableImpl) table).getQueryOperation(),
+                                        read.getStaticPartitions(),
+                                        read.getTargetColumns(),
+                                        read.isOverwrite(),
+                                        read.getDynamicOptions());
+                    }
+                }
+                found.add(insertion);
+            }
+            return found;
+        }
+
         /** Plans a query as the insertion into a table of its columns that takes all changes. */
         void select(int number, String text, QueryOperation query) throws Exception {
             Schema.Builder schema = Schema.newBuilder();
@@ -261,7 +305,7 @@ public class Planner {
                     "select", TableDescriptor.forConnector("print").schema(schema.build()).build());
             try {
                 List insert = tables.getParser().parse("INSERT INTO `select` " + text);
-                step(number, tables.compilePlan(insert), true);
+                step(number, tables.compilePlan(direct(insert)), true);
             } finally {
                 tables.dropTable("select");
             }
@@ -277,6 +321,145 @@ public class Planner {
                 step.set("functions", MAPPER.valueToTree(numbers));
             }
             step.set("plan", MAPPER.readTree(plan.asJsonString()));
+        }
+    }
+
+    /** Makes the calls of the Table API that a program has recorded. */
+    static class Calls {
+        final TableEnvironmentImpl tables;
+
+        Calls(TableEnvironmentImpl tables) {
+            this.tables = tables;
+        }
+
+        /** Returns what a call returns, or a value. */
+        Object made(JsonNode node) throws Exception {
+            if (node.isNull()) {
+                return null;
+            }
+            if (!node.isObject()) {
+                return node.isBoolean() ? (Object) node.booleanValue() : node.textValue();
+            }
+            if (node.has("call")) {
+                return called(node);
+            }
+            if (node.has("enum")) {
+                JsonNode names = (JsonNode) node.get("enum");
+                return ofClass(Script.text((JsonNode) names.get(0))).getField(Script.text((JsonNode) names.get(1))).get(null);
+            }
+            String kind = (String) node.fieldNames().next();
+            String text = Script.text((JsonNode) node.get(kind));
+            if (kind.equals("type")) {
+                return tables.getCatalogManager().getDataTypeFactory().createDataType(text);
+            } else if (kind.equals("int")) {
+                return Integer.valueOf(text);
+            } else if (kind.equals("long")) {
+                return Long.valueOf(text);
+            } else if (kind.equals("integer")) {
+                return new java.math.BigDecimal(text);
+            } else if (kind.equals("double")) {
+                return Double.valueOf(text);
+            } else if (kind.equals("decimal")) {
+                return new java.math.BigDecimal(text);
+            } else if (kind.equals("bytes")) {
+                return java.util.Base64.getDecoder().decode(text);
+            } else if (kind.equals("date")) {
+                return java.time.LocalDate.parse(text);
+            } else if (kind.equals("time")) {
+                return java.time.LocalTime.parse(text);
+            } else if (kind.equals("timestamp")) {
+                return java.time.LocalDateTime.parse(text);
+            } else if (kind.equals("instant")) {
+                return java.time.OffsetDateTime.parse(text).toInstant();
+            }
+            return java.time.Duration.of(Long.parseLong(text), java.time.temporal.ChronoUnit.MICROS);
+        }
+
+        Object called(JsonNode node) throws Exception {
+            String name = Script.text((JsonNode) node.get("call"));
+            JsonNode given = (JsonNode) node.get("arguments");
+            Object[] arguments = new Object[given.size()];
+            for (int number = 0; number < arguments.length; number++) {
+                arguments[number] = made((JsonNode) given.get(number));
+            }
+            Object target = null;
+            Class type;
+            if (node.has("on")) {
+                target = made((JsonNode) node.get("on"));
+                type = target.getClass();
+            } else if (Script.text((JsonNode) node.get("class")).equals("TableEnvironment")) {
+                target = tables;
+                type = tables.getClass();
+            } else {
+                type = ofClass(Script.text((JsonNode) node.get("class")));
+            }
+            java.lang.reflect.Method[] methods = type.getMethods();
+            for (int varargs = 0; varargs < 2; varargs++) {
+                for (int number = 0; number < methods.length; number++) {
+                    java.lang.reflect.Method method = methods[number];
+                    Object[] taken =
+                            method.getName().equals(name) && !method.isBridge()
+                                    ? taken(method, arguments, varargs == 1)
+                                    : null;
+                    if (taken != null) {
+                        method.setAccessible(true);
+                        try {
+                            return method.invoke(target, taken);
+                        } catch (java.lang.reflect.InvocationTargetException failure) {
+                            Throwable cause = failure.getCause();
+                            throw cause instanceof Exception ? (Exception) cause : new ValidationException("", cause);
+                        }
+                    }
+                }
+            }
+            if (arguments.length == 0 && target == null) {
+                return type.getField(name).get(null);
+            }
+            throw new ValidationException(
+                    type.getSimpleName() + "." + name + " does not take " + java.util.Arrays.asList(arguments));
+        }
+
+        /** Returns arguments as a method takes them, or null if it does not. */
+        static Object[] taken(java.lang.reflect.Method method, Object[] arguments, boolean varargs) {
+            Class[] types = method.getParameterTypes();
+            int single = varargs ? types.length - 1 : types.length;
+            if (varargs ? !method.isVarArgs() || arguments.length < single : arguments.length != single) {
+                return null;
+            }
+            Object[] taken = new Object[types.length];
+            for (int number = 0; number < single; number++) {
+                if (!takes(types[number], arguments[number])) {
+                    return null;
+                }
+                taken[number] = arguments[number];
+            }
+            if (varargs) {
+                Class type = types[single].getComponentType();
+                Object rest = java.lang.reflect.Array.newInstance(type, arguments.length - single);
+                for (int number = single; number < arguments.length; number++) {
+                    if (!takes(type, arguments[number])) {
+                        return null;
+                    }
+                    java.lang.reflect.Array.set(rest, number - single, arguments[number]);
+                }
+                taken[single] = rest;
+            }
+            return taken;
+        }
+
+        static boolean takes(Class type, Object argument) {
+            if (argument == null) {
+                return !type.isPrimitive();
+            }
+            return type.isInstance(argument)
+                    || (type == int.class && argument instanceof Integer)
+                    || (type == long.class && argument instanceof Long)
+                    || (type == boolean.class && argument instanceof Boolean);
+        }
+
+        static Class ofClass(String name) throws ClassNotFoundException {
+            String place = name.startsWith("Time") ? "org.apache.flink.table.expressions." : "org.apache.flink.table.api.";
+            return Class.forName(place + name);
         }
     }
 

@@ -132,7 +132,7 @@ class FlinkProcess:
     def answer(
         self,
         libraries: FlinkLibraries,
-        statements: Sequence[str],
+        statements: Sequence[Any],
         settings: Mapping[str, str],
         functions: Sequence[Mapping[str, Any]] = (),
     ) -> dict[str, Any]:

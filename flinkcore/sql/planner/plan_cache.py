@@ -79,7 +79,7 @@ def _forget_oldest(directory: Path) -> None:
 
 
 def cache_key(
-    statements: Sequence[str],
+    statements: Sequence[Any],
     settings: Mapping[str, str],
     functions: Sequence[Mapping[str, Any]],
     planner: bytes,

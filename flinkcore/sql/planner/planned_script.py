@@ -117,7 +117,8 @@ def _answered(
     """Return the functions that statements create, and the planner's steps."""
     created = functions_of(statements, functions or {})
     declared = [each.declaration(number) for number, each in enumerate(created)]
-    texts = [each.padded for each in statements]
+    # A view of calls is an object in place of a text.
+    texts = [each.padded if each.view is None else list(each.view) for each in statements]
     libraries = FlinkLibraries.found()
     key = cache_key(texts, settings, declared, SOURCE.read_bytes())
     answer = cached_answer(key, None if libraries is None else libraries.version)
@@ -163,6 +164,8 @@ def _failure(statement: Statement, messages: Sequence[str], failure: str) -> Exc
     """Return the error for an exception of the planner: a message without Java, with its place in the script."""
     if failure == _UNSUPPORTED and re.fullmatch(r"\w+", messages[0]):
         return _unsupported(statement)
+    if statement.view is not None:
+        return SqlError(f"Flink refuses {statement.shown}: {_reason(messages)}", statement=statement.text)
     place = next((found for message in messages if (found := _PLACE.search(message))), None)
     line, column = (statement.line, statement.column) if place is None else map(int, place.groups())
     reason = _reason(messages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from flinkcore.table.udf import DeclaredFunction
 
@@ -41,12 +41,15 @@ class Statement:
         Place of its first character in the script, counted from 1.
     function : DeclaredFunction or None
         The function in Python that it creates, if a program gives it.
+    view : tuple of (str, object) or None
+        The view that it names, and the calls of the Table API that make it, if it is no text of SQL.
     """
 
     text: str
     line: int = 1
     column: int = 1
     function: DeclaredFunction | None = None
+    view: tuple[str, Any] | None = None
 
     @property
     def padded(self) -> str:

@@ -48,6 +48,7 @@ HAVE_CALLS = (
 """What the calls are of that are named in place of Spark's."""
 
 OF_TABLES = ("stream methods", "result methods", "aggregates")
+OF_MODULES = ("modules", "modules in packages")
 """Tables of names that tables of Spark, Polars, pandas or SQL have."""
 
 PAGE = (Path(__file__).parents[3] / "flinkcore" / "datastream" / "README.md").read_text()
@@ -60,8 +61,8 @@ def test_the_data_names_each_feature_once_and_says_what_to_use() -> None:
 
     source = Path(missing_module.__file__).with_suffix(".json").read_text(encoding="utf-8")
     content = json.loads(source, object_pairs_hook=once)
-    assert content.keys() == {"names", "former names", "former methods", *OF_TABLES, "modules"}
-    tables = [*map(content.get, OF_TABLES), content["modules"]]
+    assert content.keys() == {"names", "former names", "former methods", *OF_TABLES, *OF_MODULES}
+    tables = [*map(content.get, OF_TABLES), *map(content.get, OF_MODULES)]
     for kind in ("names", "former names", "former methods"):
         tables += content[kind].values()
     for table in tables:
@@ -353,7 +354,7 @@ def test_the_streams_are_where_pyflink_has_them() -> None:
         module.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("name", MISSING.modules)
+@pytest.mark.parametrize("name", [*MISSING.modules, *MISSING.modules_in_packages])
 def test_importing_a_missing_module_says_what_to_use(name: str) -> None:
     importlib.import_module("flinkcore.datastream.formats")
     with pytest.raises(ImportError, match=f"flinkcore has no {name.partition('.')[2]}, which PyFlink has: ."):

@@ -10,13 +10,14 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 
+import flinkcore
 from flinkcore._internal.python.user_warnings import warn_user
 from flinkcore.common import Duration, Row, Types, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment
 from flinkcore.datastream.connectors.file_system import FileSource
 from flinkcore.datastream.formats.json import JsonReaderFormat
 
-PACKAGE = Path(__file__).parents[3] / "flinkcore"
+PACKAGE = Path(flinkcore.__file__).parent
 
 
 def line_of(marker: str) -> int:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 from equipment.full_disks import most_bytes_of_a_file
 
-from flinkcore.analysis.charts import VEGA_LITE
+from flinkcore.analysis.vega_lite import VEGA_LITE
 from flinkcore.common import Duration, Time, WatermarkStrategy
 from flinkcore.datastream import DataStream, StreamExecutionEnvironment, TumblingEventTimeWindows
 from flinkcore.datastream.aggregates import count
@@ -217,7 +217,7 @@ def test_the_page_of_a_function_and_of_a_key_without_events_can_be_had(tmp_path:
 def test_of_many_events_of_a_key_the_late_ones_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flinkcore.analysis.charts._SHOWN_EVENTS", 5)
+    monkeypatch.setattr("flinkcore.analysis.key_chart._SHOWN_EVENTS", 5)
     history = short_windows(events()).why("<k0>")
     history.to_html(tmp_path / "why.html")
     spec = charts((tmp_path / "why.html").read_text(encoding="utf-8"))["Events and firings of the key"]

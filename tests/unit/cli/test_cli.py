@@ -35,6 +35,11 @@ from flinkcore.examples import flights
 GOLDEN = Path(__file__).parents[2] / "golden" / "seed_trace.jsonl"
 INTERVAL_MS = 200
 
+COUNTED = [
+    *("--engine", "embedded", "--timestamp", "ts", "--key", "k"),
+    *("--window", "tumbling:10ms", "--aggregate", "n=count()"),
+]
+
 
 def seed_traces() -> list[dict[str, Any]]:
     return [json.loads(line) for line in GOLDEN.read_text().splitlines()]
@@ -184,17 +189,7 @@ def test_the_demo_goes_without_what_draws_its_report(
 @pytest.mark.usefixtures("pages")
 def test_a_replay_draws_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pa.csv.write_csv(pa.table({"ts": [1, 12, 2], "k": ["a", "b", "a"]}), tmp_path / "log.csv")
-    arguments = [
-        "replay",
-        str(tmp_path / "log.csv"),
-        "--engine",
-        "embedded",
-        "--timestamp",
-        "ts",
-        "--key",
-        "k",
-    ]
-    arguments += ["--window", "tumbling:10ms", "--aggregate", "n=count()"]
+    arguments = ["replay", str(tmp_path / "log.csv"), *COUNTED]
     page = tmp_path / "report.html"
     assert main([*arguments, "--report", str(page)]) == 0
     assert capsys.readouterr().out.endswith(f"report: {page}\n")
@@ -233,17 +228,7 @@ def test_without_an_output_the_results_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pa.csv.write_csv(pa.table({"ts": [1, 12], "k": ["a", "b"]}), tmp_path / "log.csv")
-    arguments = [
-        "replay",
-        str(tmp_path / "log.csv"),
-        "--engine",
-        "embedded",
-        "--timestamp",
-        "ts",
-        "--key",
-        "k",
-    ]
-    assert main([*arguments, "--window", "tumbling:10ms", "--aggregate", "n=count()"]) == 0
+    assert main(["replay", str(tmp_path / "log.csv"), *COUNTED]) == 0
     shown = capsys.readouterr().out
     assert "window_start" in shown
     assert "2 in windows" in shown

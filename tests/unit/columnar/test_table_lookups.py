@@ -86,20 +86,15 @@ def test_rows_that_find_many_are_expanded_by_parts() -> None:
     batch = pa.record_batch({"key": pa.array([*("a", "b", "a", None, "x"), *("b",) * 50, "a", "a"])})
     for how, on in (("inner", {"key": "id"}), ("left", {"key": "id"})):
         lookup = table_rows(many, on, how, None, "_right").bound_to(batch.schema)
-        ranges = list(lookup.ranges(batch, 40_000))
-        assert [start for start, _ in ranges[1:]] == [stop for _, stop in ranges[:-1]]
-        assert (ranges[0][0], ranges[-1][1]) == (0, len(batch))
-        parts = [lookup.expand(batch.slice(start, stop - start)) for start, stop in ranges]
-        sizes = [sum(column.nbytes for column in added) for _, added in parts]
-        assert [
-            stop - start for size, (start, stop) in zip(sizes, ranges, strict=True) if size > 40_000
-        ] == []
+        parts = list(lookup.expand(batch, 40_000))
         assert 1 < len(parts) < 20
-        numbers, columns = lookup.expand(batch)
-        joined = [
-            number + start for (start, _), (own, _) in zip(ranges, parts, strict=True) for number in own
-        ]
-        assert joined == numbers.tolist()
+        assert [
+            len(numbers)
+            for numbers, added in parts
+            if sum(column.nbytes for column in added) > 40_000 and numbers[0] < numbers[-1]
+        ] == []
+        ((numbers, columns),) = lookup.expand(batch, 1 << 30)
+        assert [number for own, _ in parts for number in own] == numbers.tolist()
         assert pa.concat_arrays([added[1] for _, added in parts]).equals(columns[1])
 
 
@@ -120,20 +115,25 @@ def test_a_window_follows_in_event_time_and_results_are_cut_and_resumed(tmp_path
     st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=30),
     st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=12),
     st.sampled_from(["inner", "left"]),
+    st.sampled_from([1, 100, 1 << 20]),
 )
-def test_rows_are_those_of_a_model(keys: list[int | None], of_table: list[int | None], how: Any) -> None:
-    from flinkcore.datastream.graph.table_lookups import table_rows
-
+def test_rows_are_those_of_a_model(
+    keys: list[int | None], of_table: list[int | None], how: Any, most_bytes: int
+) -> None:
     table = pa.table({"id": pa.array(of_table, pa.int64()), "place": range(len(of_table))})
     batch = pa.record_batch({"key": pa.array(keys, pa.int64())})
-    rows, columns = table_rows(table, {"key": "id"}, how, None, "_right").bound_to(batch.schema).expand(batch)
+    lookup = table_rows(table, {"key": "id"}, how, None, "_right").bound_to(batch.schema)
+    parts = list(lookup.expand(batch, most_bytes))
     expected: list[tuple[int, int | None]] = []
     for row, key in enumerate(keys):
         places: list[int | None] = [
             place for place, other in enumerate(of_table) if key is not None and other == key
         ]
         expected += [(row, place) for place in places or [None] * (how == "left")]
-    assert list(zip(rows.tolist(), columns[1].to_pylist(), strict=True)) == expected
+    found = [
+        pair for rows, columns in parts for pair in zip(rows.tolist(), columns[1].to_pylist(), strict=True)
+    ]
+    assert found == expected
 
 
 @pytest.mark.parametrize(

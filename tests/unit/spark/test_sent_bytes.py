@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip("pyspark")
+
 from equipment.timelines import steps_of, timeline_of
 
 from flinkcore.errors import SourceError

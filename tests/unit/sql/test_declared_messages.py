@@ -307,6 +307,16 @@ def test_a_column_of_a_scan_that_ignores_errors_is_null_where_a_text_is_not_of_i
         ScannedColumn("at", kind).evaluate(texts)
 
 
+def test_digits_of_a_time_are_cut_off_or_refused() -> None:
+    kind = LogicalType(Root.TIMESTAMP, precision=3)
+    times = pa.record_batch({"at": pa.array([1000, 1001], pa.timestamp("us"))})
+    assert ScannedColumn("at", kind).evaluate(times).cast(pa.int64()).to_pylist() == [1, 1]
+    assert len(ScannedColumn("at", kind, is_exact=True).evaluate(times.slice(0, 1))) == 1
+    with pytest.raises(RowFailure, match="not TIMESTAMP") as failure:
+        ScannedColumn("at", kind, is_exact=True).evaluate(times)
+    assert failure.value.row == 1
+
+
 @pytest.mark.parametrize("script", ["kafka"], indirect=True)
 def test_a_missing_field_that_is_to_fail_is_refused(script: Recorded) -> None:
     for options in options_of(script):

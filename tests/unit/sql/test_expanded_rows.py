@@ -36,7 +36,7 @@ def expanded(column: pa.Array, *names: str, **settings: bool) -> list[tuple[Any,
     kinds = [TEXT if name == "text" else INT for name in names]
     elements = Elements("c", tuple(zip(names, kinds, strict=True)), **settings)
     batch = pa.RecordBatch.from_arrays([column], ["c"])
-    rows, columns = elements.expand(batch)
+    ((rows, columns),) = elements.expand(batch, BATCH_BYTES)
     assert [column.type for column in columns] == [field.type for field in elements.fields]
     return list(zip(rows.tolist(), *(column.to_pylist() for column in columns), strict=True))
 

@@ -87,7 +87,8 @@ def test_a_content_needs_no_checkpoint(tmp_path: Path) -> None:
 def test_a_table_without_keys_of_rows_is_found_whole_in_another_process(found: list[str]) -> None:
     table = pa.RecordBatch.from_pydict({"n": [1, 2, 3]})
     matches = TableLookup("d", table.select([]), table.select(found), 3, (), None, None, False)
-    rows, columns = pickle.loads(pickle.dumps(matches)).expand(pa.RecordBatch.from_pydict({"id": [7, 8]}))
+    batch = pa.RecordBatch.from_pydict({"id": [7, 8]})
+    ((rows, columns),) = pickle.loads(pickle.dumps(matches)).expand(batch, 1 << 20)
     assert rows.tolist() == [0, 0, 0, 1, 1, 1]
     assert [column.to_pylist() for column in columns] == [[1, 2, 3, 1, 2, 3] for _ in found]
 

@@ -12,7 +12,8 @@ from jobs.sql_scenarios import GOLDEN, environment_of, golden, results_of, strea
 from flinkcore.datastream import StreamExecutionEnvironment
 from flinkcore.datastream.graph.top_rows import top_step
 from flinkcore.errors import DataError, SchemaError, UnsupportedOperationError
-from flinkcore.sql.nodes.aggregates import AggregateCall, AggregateResult
+from flinkcore.sql.nodes.aggregate_calls import AggregateCall
+from flinkcore.sql.nodes.aggregate_results import AggregateResult
 from flinkcore.sql.nodes.attached_windows import are_assigned_later
 from flinkcore.sql.plan.compiled_plan import CompiledPlan
 from flinkcore.sql.types.logical_types import LogicalType, Root

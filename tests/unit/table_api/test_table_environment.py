@@ -1,6 +1,7 @@
 """Table environments hand their statements to Flink's planner, and run what it has planned."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +12,9 @@ import pytest
 from jobs.sql_scenarios import golden
 
 from flinkcore._internal.python.missing_features import MissingMethodError
-from flinkcore.common import Row, Types
+from flinkcore.common import Row, TypeInformation, Types
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import ConfigurationError, SqlError, UnsupportedOperationError
+from flinkcore.errors import ConfigurationError, SchemaError, SqlError, UnsupportedOperationError
 from flinkcore.sql.planner import planned_script
 from flinkcore.sql.planner.flink_process import FlinkLibraries
 from flinkcore.sql.types.logical_types import type_of
@@ -127,11 +128,56 @@ def test_a_schema_names_the_columns_of_a_stream(flink: Planner, tables: Any) -> 
     numbers = environment.from_collection([1], type_info=Types.LONG())
     computed = Schema.new_builder().column_by_expression("c", "f0 + 1")
     tables.create_temporary_view("a", numbers, computed.build())
-    tables.from_data_stream(numbers, computed.column("f0", "INT").watermark("c", "c").build()).execute()
+    tables.from_data_stream(numbers, computed.column("f0", "bigint").watermark("c", "c").build()).execute()
     assert [text.partition(" WITH")[0] for text in flink.requests[0][::2]] == [
         "CREATE TABLE `UnnamedTable$1` (`f0` BIGINT, `c` AS f0 + 1)",
-        "CREATE TABLE `UnnamedTable$2` (`c` AS f0 + 1, `f0` INT, WATERMARK FOR `c` AS c)",
+        "CREATE TABLE `UnnamedTable$2` (`c` AS f0 + 1, `f0` bigint, WATERMARK FOR `c` AS c)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared"),
+    [
+        (Types.INT(), "BIGINT"),
+        (Types.LONG(), "INT NOT NULL"),
+        (Types.LONG(), "TIMESTAMP(3)"),
+        (Types.STRING(), "INTEGER"),
+        (Types.BIG_DEC(), "DOUBLE"),
+        (Types.SQL_TIMESTAMP(), "TIMESTAMP_LTZ(3)"),
+        (Types.LIST(Types.INT()), "ARRAY<BIGINT>"),
+        (Types.MAP(Types.STRING(), Types.INT()), "MAP<STRING, STRING>"),
+    ],
+)
+def test_a_column_of_a_stream_is_not_declared_with_another_type(
+    tables: Any, kind: TypeInformation, declared: str
+) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    elements = environment.from_collection([], type_info=kind)
+    schema = Schema.new_builder().column("f0", declared).build()
+    with pytest.raises(
+        SchemaError, match=rf"'f0' of the stream is .* declares {re.escape(declared)}, .*CAST"
+    ):
+        tables.from_data_stream(elements, schema)
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared"),
+    [
+        (Types.INT(), "integer not null"),
+        (Types.STRING(), "CHAR(3)"),
+        (Types.BIG_DEC(), "DECIMAL(10, 2)"),
+        (Types.SQL_TIMESTAMP(), "TIMESTAMP(3)"),
+        (Types.ROW([Types.INT(), Types.LIST(Types.STRING())]), "ROW<`a` INT, `b` ARRAY<VARCHAR(9)>>"),
+        (Types.INT(), "NO_TYPE"),
+    ],
+)
+def test_a_column_of_a_stream_may_have_another_precision(
+    flink: Planner, tables: Any, kind: TypeInformation, declared: str
+) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    rows = environment.from_collection([], type_info=Types.ROW_NAMED(["a"], [kind]))
+    tables.from_data_stream(rows, Schema.new_builder().column("a", declared).build()).execute()
+    assert f"(`a` {declared})" in flink.requests[0][0]
 
 
 PRINT = TableDescriptor.for_connector("print").schema(Schema.new_builder().column("k", "INT").build()).build()

@@ -126,3 +126,12 @@ def test_a_timer_without_its_row_fires_nothing() -> None:
     )
     assert top.finish()
     assert len(top.take().left) == 0
+
+
+@pytest.mark.parametrize("key", [-1, 2, 1 << 31, 1 << 40])
+def test_a_timer_of_a_key_that_is_not_there_does_not_fire(key: int) -> None:
+    operator = Operator()
+    operator.timers.add(30, key, 0)
+    operator.filled()
+    assert len(operator.results()) == 2
+    assert operator.kernel.counts()["event_time_timers"] == 2

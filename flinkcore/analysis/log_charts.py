@@ -1,12 +1,11 @@
-"""Charts of a log and its results, as specifications of Vega-Lite."""
+"""Charts of a log and of its results."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +13,6 @@ import numpy.typing as npt
 from flinkcore._internal.arrow.arrays import Int64s
 from flinkcore._internal.show.durations import shown_duration, shown_share
 from flinkcore._internal.show.times import format_timestamp
-from flinkcore.analysis.key_history import KeyHistory
-from flinkcore.analysis.key_story import rows_in_ms
-from flinkcore.analysis.lateness_frontier import LatenessFrontier
 from flinkcore.analysis.log_summary import (
     LATENESS_MS,
     ArrivalGrid,
@@ -24,47 +20,36 @@ from flinkcore.analysis.log_summary import (
     KeyCounts,
     SummarisedLog,
 )
+from flinkcore.analysis.vega_lite import (
+    BLUE,
+    GREEN,
+    GREY,
+    LAST_DATE_MS,
+    ORANGE,
+    RED,
+    TIME_AXIS,
+    ZOOM,
+    Chart,
+    Spec,
+    base_spec,
+    coloured,
+    shown_ms,
+    time_axis,
+    unit_of,
+)
 from flinkcore.common import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-Spec: TypeAlias = dict[str, Any]
-
-VEGA_LITE: Final = "6.4"
-"""The version that specifications are written for."""
-
-_BLUE, _ORANGE, _GREEN, _RED, _GREY = "#4a90d9", "#e8853d", "#3fa37c", "#d65a5a", "#8a93a0"
 _SPLIT_COLOURS: Final = [
     *("#4a90d9", "#3fa37c", "#9a6fd0", "#c9a227", "#d65a8f", "#4bb3c3", "#8c7a5b", "#7f8c3f", "#b0653a"),
-    _GREY,
+    GREY,
 ]
 _SHOWN_KEYS: Final = 12
-_LAST_DATE_MS: Final = 8_640_000_000_000_000
 _DAY_MS: Final = 86_400_000
 _ROUND_MS: Final = (
     *(1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000),
     *(days * _DAY_MS for days in (1, 7, 30, 365, 3_650, 36_500, 365_000)),
 )
 """Durations that people know, for the ticks of an axis."""
-
-_UNITS: Final = (("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000), ("seconds", 1_000))
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A chart of the page.
-
-    Attributes
-    ----------
-    title
-        Title of the chart.
-    text
-        Description of what it shows, as a sentence.
-    spec
-        Specification of Vega-Lite.
-    """
-
-    title: str
-    text: str
-    spec: Spec
 
 
 def charts_of_log(log: SummarisedLog) -> list[Chart]:
@@ -79,77 +64,32 @@ def charts_of_log(log: SummarisedLog) -> list[Chart]:
         charts.append(_holders(log))
     charts += [_arrivals(log), _lateness(log)]
     if log.summary.keys.columns:
-        charts.append(_keys(log.summary.keys, "Busiest keys", int(log.summary.events.sum()), "events", _BLUE))
+        charts.append(_keys(log.summary.keys, "Busiest keys", int(log.summary.events.sum()), "events", BLUE))
     if log.summary.keys.columns and log.summary.late.any():
         late = int(log.summary.late.sum())
         keys = log.summary.late_keys
-        charts.append(_keys(keys, "Keys that come late", late, "events behind the watermark", _ORANGE))
+        charts.append(_keys(keys, "Keys that come late", late, "events behind the watermark", ORANGE))
     return charts
-
-
-def _base(rows: Iterable[Spec], *, height: int = 260, **rest: Any) -> Spec:
-    return {
-        "$schema": f"https://vega.github.io/schema/vega-lite/v{VEGA_LITE.partition('.')[0]}.json",
-        "width": "container",
-        "height": height,
-        "data": {"values": list(rows)},
-        **rest,
-    }
 
 
 def _clock(log: SummarisedLog) -> Spec:
     recorded = log.plan.log.arrival is not None
-    return _time_axis("clock", "arrival (UTC)" if recorded else "replay clock, by position (UTC)")
+    return time_axis("clock", "arrival (UTC)" if recorded else "replay clock, by position (UTC)")
 
-
-def _time_axis(field: str, title: str, **rest: Any) -> Spec:
-    # Labels of the days where a day begins, else of the time.
-    return {
-        "field": field,
-        "type": "temporal",
-        "title": title,
-        "scale": {"type": "utc", "nice": False},
-        "axis": _TIME_AXIS,
-        **rest,
-    }
-
-
-_TIME_AXIS: Final[Spec] = {
-    "labelOverlap": "greedy",
-    "labelSeparation": 8,
-    "format": {
-        "year": "%Y",
-        "quarter": "%b %Y",
-        "month": "%b %Y",
-        "week": "%b %d",
-        "date": "%b %d",
-        "day": "%b %d",
-        "hours": "%H:%M",
-        "minutes": "%H:%M",
-        "seconds": "%H:%M:%S",
-        "milliseconds": "%S.%L s",
-    },
-}
 
 # The stroke shows where all events are at the same height.
 _RANGE: Final[Spec] = {
     "type": "rect",
-    "color": _BLUE,
+    "color": BLUE,
     "opacity": 0.25,
-    "stroke": _BLUE,
+    "stroke": BLUE,
     "strokeWidth": 0.8,
     "clip": True,
 }
 
-_ZOOM: Final[Spec] = {
-    "name": "zoom",
-    "select": {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"},
-    "bind": "scales",
-}
-
 
 def _times(clock_ms: Int64s) -> list[int]:
-    return [int(ms) for ms in np.clip(clock_ms, -_LAST_DATE_MS, _LAST_DATE_MS)]
+    return [int(ms) for ms in np.clip(clock_ms, -LAST_DATE_MS, LAST_DATE_MS)]
 
 
 def _or_none(values: npt.NDArray[Any], is_known: npt.ArrayLike) -> list[Any]:
@@ -162,7 +102,7 @@ def _event_time(log: SummarisedLog) -> Chart:
     edges, watermark = grid.edges_ms, log.watermark_ms
     has_events = summary.events.any(axis=0)
     # Browsers know no dates beyond.
-    dates = partial(np.clip, a_min=-_LAST_DATE_MS, a_max=_LAST_DATE_MS)
+    dates = partial(np.clip, a_min=-LAST_DATE_MS, a_max=LAST_DATE_MS)
     least, greatest = dates(summary.least_ms.min(axis=0)), dates(summary.greatest_ms.max(axis=0))
     cells = [
         {"clock": clock, "to": to, "least": low, "greatest": high, "watermark": mark, "hint": hint}
@@ -188,7 +128,7 @@ def _event_time(log: SummarisedLog) -> Chart:
         "title": "event time (UTC)",
         "scale": {"type": "utc", "nice": False}
         | ({} if drawn_from is None else {"domainMin": drawn_from, "clamp": True}),
-        "axis": _TIME_AXIS,
+        "axis": TIME_AXIS,
     }
     newest = np.maximum.accumulate(summary.greatest_ms, axis=1)
     own = _split_lines(log, dates(newest), newest > MIN_TIMESTAMP)
@@ -204,8 +144,8 @@ def _event_time(log: SummarisedLog) -> Chart:
         },
         *([_layer_of_splits(log, own, y)] if len(log.split_names) > 1 else []),
         {
-            "mark": {"type": "line", "color": _ORANGE, "strokeWidth": 2.2, "interpolate": "step-before"},
-            "encoding": {"x": _time_axis("to", clock["title"]), "y": {"field": "watermark", **y}},
+            "mark": {"type": "line", "color": ORANGE, "strokeWidth": 2.2, "interpolate": "step-before"},
+            "encoding": {"x": time_axis("to", clock["title"]), "y": {"field": "watermark", **y}},
         },
         _hover([("arrival", "hint"), ("event times", "events"), ("watermark", "mark")]),
     ]
@@ -219,7 +159,7 @@ def _event_time(log: SummarisedLog) -> Chart:
     if len(log.split_names) > 1:
         text += " The lines are the newest event time of each split: click on a name to see it alone."
     return Chart(
-        "Event time and watermark", text, _base(cells, layer=layers, resolve=_OWN_COLOURS, height=320)
+        "Event time and watermark", text, base_spec(cells, layer=layers, resolve=_OWN_COLOURS, height=320)
     )
 
 
@@ -248,10 +188,10 @@ def _hints(grid: ArrivalGrid) -> list[str]:
 def _hover(fields: Sequence[tuple[str, str]]) -> Spec:
     """Return the layer that shows the values of the cell under the mouse."""
     return {
-        "params": [_ZOOM],
-        "mark": {"type": "rect", "opacity": 0.001, "color": _GREY, "tooltip": True},
+        "params": [ZOOM],
+        "mark": {"type": "rect", "opacity": 0.001, "color": GREY, "tooltip": True},
         "encoding": {
-            "x": _time_axis("clock", ""),
+            "x": time_axis("clock", ""),
             "x2": {"field": "to"},
             "tooltip": [{"field": field, "type": "nominal", "title": title} for title, field in fields],
         },
@@ -284,7 +224,7 @@ def _layer_of_splits(log: SummarisedLog, rows: list[Spec], y: Spec) -> Spec:
         "encoding": {
             "x": _clock(log),
             "y": {"field": "value", **y},
-            "color": {**_coloured("split", list(log.split_names), _colours(log)), "sort": None},
+            "color": {**coloured("split", list(log.split_names), _colours(log)), "sort": None},
             "opacity": {"condition": {"param": "split", "value": 0.9}, "value": 0.06},
         },
     }
@@ -293,11 +233,7 @@ def _layer_of_splits(log: SummarisedLog, rows: list[Spec], y: Spec) -> Spec:
 def _colours(log: SummarisedLog) -> list[str]:
     names = len(log.split_names)
     own = len(log.shown_splits)
-    return [*_SPLIT_COLOURS[:own], *[_GREY] * (names - own)]
-
-
-def _unit(greatest_ms: float) -> tuple[str, int]:
-    return next(((name, ms) for name, ms in _UNITS if greatest_ms >= 2 * ms), ("ms", 1))
+    return [*_SPLIT_COLOURS[:own], *[GREY] * (names - own)]
 
 
 def _delays(log: SummarisedLog) -> Chart:
@@ -311,7 +247,7 @@ def _delays(log: SummarisedLog) -> Chart:
     trails = np.where(is_time, grid.edges_ms[1:] - 1 - np.where(is_time, watermark, 0), 0)
     shown = np.concatenate([greatest[has_events], trails[is_time]])
     typical_ms = _typical(shown, trails[is_time])
-    unit, unit_ms = _unit(typical_ms)
+    unit, unit_ms = unit_of(typical_ms)
     cells = [
         {
             "clock": clock,
@@ -320,8 +256,10 @@ def _delays(log: SummarisedLog) -> Chart:
             "greatest": high,
             "trails": behind,
             "hint": hint,
-            "events": "none" if low is None else f"{_words(low)} to {_words(high)}, mean {_words(middle)}",
-            "mark": "none yet" if behind is None else _words(behind),
+            "events": "none"
+            if low is None
+            else f"{shown_ms(low)} to {shown_ms(high)}, mean {shown_ms(middle)}",
+            "mark": "none yet" if behind is None else shown_ms(behind),
         }
         for clock, to, low, high, middle, behind, hint in zip(
             _times(grid.edges_ms[:-1]),
@@ -360,8 +298,8 @@ def _delays(log: SummarisedLog) -> Chart:
         },
         *([_layer_of_splits(log, own, y)] if len(log.split_names) > 1 else []),
         {
-            "mark": {"type": "line", "color": _ORANGE, "strokeWidth": 2.2, "interpolate": "step-before"},
-            "encoding": {"x": _time_axis("to", ""), "y": {"field": "trails", **y}},
+            "mark": {"type": "line", "color": ORANGE, "strokeWidth": 2.2, "interpolate": "step-before"},
+            "encoding": {"x": time_axis("to", ""), "y": {"field": "trails", **y}},
         },
         _hover([("arrival", "hint"), ("events behind by", "events"), ("watermark behind by", "mark")]),
     ]
@@ -371,11 +309,11 @@ def _delays(log: SummarisedLog) -> Chart:
     text += (
         ". There is no watermark before the end of the log."
         if typical is None
-        else f", and how far the watermark trails behind the clock (orange): in the median {_words(typical)}. Events "
+        else f", and how far the watermark trails behind the clock (orange): in the median {shown_ms(typical)}. Events "
         "above the orange line are late."
     )
     return Chart(
-        "Delay of events and of the watermark", text, _base(cells, layer=layers, resolve=_OWN_COLOURS)
+        "Delay of events and of the watermark", text, base_spec(cells, layer=layers, resolve=_OWN_COLOURS)
     )
 
 
@@ -403,10 +341,6 @@ def _far_scale(values_ms: npt.NDArray[Any], typical_ms: float, unit_ms: int) -> 
     }
 
 
-def _words(ms: float) -> str:
-    return shown_duration(round(ms), 2)
-
-
 def _idle_times(log: SummarisedLog) -> list[Spec]:
     """For each split that is shown, how much of each cell it was idle or paused."""
     edges, width_ms = log.grid.edges_ms, log.grid.width_ms
@@ -428,7 +362,7 @@ def _idle_times(log: SummarisedLog) -> list[Spec]:
                     "clock": int(edges[cell]),
                     "to": int(edges[cell + 1]),
                     "share": float(in_cells[cell]) / width_ms,
-                    "hint": f"{what} for {_words(float(in_cells[cell]))}",
+                    "hint": f"{what} for {shown_ms(float(in_cells[cell]))}",
                     "from": hint,
                 }
                 for cell, hint in enumerate(_hints(log.grid))
@@ -441,7 +375,7 @@ def _idleness(log: SummarisedLog, rows: list[Spec]) -> Chart:
     names = list(log.split_names[: len(log.shown_splits)])
     clock = _clock(log)
     y = {"field": "split", "type": "nominal", "title": None, "sort": names, "scale": {"domain": names}}
-    colour = _coloured("what", ["idle", "paused"], [_GREY, _RED])
+    colour = coloured("what", ["idle", "paused"], [GREY, RED])
     tooltip = [
         {"field": "split", "type": "nominal", "title": "split"},
         {"field": "from", "type": "nominal", "title": "arrival"},
@@ -449,7 +383,7 @@ def _idleness(log: SummarisedLog, rows: list[Spec]) -> Chart:
     ]
     share = {"field": "share", "type": "quantitative", "scale": {"domain": [0, 1], "range": [0.1, 1]}}
     whole_log = [{"clock": ms} for ms in _times(log.grid.edges_ms[[0, -1]])]
-    spec = _base(
+    spec = base_spec(
         rows,
         height=22 * len(names) + 20,
         layer=[
@@ -494,14 +428,16 @@ def _holders(log: SummarisedLog) -> Chart:
     held = np.bincount(holders.split[is_held], lasted[is_held], minlength=len(splits.values))
     order = [int(split) for split in np.argsort(-held, kind="stable")[:_SHOWN_KEYS] if held[split] > 0]
     all_ms = max(1, int(lasted.sum()))
-    rows = [(str(splits.values[split]), held[split] / all_ms, _words(float(held[split]))) for split in order]
+    rows = [
+        (str(splits.values[split]), held[split] / all_ms, shown_ms(float(held[split]))) for split in order
+    ]
     text = (
         f"Of the splits that are not idle, the one with the least watermark holds the others back: "
         f"{rows[0][0]!r} does so for {shown_share(rows[0][1])} of the time."
         if rows
         else "No split holds the others back."
     )
-    return Chart("Who holds the watermark back", text, _bars(rows, "share of the time", "time", _GREEN))
+    return Chart("Who holds the watermark back", text, _bars(rows, "share of the time", "time", GREEN))
 
 
 def _bars(rows: Sequence[tuple[str, float, str]], title: str, hint: str, colour: str) -> Spec:
@@ -514,7 +450,7 @@ def _bars(rows: Sequence[tuple[str, float, str]], title: str, hint: str, colour:
         {"field": "share", "type": "quantitative", "format": ".2%", "title": "share"},
         {"field": "hint", "type": "nominal", "title": hint},
     ]
-    return _base(
+    return base_spec(
         values,
         height=max(1, len(values)) * 22 + 10,
         layer=[
@@ -545,7 +481,7 @@ def _arrivals(log: SummarisedLog) -> Chart:
             _clock(log),
             grid,
             "events",
-            [("ahead of the watermark", events - late, _BLUE), ("behind the watermark", late, _ORANGE)],
+            [("ahead of the watermark", events - late, BLUE), ("behind the watermark", late, ORANGE)],
         ),
     )
 
@@ -570,10 +506,10 @@ def _stacked(clock: Spec, grid: ArrivalGrid, title: str, layers: Sequence[tuple[
         ]
         below = below + numbers
     names, colours = [name for name, _, _ in layers], [colour for _, _, colour in layers]
-    return _base(
+    return base_spec(
         rows,
         height=180,
-        params=[_ZOOM],
+        params=[ZOOM],
         mark={"type": "rect", "tooltip": True, "clip": True},
         encoding={
             "x": clock,
@@ -585,7 +521,7 @@ def _stacked(clock: Spec, grid: ArrivalGrid, title: str, layers: Sequence[tuple[
                 "axis": {"format": ",~d", "tickMinStep": 1},
             },
             "y2": {"field": "high"},
-            "color": _coloured("what", names, colours),
+            "color": coloured("what", names, colours),
             "tooltip": [
                 {"field": "hint", "type": "nominal", "title": "arrival"},
                 {"field": "what", "type": "nominal", "title": title},
@@ -593,16 +529,6 @@ def _stacked(clock: Spec, grid: ArrivalGrid, title: str, layers: Sequence[tuple[
             ],
         },
     )
-
-
-def _coloured(field: str, names: list[str], colours: list[str]) -> dict[str, Any]:
-    """Colours of what a field names."""
-    return {
-        "field": field,
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": names, "range": colours},
-    }
 
 
 def _bins(numbers: Int64s, *, joins_short: bool) -> list[tuple[str, int]]:
@@ -653,7 +579,7 @@ def _lateness(log: SummarisedLog) -> Chart:
         "scale": {"type": "symlog"},
         "axis": {"values": [0, *powers], "format": ",d"},
     }
-    spec = _base(
+    spec = base_spec(
         rows,
         height=20 * len(rows) + 20,
         layer=[
@@ -665,7 +591,7 @@ def _lateness(log: SummarisedLog) -> Chart:
                     "color": {
                         "field": "late",
                         "type": "nominal",
-                        "scale": {"domain": ["ahead", "behind"], "range": [_BLUE, _ORANGE]},
+                        "scale": {"domain": ["ahead", "behind"], "range": [BLUE, ORANGE]},
                         "legend": None,
                     },
                     "tooltip": [
@@ -709,228 +635,6 @@ def chart_of_firings(firings: Firings) -> Chart:
     text += (
         f"; {firings.at_end:,} more fire at the end of the log, and are not drawn." if firings.at_end else "."
     )
-    layers = [("on time", firings.on_time, _GREEN), ("fired by late events", firings.late, _ORANGE)]
-    clock = _time_axis("clock", "replay clock (UTC)")
+    layers = [("on time", firings.on_time, GREEN), ("fired by late events", firings.late, ORANGE)]
+    clock = time_axis("clock", "replay clock (UTC)")
     return Chart("Results over time", text, _stacked(clock, firings.grid, "results", layers))
-
-
-def chart_of_key(history: KeyHistory) -> Chart:
-    """Return the chart of a key's events by arrival and event time, with the watermark that they met, and firings."""
-    events = [each for each in rows_in_ms(history.events) if None not in (each["arrival"], each["timestamp"])]
-    firings = [each for each in rows_in_ms(history.firings) if each["arrival"] is not None]
-    # Those that are not as usual are drawn in any case, and above the others.
-    by_interest = sorted(events, key=lambda each: _KEY_FATES.index(_key_fate(each)))
-    points = [
-        {
-            "clock": clock,
-            "time": time,
-            "fate": _key_fate(each),
-            "hint": ": ".join(filter(None, [f"event {each['event']}", each["fate"], each["reason"]])),
-        }
-        for each in by_interest[-_SHOWN_EVENTS:]
-        for clock, time in [_dates(each["arrival"], each["timestamp"])]
-    ]
-    bars = []
-    for each in firings[:_SHOWN_EVENTS]:
-        # A call of a function, and a window without bounds, has no length.
-        end = next(each[name] for name in ("window_end", "timer", "arrival") if each[name] is not None)
-        start = end if each["window_start"] is None else each["window_start"]
-        clock, start, last = _dates(each["arrival"], start, end)
-        what = "fires again" if each["late_firing"] else "fires"
-        bars.append(
-            {"clock": clock, "start": start, "time": last, "fate": what, "hint": f"firing {each['firing']}"}
-        )
-    met = {
-        _dates(each["arrival"], each["watermark"])
-        for each in (*events, *firings)
-        if each["watermark"] is not None and each["watermark"] < MAX_TIMESTAMP
-    }
-    line = [{"clock": clock, "time": time} for clock, time in sorted(met)]
-    x = _time_axis("clock", "arrival (UTC)")
-    y = {
-        "field": "time",
-        "type": "temporal",
-        "title": "event time (UTC)",
-        "scale": {"type": "utc", "nice": False},
-        "axis": _TIME_AXIS,
-    }
-    colours = {**dict(zip(_KEY_FATES, _KEY_COLOURS, strict=True)), "fires": _GREEN, "fires again": _ORANGE}
-    named = [name for name in colours if any(row["fate"] == name for row in (*points, *bars))]
-    colour = _coloured("fate", named, [colours[name] for name in named])
-    tooltip = [{"field": "hint", "type": "nominal", "title": "is"}]
-    layers: list[Spec] = [
-        {
-            "data": {"values": bars},
-            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.7, "tooltip": True},
-            "encoding": {
-                "x": x,
-                "y": {**y, "field": "start"},
-                "y2": {"field": "time"},
-                "color": colour,
-                "tooltip": tooltip,
-            },
-        },
-        {
-            "data": {"values": bars},
-            "mark": {"type": "point", "shape": "triangle-up", "filled": True, "size": 45, "opacity": 0.9},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
-        },
-        {
-            "data": {"values": line},
-            "mark": {"type": "line", "color": _ORANGE, "strokeWidth": 1.6, "interpolate": "step-after"},
-            "encoding": {"x": x, "y": y},
-        },
-        {
-            "params": [_ZOOM],
-            "mark": {"type": "point", "filled": True, "size": 30, "opacity": 0.85},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
-        },
-    ]
-    text = (
-        "Each event of the key (points), the watermark that was in force (orange line), and each firing (triangles, "
-        "with a bar from the start of the window to its end). What lies below the line was behind the watermark."
-    )
-    left_out = len(events) - len(points) + len(firings) - len(bars)
-    if left_out:
-        text += (
-            f" {left_out:,} events and firings are not drawn, none of them late as long as others are there."
-        )
-    return Chart("Events and firings of the key", text, _base(points, height=380, layer=layers))
-
-
-_SHOWN_EVENTS: Final = 4_000
-_KEY_FATES: Final = (
-    *(
-        "in window",
-        "processed",
-        "behind the watermark, but in time",
-        "in no window",
-        "filtered",
-        "rejected",
-        "late",
-    ),
-)
-_KEY_COLOURS: Final = (_BLUE, _BLUE, "#9a6fd0", _GREY, _GREY, _GREY, _RED)
-
-
-def _key_fate(event: dict[str, Any]) -> str:
-    in_time = event["behind_watermark"] and event["fate"] in ("in window", "processed")
-    return "behind the watermark, but in time" if in_time else str(event["fate"])
-
-
-def _dates(*times_ms: int) -> tuple[int, ...]:
-    """Times as far as browsers know dates."""
-    return tuple(max(-_LAST_DATE_MS, min(time_ms, _LAST_DATE_MS)) for time_ms in times_ms)
-
-
-def charts_of_frontier(frontier: LatenessFrontier) -> list[Chart]:
-    """Return charts of the loss and the delay of each bound of out-of-orderness; none if no bound loses events."""
-    if not frontier.largest_disorder_ms:
-        return []
-    rows = frontier.to_arrow().to_pylist()
-    kind = {name: rows[0][name] for name in ("window", "allowed_lateness_ms")}
-    rows = [row for row in rows if kind.items() <= row.items()]
-    lines = [("behind the watermark", "late_for_watermark_share", _BLUE)]
-    if rows[0]["window"] is not None:
-        lines.append(("late for all their windows", "late_share", _ORANGE))
-        lines.append(("windows incomplete at first", "incomplete_share", _GREY))
-    least = min((row[name] for row in rows for _, name, _ in lines if row[name]), default=1.0)
-    powers = [0.1**power for power in range(12) if 0.1**power >= least / 3]
-    y = {
-        "type": "quantitative",
-        "title": "share (logarithmic)",
-        "scale": {"type": "symlog", "constant": powers[-1] / 2},
-        "axis": {"values": [*powers, 0], "labelExpr": "format(100 * datum.value, '.3~g') + ' %'"},
-    }
-    charts = [
-        Chart("What each bound loses", frontier.sentence(), _by_bound(frontier, rows, lines, y, shown_share))
-    ]
-    waits = [
-        ("median", "wait_median_ms", _GREEN),
-        ("99 %", "wait_p99_ms", _BLUE),
-        ("longest", "wait_max_ms", _GREY),
-    ]
-    waited = [row for row in rows if row["wait_max_ms"] is not None]
-    if len(waited) > 1:
-        unit, unit_ms = _unit(max(row["wait_max_ms"] for row in waited) / 2)
-        y = {
-            "type": "quantitative",
-            "title": f"behind the end of the window ({unit})",
-            "axis": {"format": ",~r"},
-        }
-        text = (
-            "How long after the end of its window a result fires for the first time, under each bound: whoever waits "
-            "longer loses less. Windows that only the end of the log fires are left out."
-        )
-        spec = _by_bound(frontier, waited, waits, y, _words, unit_ms=unit_ms)
-        charts.append(Chart("How long results wait under each bound", text, spec))
-    return charts
-
-
-def _by_bound(
-    frontier: LatenessFrontier,
-    rows: Sequence[Spec],
-    lines: Sequence[tuple[str, str, str]],
-    y: Spec,
-    words: Callable[[float], str],
-    *,
-    unit_ms: int = 1,
-) -> Spec:
-    """Columns of the frontier as lines over the bound, and where the stream's own bound is."""
-    unit, bound_unit_ms = _unit(rows[-1]["bound_ms"] / 2)
-    points = [
-        {
-            "bound": row["bound_ms"] / bound_unit_ms,
-            "value": row[column] / unit_ms,
-            "what": name,
-            "hint": _words(row["bound_ms"]),
-            "text": words(row[column]),
-        }
-        for name, column, _ in lines
-        for row in rows
-        if row[column] is not None
-    ]
-    names, colours = [name for name, _, _ in lines], [colour for _, _, colour in lines]
-    x = {
-        "field": "bound",
-        "type": "quantitative",
-        "title": f"bound of out-of-orderness ({unit}, spread out towards 0)",
-        "scale": {"type": "sqrt", "nice": False},
-        "axis": {"format": ",~r"},
-    }
-    own = [{"bound": frontier.own_bound_ms / bound_unit_ms, "text": f"your {_words(frontier.own_bound_ms)}"}]
-    return _base(
-        points,
-        height=240,
-        layer=[
-            {
-                "mark": {
-                    "type": "line",
-                    "strokeWidth": 2,
-                    "interpolate": "step-after",
-                    "point": {"size": 9},
-                    "tooltip": True,
-                },
-                "encoding": {
-                    "x": x,
-                    "y": {"field": "value", **y},
-                    "color": _coloured("what", names, colours),
-                    "tooltip": [
-                        {"field": "hint", "type": "nominal", "title": "bound"},
-                        {"field": "what", "type": "nominal", "title": "of"},
-                        {"field": "text", "type": "nominal", "title": "is"},
-                    ],
-                },
-            },
-            {
-                "data": {"values": own},
-                "mark": {"type": "rule", "color": _RED, "strokeWidth": 1.5, "strokeDash": [5, 3]},
-                "encoding": {"x": x},
-            },
-            {
-                "data": {"values": own},
-                "mark": {"type": "text", "color": _RED, "align": "left", "dx": 5, "y": 8},
-                "encoding": {"x": x, "text": {"field": "text"}},
-            },
-        ],
-    )
