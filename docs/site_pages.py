@@ -70,8 +70,11 @@ REFERENCE = {
     "others": (
         "flinkcore.metrics",
         "flinkcore.table",
+        "flinkcore.table.expression",
+        "flinkcore.table.expressions",
         "flinkcore.table.types",
         "flinkcore.table.udf",
+        "flinkcore.table.window",
         "flinkcore.errors",
     ),
     "native": tuple(

@@ -28,7 +28,7 @@ class Call:
     method : str
         Its name in Java.
     target : Recorded or str
-        What it is called on; or the name of a class, of a static method.
+        Object of the method; or the name of a class, of a static method.
     arguments : tuple
         Values, types, functions, members of enumerations, and what has been recorded.
     text : str

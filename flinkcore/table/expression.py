@@ -23,30 +23,38 @@ __all__ = [
 
 T = TypeVar("T")
 
-PROPERTIES: Final = frozenset(
-    "abs acos array_agg asc ascii asin atan avg bin cardinality char_length chr collect cos cosh cot count day days "
-    "degrees desc distinct element end exp first_value flatten from_base64 hex hour hours init_cap is_false "
-    "is_not_false is_not_null is_not_true is_null is_true last_value ln log10 log2 lower_case map_entries map_keys "
-    "map_values max md5 milli millis min minute minutes month months proctime quarter quarters radians reverse rowtime "
-    "second seconds sha1 sha224 sha256 sha384 sha512 sign sin sinh sqrt start stddev_pop stddev_samp sum sum0 tan tanh "
-    "to_base64 to_date to_time to_timestamp unhex upper_case var_pop var_samp week weeks year years".split()
-)
+_PROPERTY_NAMES: Final = """
+abs acos array_agg asc ascii asin atan avg bin cardinality char_length chr collect cos cosh cot count day days
+degrees desc distinct element end exp first_value flatten from_base64 hex hour hours init_cap is_false is_not_false
+is_not_null is_not_true is_null is_true last_value ln log10 log2 lower_case map_entries map_keys map_values max md5
+milli millis min minute minutes month months proctime quarter quarters radians reverse rowtime second seconds sha1
+sha224 sha256 sha384 sha512 sign sin sinh sqrt start stddev_pop stddev_samp sum sum0 tan tanh to_base64 to_date
+to_time to_timestamp unhex upper_case var_pop var_samp week weeks year years
+"""
+PROPERTIES: Final = frozenset(_PROPERTY_NAMES.split())
 """Methods of Flink's expressions without arguments that PyFlink has as properties."""
 
-METHODS: Final = frozenset(
-    "array_append array_concat array_contains array_distinct array_except array_intersect array_join array_max array_min "
-    "array_position array_prepend array_remove array_reverse array_slice array_sort array_union as_argument at between "
-    "bitmap_and bitmap_and_agg bitmap_and_cardinality_agg bitmap_andnot bitmap_build bitmap_build_agg "
-    "bitmap_build_cardinality_agg bitmap_cardinality bitmap_from_bytes bitmap_or bitmap_or_agg "
-    "bitmap_or_cardinality_agg bitmap_to_array bitmap_to_bytes bitmap_to_string bitmap_xor bitmap_xor_agg "
-    "bitmap_xor_cardinality_agg btrim cast ceil concat decode elt encode ends_with extract floor get if_null in_ "
-    "inet_aton inet_ntoa instr is_json json_exists json_quote json_unquote left like list_agg "
-    "locate log lpad ltrim map_union not_between object_update over overlay parse_url percentile position printf regexp "
-    "regexp_count regexp_extract regexp_extract_all regexp_instr regexp_replace regexp_substr repeat replace right round "
-    "rpad rtrim sha2 similar split split_index starts_with str_to_map substr substring then translate trim trim_leading "
-    "trim_trailing truncate try_cast url_decode url_encode".split()
-)
+_METHOD_NAMES: Final = """
+array_append array_concat array_contains array_distinct array_except array_intersect array_max array_min
+array_position array_prepend array_remove array_reverse array_slice array_union as_argument at between
+bitmap_and bitmap_and_agg bitmap_and_cardinality_agg bitmap_andnot bitmap_build bitmap_build_agg
+bitmap_build_cardinality_agg bitmap_cardinality bitmap_from_bytes bitmap_or bitmap_or_agg bitmap_or_cardinality_agg
+bitmap_to_array bitmap_to_bytes bitmap_to_string bitmap_xor bitmap_xor_agg bitmap_xor_cardinality_agg btrim cast
+ceil concat decode elt encode ends_with extract floor get if_null in_ inet_aton inet_ntoa instr is_json json_exists
+json_quote json_unquote left like list_agg locate log lpad ltrim map_union not_between object_update over overlay
+parse_url percentile position printf regexp regexp_count regexp_extract regexp_extract_all regexp_instr
+regexp_replace regexp_substr repeat replace right round rpad rtrim sha2 similar split split_index starts_with
+str_to_map substr substring then translate trim trim_leading trim_trailing truncate try_cast url_decode url_encode
+"""
+METHODS: Final = frozenset(_METHOD_NAMES.split())
 """Methods of Flink's expressions that PyFlink has as methods."""
+
+_OPTIONAL_NAMES: Final = """
+array_slice btrim ceil floor is_json json_exists like list_agg locate log ltrim overlay parse_url
+percentile regexp_extract regexp_extract_all rtrim str_to_map substr substring trim trim_leading trim_trailing truncate
+"""
+_OPTIONAL: Final = frozenset(_OPTIONAL_NAMES.split())
+"""Methods whose last arguments PyFlink leaves out where they are None."""
 
 _OPERATORS: Final = {
     "__lt__": ("<", "isLess"),
@@ -94,7 +102,7 @@ class Expression(Recorded, Generic[T]):
         on_error: JsonValueOnEmptyOrError | None = None,
         default_on_error: Any = None,
     ) -> Expression[Any]:
-        """Return the scalar at a path of a JSON text, by default as ``STRING``, and null where there is none."""
+        """Return the scalar at a path of a JSON text, by default as ``STRING``, and null where nothing is found."""
         found = (
             path,
             returning_type or DataTypes.STRING(),
@@ -112,7 +120,7 @@ class Expression(Recorded, Generic[T]):
         on_empty: JsonQueryOnEmptyOrError | None = None,
         on_error: JsonQueryOnEmptyOrError | None = None,
     ) -> Expression[Any]:
-        """Return the JSON at a path of a JSON text, by default null where there is none."""
+        """Return the JSON at a path of a JSON text, by default null where nothing is found."""
         found = (
             path,
             wrapping_behavior or JsonQueryWrapper.WITHOUT_ARRAY,
@@ -192,7 +200,7 @@ class _Method:
         if named:
             raise TypeError(f"{self._name}() takes its arguments by position: leave out {', '.join(named)}=")
         given = list(arguments)
-        while given and given[-1] is None:  # PyFlink's defaults
+        while given and given[-1] is None and self._name in _OPTIONAL:
             given.pop()
         return Expression(called(self._target, self._name, java_name(self._name), tuple(given)))
 
@@ -283,7 +291,7 @@ class JsonValueOnEmptyOrError(Enum):
 
 
 class JsonQueryWrapper(Enum):
-    """Whether ``json_query`` puts results into an array."""
+    """Cases in which ``json_query`` puts results into an array."""
 
     WITHOUT_ARRAY = 0
     CONDITIONAL_ARRAY = 1
@@ -300,7 +308,7 @@ class JsonQueryOnEmptyOrError(Enum):
 
 
 class JsonOnNull(Enum):
-    """What becomes of nulls in JSON that is made."""
+    """Treatment of nulls in JSON that is made."""
 
     NULL = 0
     ABSENT = 1

@@ -29,7 +29,9 @@ def expressions(method: str, given: Sequence[Any]) -> tuple[Any, ...]:
 def call_of_row(function: Any, names: Sequence[str], columns: Expression[Any]) -> Expression[Any]:
     """Return the call of a function that takes a row of these columns; or the expression that is given instead."""
     if not isinstance(function, DeclaredFunction):
-        return expressions("a method that calls a function", (function,))[0]
+        expressions("a method that calls a function", (function,))
+        found: Expression[Any] = function
+        return found
     made: Expression[Any] = of_row(function, names)(columns)
     return made.alias(*function.names) if function.names else made
 

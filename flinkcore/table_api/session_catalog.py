@@ -33,7 +33,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
         ),
         "there is no JVM: write the function in Python for create_temporary_function(...)",
     ),
-    "flat_aggregate": "no function in Python makes many rows of a group. Write a query with ROW_NUMBER() for sql_query(...)",
+    "flat_aggregate": "functions in Python make one row of a group. Write a query with ROW_NUMBER() for sql_query(...)",
     **dict.fromkeys(("to_changelog", "from_changelog"), "call to_changelog_stream of the table environment"),
     "from_changelog_stream": "dump the changes as messages of debezium-json, and name their log by replace_table",
     "to_append_stream": "call to_data_stream",

@@ -43,11 +43,12 @@ class Table(Recorded):
 
     def __init__(self, environment: StreamTableEnvironment, query: str | Call) -> None:
         self._environment = environment
-        text = None if isinstance(query, Call) else query
+        self._text = None if isinstance(query, Call) else query
         super().__init__(
-            called("TableEnvironment", "sql_query", "sqlQuery", (text,)) if text is not None else query
+            query
+            if isinstance(query, Call)
+            else called("TableEnvironment", "sql_query", "sqlQuery", (query,))
         )
-        self._text = text
         self._view: Statement | None = None
         self._name: str | None = None
 

@@ -83,26 +83,31 @@ class Schema:
         return Schema.Builder()
 
     def _ddl(self, derived: Sequence[tuple[str, str]] = ()) -> str:
-        """Return the part of ``CREATE TABLE`` in parentheses; `derived` are columns of the rows if it has none.
+        """Return the part of ``CREATE TABLE`` in parentheses.
+
+        Parameters
+        ----------
+        derived : sequence of (str, str)
+            All columns of the rows of a stream, with their types, which are those of the schema where it has them.
 
         Raises
         ------
         ConfigurationError
             If a column of the primary key may be null.
         """
-        derived = () if self._names_rows else derived
+        kinds, physical = dict(derived), self._physical
         columns = [
-            *(f"{quoted(name)} {kind}" for name, kind in derived),
-            *(each.ddl for each in self._columns),
+            *(f"{quoted(name)} {physical.get(name, kind)}" for name, kind in derived),
+            *(each.ddl for each in self._columns if not (each.name in physical and each.name in kinds)),
         ]
         watermarks = [f"WATERMARK FOR {quoted(name)} AS {expr}" for name, expr in self._watermarks]
-        self._check_key(dict(derived) | {each.name: each.written for each in self._columns})
+        self._check_key(kinds | {each.name: each.written for each in self._columns})
         return f"({', '.join([*columns, *watermarks, *self._constraint()])})"
 
     @property
-    def _names_rows(self) -> bool:
-        """Return whether it has columns of the rows, and not only metadata and computed ones."""
-        return bool(self._physical)
+    def _chosen(self) -> list[str]:
+        """The names of the columns, if some of them are columns of the rows: a table of a stream has these alone."""
+        return [each.name for each in self._columns] if self._physical else []
 
     @property
     def _physical(self) -> dict[str, str]:

@@ -176,7 +176,7 @@ class StreamTableEnvironment(SessionObjects):
             )
         columns, log = log_of_stream(data_stream)
         check_declared(columns, schema._physical)
-        return self._declared(schema._ddl(columns_of(columns)), log)
+        return self._declared(schema._ddl(columns_of(columns)), log, schema._chosen)
 
     def from_elements(
         self,
@@ -227,13 +227,13 @@ class StreamTableEnvironment(SessionObjects):
         log = self._environment.from_event_log(rows, timestamp=pc.scalar(0), timestamp_unit="ms")
         return self._declared(Schema()._ddl(columns_of(rows.schema)), log)
 
-    def _declared(self, columns: str, log: Any) -> Table:
-        """Return the table of a log, with its columns as ``CREATE TABLE`` has them."""
+    def _declared(self, columns: str, log: Any, chosen: Sequence[str] = ()) -> Table:
+        """Return the table of a log, with its columns as ``CREATE TABLE`` has them, or some of them."""
         name = self._new_name()
         self._unnamed.append(("TABLE", name))
         self._keep(f"CREATE TABLE {quoted(name)} {columns} WITH ('connector' = 'stream')")
         self._tables[name] = log
-        return Table(self, f"SELECT * FROM {quoted(name)}")
+        return Table(self, f"SELECT {', '.join(map(quoted, chosen)) or '*'} FROM {quoted(name)}")
 
     def _unnamed_table(self, descriptor: TableDescriptor) -> str:
         """Return a name for the table of a descriptor."""

@@ -20,7 +20,8 @@ PYFLINK_NAMES = json.loads(
 )
 FORMER = {
     *("pyflink.datastream.time_characteristic", "pyflink.table", "pyflink.table.data_view"),
-    *("pyflink.table.types", "pyflink.table.udf"),
+    *("pyflink.table.types", "pyflink.table.udf", "pyflink.table.window"),
+    *("pyflink.table.expression", "pyflink.table.expressions"),
 }
 """Modules of PyFlink that the record of version 2.3 does not have, or has not in whole."""
 

@@ -428,10 +428,14 @@ public class Planner {
             }
             Object[] taken = new Object[types.length];
             for (int number = 0; number < single; number++) {
-                if (!takes(types[number], arguments[number])) {
+                Object argument = arguments[number];
+                if (argument instanceof Integer && (types[number] == Long.class || types[number] == long.class)) {
+                    argument = Long.valueOf(((Integer) argument).longValue());
+                }
+                if (!takes(types[number], argument)) {
                     return null;
                 }
-                taken[number] = arguments[number];
+                taken[number] = argument;
             }
             if (varargs) {
                 Class type = types[single].getComponentType();

@@ -42,7 +42,7 @@ class Statement:
     function : DeclaredFunction or None
         The function in Python that it creates, if a program gives it.
     view : tuple of (str, object) or None
-        The view that it names, and the calls of the Table API that make it, if it is no text of SQL.
+        Name of the view that it makes, and the calls of the Table API that return the table, or None if it is text.
     """
 
     text: str

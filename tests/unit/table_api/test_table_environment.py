@@ -12,9 +12,15 @@ import pytest
 from jobs.sql_scenarios import golden
 
 from flinkcore._internal.python.missing_features import MissingMethodError
-from flinkcore.common import Row, TypeInformation, Types
+from flinkcore.common import Instant, Row, TypeInformation, Types
 from flinkcore.datastream import StreamExecutionEnvironment
-from flinkcore.errors import ConfigurationError, SchemaError, SqlError, UnsupportedOperationError
+from flinkcore.errors import (
+    ArgumentTypeError,
+    ConfigurationError,
+    SchemaError,
+    SqlError,
+    UnsupportedOperationError,
+)
 from flinkcore.sql.planner import planned_script
 from flinkcore.sql.planner.flink_process import FlinkLibraries
 from flinkcore.sql.types.logical_types import type_of
@@ -29,6 +35,7 @@ from flinkcore.table import (
     TableDescriptor,
     TableEnvironment,
 )
+from flinkcore.table.expressions import col
 from flinkcore.table.udf import udf
 from flinkcore.table_api.table_result import TableResult
 
@@ -129,10 +136,25 @@ def test_a_schema_names_the_columns_of_a_stream(flink: Planner, tables: Any) -> 
     computed = Schema.new_builder().column_by_expression("c", "f0 + 1")
     tables.create_temporary_view("a", numbers, computed.build())
     tables.from_data_stream(numbers, computed.column("f0", "bigint").watermark("c", "c").build()).execute()
-    assert [text.partition(" WITH")[0] for text in flink.requests[0][::2]] == [
-        "CREATE TABLE `UnnamedTable$1` (`f0` BIGINT, `c` AS f0 + 1)",
-        "CREATE TABLE `UnnamedTable$2` (`c` AS f0 + 1, `f0` bigint, WATERMARK FOR `c` AS c)",
-    ]
+    first, _, second, query = (text.partition(" WITH")[0] for text in flink.requests[0])
+    assert first == "CREATE TABLE `UnnamedTable$1` (`f0` BIGINT, `c` AS f0 + 1)"
+    assert second == "CREATE TABLE `UnnamedTable$2` (`f0` bigint, `c` AS f0 + 1, WATERMARK FOR `c` AS c)"
+    assert query == "SELECT `c`, `f0` FROM `UnnamedTable$2`"
+
+
+def test_a_schema_that_names_columns_of_a_stream_chooses_these_and_computes_of_all(
+    flink: Planner, tables: Any
+) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    kind = Types.ROW([Types.INSTANT(), Types.STRING()])
+    elements = environment.from_collection([(Instant(1, 5), "a"), (None, "b")], type_info=kind)
+    schema = (
+        Schema.new_builder().column_by_expression("ts", "CAST(f0 AS TIMESTAMP(3))").column("f1", "STRING")
+    )
+    tables.from_data_stream(elements, schema.build()).execute()
+    created, query = (text.partition(" WITH")[0] for text in flink.requests[0])
+    assert created.endswith("(`f0` TIMESTAMP_LTZ(9), `f1` STRING, `ts` AS CAST(f0 AS TIMESTAMP(3)))")
+    assert query == "SELECT `ts`, `f1` FROM `UnnamedTable$1`"
 
 
 @pytest.mark.parametrize(
@@ -284,10 +306,12 @@ def test_rows_become_elements_with_their_kinds(flink: Planner, tables: Any) -> N
 def test_other_methods_and_batch_mode_are_refused_by_name(tables: Any) -> None:
     with pytest.raises(AttributeError, match="StreamTableEnvironment has no create_java_temporary_function"):
         tables.create_java_temporary_function("f", "company.F")
+    with pytest.raises(AttributeError, match=r"GroupedTable has no flat_aggregate: .*ROW_NUMBER\(\)"):
+        tables.from_path("f").group_by(col("k")).flat_aggregate(None)
     with pytest.raises(
-        AttributeError, match=r"Table has no group_by: tables are .* FROM \{table\} GROUP BY a"
+        ArgumentTypeError, match=r"select\(\) takes expressions such as col\('name'\), not 'k'"
     ):
-        tables.from_path("f").group_by("k")
+        tables.from_path("f").select("k")
     with pytest.raises(UnsupportedOperationError, match="streaming mode"):
         TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     with pytest.raises(UnsupportedOperationError, match=r"takes no expressions\. Give Schema"):
@@ -325,7 +349,7 @@ def test_flink_answers_questions_about_the_session(
     assert flink.requests[0] == [
         "CREATE TABLE f (k STRING)",
         "CREATE TABLE `UnnamedTable$1` (`a` BIGINT) WITH ('connector' = 'stream')",
-        "DROP TABLE `UnnamedTable$1`",
+        "DROP TABLE IF EXISTS `UnnamedTable$1`",
         "SHOW TABLES",
     ]
     assert result.get_result_kind() is ResultKind.SUCCESS_WITH_CONTENT
