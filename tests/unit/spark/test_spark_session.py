@@ -1,6 +1,7 @@
 """Sessions: Java, the workers' Python, settings."""
 
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -18,9 +19,12 @@ from pyspark.errors import PySparkRuntimeError
 from flinkcore.errors import ConfigurationError, LifecycleError
 from flinkcore.spark import SparkExecutionEnvironment, configure_spark, ensure_java
 from flinkcore.spark.sessions import java as java_module
-from flinkcore.spark.sessions import session
+from flinkcore.spark.sessions import local_sockets, session
+from flinkcore.spark.sessions.local_sockets import MOST_PATH_BYTES
 from flinkcore.spark.sessions.session import own_shuffles, short_job
 from flinkcore.spark.sessions.spark_settings import OWN_SHUFFLE_SETTINGS, SHORT_JOB_SETTINGS
+
+SOCKETS = "spark.python.unix.domain.socket.enabled"
 
 
 class RecordingBuilder:
@@ -319,6 +323,29 @@ def test_shuffles_are_left_alone_on_a_cluster() -> None:
     builder._options = {"spark.master": "local[4]"}
     configure_spark(builder)
     assert builder._options["spark.shuffle.compress"] == "false"
+
+
+def test_workers_of_a_local_session_are_reached_over_sockets_in_a_folder_of_the_users_own() -> None:
+    builder = RecordingBuilder()
+    builder._options = {"spark.master": "yarn"}
+    configure_spark(builder)
+    assert SOCKETS not in builder._options
+    builder._options = {"spark.master": "local[4]"}
+    configure_spark(builder)
+    assert builder._options[SOCKETS] == "true"
+    folder = Path(builder._options["spark.python.unix.domain.socket.dir"])
+    assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IRWXU
+    builder._options = {"spark.master": "local[4]", SOCKETS: "false"}
+    configure_spark(builder)
+    assert builder._options[SOCKETS] == "false"
+
+
+def test_a_directory_with_too_long_a_path_gets_no_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = "/" + "a" * (MOST_PATH_BYTES - len("//.") - 36 - len(".sock"))
+    monkeypatch.setattr(local_sockets, "_socket_folder", lambda: longest)
+    assert local_sockets.socket_settings()[SOCKETS] == "true"
+    monkeypatch.setattr(local_sockets, "_socket_folder", lambda: f"{longest}a")
+    assert local_sockets.socket_settings() == {}
 
 
 def test_settings_of_spark_submit_count_as_set_by_the_user(tmp_path: Path) -> None:
