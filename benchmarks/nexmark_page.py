@@ -25,22 +25,23 @@ Measured: TypeAlias = dict[str, tuple[Path, Mapping[str, Any]]]
 # The engine of a table, and those that it is compared with.
 EMBEDDED = ("flinkcore-query", ("flink-query", "duckdb-query"))
 IN_SQL = ("flinkcore-sql", ("flink-sql",))
-ON_SPARK = ("flinkcore-spark-query", ("spark-query",))
+WRITTEN = ("flinkcore-spark-query-written", ("spark-query-written",))
+CONSUMED = ("flinkcore-spark-query", ("spark-query",))
 HEADS = {
     "flinkcore-query": "flinkcore",
     "flink-query": "Flink {flink}",
     "duckdb-query": "DuckDB {duckdb}",
     "flinkcore-sql": "flinkcore, SQL",
     "flink-sql": "Flink {flink} SQL",
-    "flinkcore-spark-query": "flinkcore on Spark",
-    "spark-query": "Spark {pyspark} SQL",
+    **dict.fromkeys((CONSUMED[0], WRITTEN[0]), "flinkcore on Spark"),
+    **dict.fromkeys((*CONSUMED[1], *WRITTEN[1]), "Spark {pyspark} SQL"),
 }
 
 
 def section(paths: Sequence[Path]) -> str:
     """The section with the tables, in Markdown, of runs from the first to the last."""
     runs = {path: results_of(path) for path in paths}
-    return "\n".join(["## Figures", "", *_embedded(runs), "", *_in_sql(runs), "", *_on_spark(runs), ""])
+    return "\n".join(["## Figures", "", *_embedded(runs), "", *_in_sql(runs), "", *_on_spark(runs)])
 
 
 def _embedded(runs: Runs) -> list[str]:
@@ -77,13 +78,19 @@ def _in_sql(runs: Runs) -> list[str]:
 
 
 def _on_spark(runs: Runs) -> list[str]:
-    measured = _last_with(runs, "flinkcore-spark-query")
-    return [
-        f"Spark, `local[2]`, on {_dates(runs, measured)}: it reads Parquet and consumes the results. "
-        f"From {_sources(runs, measured)}.",
-        "",
-        *_table(_first(runs, measured), measured, ON_SPARK),
-    ]
+    lines = []
+    for compared, does in (
+        (WRITTEN, "from Parquet to Parquet: flinkcore's tasks write their results themselves"),
+        (CONSUMED, "which reads Parquet and consumes the results as a DataFrame"),
+    ):
+        measured = _last_with(runs, compared[0])
+        lines += [
+            f"Spark, `local[2]`, on {_dates(runs, measured)}, {does}. From {_sources(runs, measured)}.",
+            "",
+            *_table(_first(runs, measured), measured, compared),
+            "",
+        ]
+    return lines
 
 
 def _table(
