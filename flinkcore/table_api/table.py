@@ -51,6 +51,7 @@ class Table(Recorded):
         )
         self._view: Statement | None = None
         self._name: str | None = None
+        self._names: list[str] | None = None
 
     @property
     def _query(self) -> str:
@@ -66,7 +67,9 @@ class Table(Recorded):
         return Table(self._environment, call)
 
     def _columns(self) -> list[str]:
-        return self._environment._column_names(self._query)
+        if self._names is None:
+            self._names = self._environment._column_names(self._query)
+        return self._names
 
     def _with(self, name: str, method: str, *arguments: Any) -> Table:
         return self._made(called(self, name, method, arguments))
