@@ -199,6 +199,14 @@ QUERIES: list[tuple[Callable[[Table], Table], str]] = [
         lambda t: t.select(col("name")).union_all(t.select(col("words"))),
         "SELECT name FROM clicks UNION ALL SELECT words FROM clicks",
     ),
+    (
+        lambda t: t.select(col("price").avg, col("price").min, lit(1).count, col("id").sum0),
+        "SELECT AVG(price), MIN(price), COUNT(1), SUM(id) FROM clicks",
+    ),
+    (
+        lambda t: t.group_by(col("price") > 3).select(col("id").count.distinct, col("words").list_agg(";")),
+        "SELECT COUNT(DISTINCT id), LISTAGG(words, ';') FROM clicks GROUP BY price > 3",
+    ),
     (lambda t: t.limit(2).select(col("id")), "SELECT id FROM clicks LIMIT 2"),
 ]
 

@@ -26,7 +26,6 @@ import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.Table;
 import org.apache.flink.table.api.TableDescriptor;
-import org.apache.flink.table.api.TableException;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
 import org.apache.flink.table.api.internal.TableImpl;
@@ -262,19 +261,17 @@ public class Planner {
 
         /** Names a table by its SQL: of the calls of a table function in a view of a table, Flink loses the arguments. */
         void view(String name, Table table) {
-            String made;
+            String read = "SELECT * FROM " + name;
             try {
-                made = sql(((TableImpl) table).getQueryOperation());
-            } catch (TableException failure) { // of an operation that Flink does not write as SQL
-                made = null;
-            }
-            if (made == null) {
-                tables.createTemporaryView(name, table);
-            } else {
+                String made = sql(((TableImpl) table).getQueryOperation());
                 List create = tables.getParser().parse("CREATE TEMPORARY VIEW " + name + " AS " + made);
                 tables.executeInternal((Operation) create.get(0));
+                views.put(sql((QueryOperation) tables.getParser().parse(read).get(0)), table);
+            } catch (RuntimeException failure) { // Flink does not write all calls as SQL, nor read all that it writes
+                tables.dropTemporaryView(name);
+                tables.createTemporaryView(name, table);
+                views.put(sql((QueryOperation) tables.getParser().parse(read).get(0)), table);
             }
-            views.put(sql((QueryOperation) tables.getParser().parse("SELECT * FROM " + name).get(0)), table);
         }
 
         static String sql(QueryOperation query) {
