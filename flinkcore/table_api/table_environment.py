@@ -341,7 +341,8 @@ class StreamTableEnvironment(SessionObjects):
 
     def _new_name(self) -> str:
         self._names += 1
-        return f"UnnamedTable${self._names}"
+        # Flink's own names are UnnamedTable$1 and so on, of tables that an expression such as in_() takes.
+        return f"UnnamedTable#{self._names}"
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse_method(self, name)

@@ -325,3 +325,11 @@ def test_every_expression_is_a_method_of_flinks() -> None:
         for content, name in names
         if bytes([0, len(java_name(name))]) + java_name(name).encode() not in content
     ] == []
+
+
+def test_tables_in_expressions_have_names_of_their_own(tables: StreamTableEnvironment) -> None:
+    clicks = tables.from_path("clicks")
+    others = clicks.select(col("id").alias("k"))
+    for n in range(3):  # Flink counts the names for the whole process
+        kept = clicks.filter(col("id").in_(others.filter(col("k") > n))).select(col("id"))
+        assert sorted(changes(kept)) == [("+I", [id]) for id in range(n + 1, 6)]

@@ -111,8 +111,8 @@ def test_a_query_has_a_name_in_the_text_of_another_one(flink: Planner, tables: A
     tables.from_path("my.f").execute()
     first, second = flink.requests
     assert first == [
-        "CREATE TEMPORARY VIEW `UnnamedTable$1` AS SELECT 1",
-        "SELECT * FROM `UnnamedTable$1` JOIN `UnnamedTable$1`",
+        "CREATE TEMPORARY VIEW `UnnamedTable#1` AS SELECT 1",
+        "SELECT * FROM `UnnamedTable#1` JOIN `UnnamedTable#1`",
     ]
     assert second[-1] == "SELECT * FROM `my`.`f`"
 
@@ -125,9 +125,9 @@ def test_elements_become_a_table_with_their_types(flink: Planner, tables: Any) -
     tables.create_temporary_view("numbers", environment.from_collection([1, 2], type_info=Types.LONG()))
     tables.execute_sql("SELECT * FROM scores")
     first, view, second, _, _ = flink.requests[0]
-    assert first.startswith("CREATE TABLE `UnnamedTable$1` (`name` STRING, `score` INT) WITH")
-    assert view == "CREATE TEMPORARY VIEW `scores` AS SELECT * FROM `UnnamedTable$1`"
-    assert second.startswith("CREATE TABLE `UnnamedTable$2` (`f0` BIGINT) WITH")
+    assert first.startswith("CREATE TABLE `UnnamedTable#1` (`name` STRING, `score` INT) WITH")
+    assert view == "CREATE TEMPORARY VIEW `scores` AS SELECT * FROM `UnnamedTable#1`"
+    assert second.startswith("CREATE TABLE `UnnamedTable#2` (`f0` BIGINT) WITH")
 
 
 def test_a_schema_names_the_columns_of_a_stream(flink: Planner, tables: Any) -> None:
@@ -137,9 +137,9 @@ def test_a_schema_names_the_columns_of_a_stream(flink: Planner, tables: Any) -> 
     tables.create_temporary_view("a", numbers, computed.build())
     tables.from_data_stream(numbers, computed.column("f0", "bigint").watermark("c", "c").build()).execute()
     first, _, second, query = (text.partition(" WITH")[0] for text in flink.requests[0])
-    assert first == "CREATE TABLE `UnnamedTable$1` (`f0` BIGINT, `c` AS f0 + 1)"
-    assert second == "CREATE TABLE `UnnamedTable$2` (`f0` bigint, `c` AS f0 + 1, WATERMARK FOR `c` AS c)"
-    assert query == "SELECT `c`, `f0` FROM `UnnamedTable$2`"
+    assert first == "CREATE TABLE `UnnamedTable#1` (`f0` BIGINT, `c` AS f0 + 1)"
+    assert second == "CREATE TABLE `UnnamedTable#2` (`f0` bigint, `c` AS f0 + 1, WATERMARK FOR `c` AS c)"
+    assert query == "SELECT `c`, `f0` FROM `UnnamedTable#2`"
 
 
 def test_a_schema_that_names_columns_of_a_stream_chooses_these_and_computes_of_all(
@@ -154,7 +154,7 @@ def test_a_schema_that_names_columns_of_a_stream_chooses_these_and_computes_of_a
     tables.from_data_stream(elements, schema.build()).execute()
     created, query = (text.partition(" WITH")[0] for text in flink.requests[0])
     assert created.endswith("(`f0` TIMESTAMP_LTZ(9), `f1` STRING, `ts` AS CAST(f0 AS TIMESTAMP(3)))")
-    assert query == "SELECT `ts`, `f1` FROM `UnnamedTable$1`"
+    assert query == "SELECT `ts`, `f1` FROM `UnnamedTable#1`"
 
 
 @pytest.mark.parametrize(
@@ -244,8 +244,8 @@ def test_a_descriptor_stands_for_a_table_without_a_name(flink: Planner, tables: 
     query.execute_insert(PRINT)
     tables.create_statement_set().add_insert(PRINT, query).execute()
     first, second = flink.requests
-    assert first[-1] == "INSERT INTO `UnnamedTable$2` SELECT * FROM `UnnamedTable$1`"
-    assert "INSERT INTO `UnnamedTable$3` SELECT * FROM `UnnamedTable$1`" in second[-1]
+    assert first[-1] == "INSERT INTO `UnnamedTable#2` SELECT * FROM `UnnamedTable#1`"
+    assert "INSERT INTO `UnnamedTable#3` SELECT * FROM `UnnamedTable#1`" in second[-1]
 
 
 def test_columns_of_a_log_become_a_table_with_their_types(flink: Planner, tables: Any) -> None:
@@ -261,7 +261,7 @@ def test_columns_of_a_log_become_a_table_with_their_types(flink: Planner, tables
     )
     tables.from_data_stream(environment.from_event_log(schema.empty_table(), timestamp="at")).execute()
     assert flink.requests[0][0] == (
-        "CREATE TABLE `UnnamedTable$1` (`at` TIMESTAMP(3), `seen` TIMESTAMP_LTZ(6), `price` DECIMAL(10, 2), "
+        "CREATE TABLE `UnnamedTable#1` (`at` TIMESTAMP(3), `seen` TIMESTAMP_LTZ(6), `price` DECIMAL(10, 2), "
         "`item` ROW<`id` BIGINT, `tags` ARRAY<STRING>>, `m` MAP<STRING, DOUBLE>) WITH ('connector' = 'stream')"
     )
 
@@ -349,8 +349,8 @@ def test_flink_answers_questions_about_the_session(
     result = tables.execute_sql("SHOW TABLES")
     assert flink.requests[0] == [
         "CREATE TABLE f (k STRING)",
-        "CREATE TABLE `UnnamedTable$1` (`a` BIGINT) WITH ('connector' = 'stream')",
-        "DROP TABLE IF EXISTS `UnnamedTable$1`",
+        "CREATE TABLE `UnnamedTable#1` (`a` BIGINT) WITH ('connector' = 'stream')",
+        "DROP TABLE IF EXISTS `UnnamedTable#1`",
         "SHOW TABLES",
     ]
     assert result.get_result_kind() is ResultKind.SUCCESS_WITH_CONTENT
@@ -392,9 +392,9 @@ def test_a_frame_of_pandas_becomes_a_table(flink: Planner, tables: Any) -> None:
     tables.from_pandas(frame, kind).execute()
     created = [statement.partition(" WITH")[0] for statement in flink.requests[0][:3]]
     assert created == [
-        "CREATE TABLE `UnnamedTable$1` (`a` BIGINT, `b` STRING)",
-        "CREATE TABLE `UnnamedTable$2` (`c` BIGINT, `d` STRING)",
-        "CREATE TABLE `UnnamedTable$3` (`i` INT, `s` VARCHAR(2147483647))",
+        "CREATE TABLE `UnnamedTable#1` (`a` BIGINT, `b` STRING)",
+        "CREATE TABLE `UnnamedTable#2` (`c` BIGINT, `d` STRING)",
+        "CREATE TABLE `UnnamedTable#3` (`i` INT, `s` VARCHAR(2147483647))",
     ]
 
 
@@ -490,7 +490,7 @@ def test_fields_of_tuples_are_columns(flink: Planner, tables: Any) -> None:
     environment = StreamExecutionEnvironment.get_execution_environment()
     kind = Types.TUPLE([Types.STRING(), Types.INT()])
     tables.from_data_stream(environment.from_collection([("a", 1), ("b", None)], type_info=kind)).execute()
-    assert flink.requests[0][0].startswith("CREATE TABLE `UnnamedTable$1` (`f0` STRING, `f1` INT) WITH")
+    assert flink.requests[0][0].startswith("CREATE TABLE `UnnamedTable#1` (`f0` STRING, `f1` INT) WITH")
 
 
 def test_elements_of_a_program_become_a_table(flink: Planner, tables: Any) -> None:
@@ -501,9 +501,9 @@ def test_elements_of_a_program_become_a_table(flink: Planner, tables: Any) -> No
     tables.from_elements([{"n": 1}], kind).execute()
     declared = [statement for statement in flink.requests[-1] if "CREATE TABLE" in statement]
     assert declared == [
-        "CREATE TABLE `UnnamedTable$1` (`a` BIGINT, `b` VARCHAR(2147483647), `c` ARRAY<DOUBLE>) WITH "
+        "CREATE TABLE `UnnamedTable#1` (`a` BIGINT, `b` VARCHAR(2147483647), `c` ARRAY<DOUBLE>) WITH "
         "('connector' = 'stream')",
-        "CREATE TABLE `UnnamedTable$2` (`n` INT NOT NULL, `t` CHAR(2)) WITH ('connector' = 'stream')",
+        "CREATE TABLE `UnnamedTable#2` (`n` INT NOT NULL, `t` CHAR(2)) WITH ('connector' = 'stream')",
     ]
 
 
